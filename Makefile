@@ -1,0 +1,46 @@
+# Two targets do all the set-up: `make run` and `make test`. ARGS passes arguments to Phoenix.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: run test check bench screenshots clean
+
+$(VENV)/.installed: pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv -q --allow-existing --python $(PYTHON) $(VENV) && uv pip install -q --python $(BIN)/python -e '.[local]'; \
+	else \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[local]'; \
+	fi
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib phoenix_tui engine tools || true
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install -q --python $(BIN)/python -e '.[local,test]'; \
+	else \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[local,test]'; \
+	fi
+	@touch $@
+
+run: $(VENV)/.installed
+	@$(BIN)/phoenix $(ARGS)
+
+test: check
+	@$(BIN)/pytest -q -n 2 --dist worksteal $(ARGS)
+
+check: $(VENV)/.tested
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+	@$(BIN)/mypy
+	@$(BIN)/pyright
+
+bench: $(VENV)/.tested
+	@$(BIN)/python -m tests.benchmarks $(ARGS)
+
+screenshots: $(VENV)/.tested
+	@$(BIN)/python screenshots/make.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

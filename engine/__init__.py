@@ -1,0 +1,1 @@
+"""Conversations without a screen: machine, executor, context, providers, store."""

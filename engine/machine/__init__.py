@@ -1,0 +1,1 @@
+"""The conversation machine: states, events, effects and the pure step between them."""

@@ -1,0 +1,214 @@
+"""What can happen to a conversation. Ids and facts arrive inside; nothing here is made up by the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
+from engine.machine.states import AgentOutcome
+
+# From the user
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """The user sent a message that passed the guard and is not empty."""
+
+    message: NewMessage
+    last: LastMessage
+    run_id: str
+    max_iterations: int
+    supervisor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserCancelled:
+    """Esc. `message_id` names the tool-result message that may have to be written."""
+
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAsked:
+    """Resume an interrupted turn, or try again after an error."""
+
+    last: LastMessage
+    run_id: str
+    max_iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactAsked:
+    """The user wants older messages summarized now."""
+
+
+class Verdict(StrEnum):
+    """The user's answer to an approval. Rules are saved outside the machine."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswered:
+    """The user answered the question of `call_id`; `reason` goes to the model with a deny."""
+
+    call_id: str
+    verdict: Verdict
+    message_id: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserShell:
+    """`!command`: the user runs a command in the conversation's directory."""
+
+    message_id: str
+    call: ToolCall
+    run_id: str
+    send_to_model: bool
+    last: LastMessage
+
+
+# From the executor: each carries the generation of the effect it answers.
+
+
+@dataclass(frozen=True, slots=True)
+class LlmReplied:
+    """A whole reply arrived. `calls` are its tool uses; `truncated_call` says the last one was cut off."""
+
+    gen: int
+    message_id: str
+    blocks: tuple[Block, ...]
+    stop: StopReason
+    usage: Usage
+    model: str
+    last: LastMessage
+    duration_ms: int = 0
+    truncated_call: bool = False
+    silent: bool = False
+    context_tokens: int = 0
+    compact_above: int = 0
+    """Compact before the next call when `context_tokens` reaches this; 0 never."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlmFailed:
+    """A model call failed. `message` is written for the user."""
+
+    gen: int
+    kind: str
+    message: str
+    retryable: bool
+    retry_after: float = 0.0
+    context_overflow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue:
+    """The wait before the next attempt is over."""
+
+    gen: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNeeded:
+    """The policy wants the user's word before `call_id` runs."""
+
+    gen: int
+    call_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool ended by itself. `stop_run`: the loop guard saw no progress."""
+
+    gen: int
+    result: ToolResult
+    message_id: str
+    stop_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAborted:
+    """The tool that was told to stop is gone, and all its processes with it."""
+
+    gen: int
+    call_id: str
+    message_id: str
+    ended_processes: int = 0
+    survivors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CancelDeadlinePassed:
+    """100 ms after Esc something has still not confirmed its end."""
+
+    gen: int
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsStarted:
+    """spawn_agents was valid and its agents exist."""
+
+    gen: int
+    call_id: str
+    agent_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFinished:
+    """A sub-agent reached a terminal state, or its deadline."""
+
+    gen: int
+    outcome: AgentOutcome
+    message_id: str
+    aggregate: str = ""
+    """The text of the spawn call's result, should this be the last one (SPEC T-AGG)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEnded:
+    """A compaction is over; `failure` is empty when it worked."""
+
+    gen: int
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDecided:
+    """The supervisor chose; an empty `spawn` means the main model answers alone."""
+
+    gen: int
+    message_id: str
+    spawn: ToolCall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InboxArrived:
+    """A completion stands in the inbox; `wakes` where an idle conversation may start a run for it."""
+
+    wakes: bool
+    run_id: str
+    max_iterations: int
+
+
+UserEvent: TypeAlias = UserMessage | UserCancelled | RetryAsked | CompactAsked | ApprovalAnswered | UserShell
+ExecutorEvent: TypeAlias = (
+    LlmReplied
+    | LlmFailed
+    | RetryDue
+    | ApprovalNeeded
+    | ToolFinished
+    | ToolAborted
+    | CancelDeadlinePassed
+    | AgentsStarted
+    | AgentFinished
+    | CompactionEnded
+    | RouteDecided
+)
+Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived

@@ -1,0 +1,163 @@
+"""What a conversation is made of: content blocks, messages and tool calls as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Plain or Markdown text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBlock:
+    """A stored image, named by its attachment id; bytes never stand in a message (SPEC I9)."""
+
+    attachment_id: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingBlock:
+    """Reasoning with the provider's signature, replayed unchanged (SPEC c12.5)."""
+
+    text: str
+    signature: str
+    redacted: bool = False
+    """True: `signature` is the opaque data of a redacted block and `text` is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseBlock:
+    """The model's wish to run a tool; `input_json` is a JSON object as text."""
+
+    id: str
+    name: str
+    input_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultBlock:
+    """The answer to one tool use."""
+
+    tool_use_id: str
+    content: tuple[TextBlock | ImageBlock, ...]
+    is_error: bool = False
+
+
+Block: TypeAlias = TextBlock | ImageBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
+
+
+class Role(StrEnum):
+    """Who speaks; `system` rows are notices for the eye and never reach a model."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class Origin(StrEnum):
+    """Where a message came from."""
+
+    HUMAN = "human"
+    LLM = "llm"
+    TOOL = "tool"
+    COMPLETION = "completion"
+    SUBAGENT = "subagent"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message that is about to be stored."""
+
+    id: str
+    role: Role
+    origin: Origin
+    blocks: tuple[Block, ...]
+    silent: bool = False
+    original_length: int | None = None
+    """Characters before the cap of 32,768 (SPEC CLAW-04), where it was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool use of the reply being worked on."""
+
+    id: str
+    name: str
+    input_json: str
+
+
+class ToolStatus(StrEnum):
+    """How a tool call stands; the column `tool_calls.status`."""
+
+    QUEUED = "queued"
+    AWAITING_APPROVAL = "awaiting_approval"
+    RUNNING = "running"
+    SUCCESS = "success"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The settled outcome of a call, as the model will read it."""
+
+    call_id: str
+    text: str
+    status: ToolStatus
+    images: tuple[ImageBlock, ...] = ()
+    display_json: str = ""
+    """The encoded `tools.contract.Display`, empty when there is none."""
+    truncated: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Everything but success is an error to the model."""
+        return self.status is not ToolStatus.SUCCESS
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one reply, as the provider counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    @property
+    def context_tokens(self) -> int:
+        """What the window holds after this reply (SPEC T-CTX)."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens + self.output_tokens
+
+
+class StopReason(StrEnum):
+    """Why a reply ended."""
+
+    END_TURN = "end_turn"
+    STOP_SEQUENCE = "stop_sequence"
+    REFUSAL = "refusal"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    PAUSE_TURN = "pause_turn"
+
+
+class LastMessage(StrEnum):
+    """What the newest message a model can see is; the turn rule needs no more (SPEC UNI-06)."""
+
+    NONE = "none"
+    ANSWER = "answer"
+    """Assistant text without a tool use: the turn is over."""
+    TOOL_USE = "tool_use"
+    TOOL_RESULT = "tool_result"
+    USER = "user"

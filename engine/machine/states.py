@@ -1,0 +1,222 @@
+"""The ten states of a conversation (SPEC c). Each carries only what is true in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeAlias
+
+from engine.machine.messages import Block, ToolCall, ToolResult
+
+RETRIES = 3
+"""Retries after the first call (SPEC C10)."""
+CONTINUATIONS = 3
+"""Replies that may be continued after an output limit (SPEC c2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One activation from idle to idle: `id` is the task_id of events and of the database."""
+
+    id: str
+    max_iterations: int
+    iteration: int = 1
+    """Model calls of this run, counted from 1 (SPEC UNI-03)."""
+    compacted: bool = False
+    """Whether this run has compacted its context once (SPEC CLAW-30)."""
+
+    def next_iteration(self) -> Run:
+        """The run one model call later."""
+        return replace(self, iteration=self.iteration + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Requesting:
+    """A model call is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryWait:
+    """The last call failed; the next one waits `seconds`."""
+
+    seconds: float
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """The supervisor chooses who answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactingContext:
+    """Older messages are being summarized before the next call."""
+
+
+Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing runs; a message starts a run."""
+
+    gen: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingLlm:
+    """The model is asked, or is about to be asked again."""
+
+    gen: int
+    run: Run
+    phase: Phase
+    attempt: int = 0
+    """Retries spent on this call, 0 to 3."""
+    continuations: int = 0
+    partial: tuple[Block, ...] = ()
+    """Finished blocks of replies that hit the output limit and are being continued."""
+
+
+class ToolOrigin(StrEnum):
+    """Who wanted the tools to run."""
+
+    MODEL = "model"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRound:
+    """The calls of one reply: done, running, waiting. Together they are always all of them."""
+
+    message_id: str
+    """The assistant message that asked, or the user's shell notice."""
+    current: ToolCall
+    queue: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    origin: ToolOrigin = ToolOrigin.MODEL
+    send_to_model: bool = False
+    """For a user's shell command: whether the model will read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecuting:
+    """Tools run one at a time, in the order the model asked for them."""
+
+    gen: int
+    run: Run
+    round: ToolRound
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingApproval:
+    """The current call waits for the user's yes or no."""
+
+    gen: int
+    run: Run
+    round: ToolRound
+    reason: str
+    """Why it asks, in words: the permission mode, a path outside the folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOutcome:
+    """How one sub-agent ended."""
+
+    agent_id: str
+    status: str
+    text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitingSubagents:
+    """Sub-agents work; pending and outcomes together stay constant (SPEC I7)."""
+
+    gen: int
+    run: Run
+    round: ToolRound
+    pending: tuple[str, ...]
+    outcomes: tuple[AgentOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """A tool or sub-agents are being stopped; at most 100 ms (SPEC c6)."""
+
+    gen: int
+    run: Run
+    round: ToolRound
+    agents: tuple[str, ...] = ()
+    outcomes: tuple[AgentOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """The user asked for a summary of older messages."""
+
+    gen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Errored:
+    """A run failed; the user can retry or send a message."""
+
+    gen: int
+    kind: str
+    message: str
+    retryable: bool
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A sub-agent handed in its result."""
+
+    gen: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A sub-agent ended without a result."""
+
+    gen: int
+    kind: str
+    error: str
+    partial: str = ""
+
+
+State: TypeAlias = (
+    Idle
+    | AwaitingLlm
+    | ToolExecuting
+    | AwaitingApproval
+    | AwaitingSubagents
+    | Cancelling
+    | Compacting
+    | Errored
+    | Completed
+    | Failed
+)
+Busy: TypeAlias = AwaitingLlm | ToolExecuting | AwaitingApproval | AwaitingSubagents | Cancelling | Compacting
+
+STATE_NAMES: dict[type[State], str] = {
+    Idle: "idle",
+    AwaitingLlm: "awaiting_llm",
+    ToolExecuting: "tool_executing",
+    AwaitingApproval: "awaiting_approval",
+    AwaitingSubagents: "awaiting_subagents",
+    Cancelling: "cancelling",
+    Compacting: "compacting",
+    Errored: "error",
+    Completed: "completed",
+    Failed: "failed",
+}
+"""The names of the column `conversations.state`."""
+
+
+def is_busy(state: State) -> bool:
+    """Whether a run or a manual compaction is under way."""
+    return isinstance(
+        state, AwaitingLlm | ToolExecuting | AwaitingApproval | AwaitingSubagents | Cancelling | Compacting
+    )

@@ -1,0 +1,187 @@
+"""What the store gives back: rows as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
+from engine.machine.states import State
+
+
+class PermissionMode(StrEnum):
+    """How freely tools run (CONTRACT 6)."""
+
+    ASK = "ask"
+    ACCEPT_EDITS = "accept-edits"
+    AUTO = "auto"
+    PLAN = "plan"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a conversation has used so far; `cost_usd` is None once a price was unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_read_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """A conversation to be created. `cwd` is validated and resolved by the engine before this exists."""
+
+    id: str
+    cwd: Path
+    model: str
+    title: str = ""
+    permission_mode: PermissionMode = PermissionMode.ASK
+    profile: str = ""
+    system_prompt: str = ""
+    """Replaces the built prompt when not empty."""
+    append_system_prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRecord:
+    """One conversation, whole."""
+
+    id: str
+    title: str
+    cwd: Path
+    model: str
+    profile: str
+    permission_mode: PermissionMode
+    system_prompt: str
+    append_system_prompt: str
+    state: State
+    context_window: int
+    """0 while unknown."""
+    context_tokens: int
+    context_estimated: bool
+    totals: Totals
+    draft: str
+    scroll_seq: int
+    context_start_seq: int
+    summary: str
+    archived: bool
+    deleted: bool
+    created_at: float
+    updated_at: float
+    message_count: int
+    owner_pid: int | None
+    """The process that owns it now, None when nobody does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """One row of the list."""
+
+    id: str
+    title: str
+    cwd: Path
+    model: str
+    state_name: str
+    context_tokens: int
+    context_window: int
+    totals: Totals
+    archived: bool
+    unread: bool
+    updated_at: float
+    message_count: int
+    owner_pid: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationQuery:
+    """Which conversations to list, newest first."""
+
+    cwd: Path | None = None
+    archived: bool = False
+    deleted: bool = False
+    title_contains: str = ""
+    limit: int = 200
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it stands in the database; `seq` is dense per conversation, from 1."""
+
+    id: str
+    seq: int
+    turn_number: int
+    message_number: int
+    role: Role
+    origin: Origin
+    blocks: tuple[Block, ...]
+    created_at: float
+    silent: bool = False
+    run_id: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRecord:
+    """A tool call as it stands in the database."""
+
+    tool_use_id: str
+    message_id: str
+    ordinal: int
+    name: str
+    input_json: str
+    status: ToolStatus
+    output_text: str = ""
+    display_json: str = ""
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A stored image; `path` is the file named by its SHA-256."""
+
+    id: str
+    path: Path
+    media_type: str
+    width: int
+    height: int
+    bytes: int
+    original_width: int
+    original_height: int
+    original_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A message that matches a search."""
+
+    conversation_id: str
+    title: str
+    seq: int
+    role: Role
+    snippet: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What boot recovery did to one conversation (SPEC c10)."""
+
+    conversation_id: str
+    interrupted_calls: tuple[str, ...] = ()
+    interrupted_run: bool = False
+    kept_error: str = ""
+    messages_added: int = 0
+    processes: tuple[tuple[int, int], ...] = field(default_factory=tuple)
+    """(pid, start ticks) of tool processes that may still live and must be killed if still ours."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the second boot would find less to do."""
+        return bool(self.interrupted_calls or self.interrupted_run or self.kept_error or self.messages_added)

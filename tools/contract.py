@@ -1,0 +1,292 @@
+"""The words a tool and whoever runs it share: values and Protocols, standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = "dict[str, JsonValue]"
+
+
+class ToolClass(StrEnum):
+    """What a tool may do; permission modes speak of these (CONTRACT 6)."""
+
+    READ = "read"
+    EDIT = "edit"
+    RUN = "run"
+    SPAWN = "spawn"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a model is told of a tool."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    tool_class: ToolClass
+
+
+class ToolInputError(ValueError):
+    """The arguments make no sense; the message is written for the model."""
+
+
+# What the eye gets. The model never sees a display, the screen never sees `ToolOutput.text`
+# when a display is there.
+
+
+@dataclass(frozen=True, slots=True)
+class PlainDisplay:
+    """Text as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalDisplay:
+    """The outcome of a shell command."""
+
+    output: str
+    exit_code: int | None
+    timed_out: bool = False
+    ended: tuple[str, ...] = ()
+    """Names of processes the command left behind, ended with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffDisplay:
+    """One changed file as a unified diff."""
+
+    path: str
+    diff: str
+    added: int
+    removed: int
+    created: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDisplay:
+    """An image that went to the model."""
+
+    name: str
+    width: int
+    height: int
+
+
+Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedImage:
+    """An image that is decoded, turned and within the limits of every provider (SPEC T-IMG)."""
+
+    data: bytes = field(repr=False)
+    media_type: str
+    width: int
+    height: int
+    original_width: int
+    original_height: int
+    original_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a finished tool gives back: `text` and `images` to the model, `display` to the eye."""
+
+    text: str
+    is_error: bool = False
+    display: Display | None = None
+    images: tuple[PreparedImage, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """What a call is about to do, before it does it."""
+
+    summary: str
+    """One line for the tool row: the command itself, the path, the pattern."""
+    paths: tuple[Path, ...] = ()
+    """Every file or folder it names, resolved through symbolic links."""
+    preview: Display | None = None
+    """The whole command or the whole diff, for an approval."""
+
+
+# What a tool says while it runs.
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChunk:
+    """More output, already cleaned text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    """The command is alive; `started` is its start time in clock ticks since boot."""
+
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessesEnded:
+    """A stopped command took these with it; `survivors` are pids not yet dead."""
+
+    count: int
+    survivors: tuple[int, ...] = ()
+
+
+Progress: TypeAlias = OutputChunk | ProcessStarted | ProcessesEnded
+Report: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where one call runs and whom it tells."""
+
+    conversation_id: str
+    call_id: str
+    working_dir: Path
+    outside_allowed: bool
+    """Whether the user, or the permission mode, let this call leave `working_dir`."""
+    report: Report
+
+
+class Tool(Protocol):
+    """Something an agent can do."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, JSON schema and class."""
+        ...
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Say what `args` would do, changing nothing.
+
+        Raises:
+            ToolInputError: the arguments make no sense.
+        """
+        ...
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Do it. Failure is a value with `is_error`; cancellation stops all it started."""
+        ...
+
+
+# Processes. Only `tools.process` starts them; everyone else is given these Protocols.
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to run under supervision; stdin is /dev/null unless `stdin` is given."""
+
+    argv: tuple[str, ...]
+    working_dir: Path
+    timeout: float | None = None
+    """Seconds; None means no limit."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Added to the scrubbed environment."""
+    stdin: bytes | None = None
+    keep_head: int = 64 * 1024
+    keep_tail: int = 64 * 1024
+    """Bytes of output kept at either end; what lies between is counted and dropped."""
+    spill: Path | None = None
+    """Where the whole output goes once more than head and tail has come."""
+    sandboxed: bool = True
+    """Whether the sandbox in force applies; Phoenix's own helpers set it False."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The first and last part of an output, and how many bytes lay between."""
+
+    head: bytes
+    tail: bytes = b""
+    dropped: int = 0
+    spill: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that ended, by itself or at its time limit."""
+
+    exit_code: int | None
+    """None when a signal ended it; then `signal` says which."""
+    signal: int | None
+    captured: Captured
+    duration: float
+    timed_out: bool = False
+    leftovers: tuple[str, ...] = ()
+    """Names of processes it left behind; they are dead by now."""
+    survivors: tuple[int, ...] = ()
+    """Pids that would not die (uninterruptible sleep)."""
+
+
+class ProcessRunner(Protocol):
+    """Runs one command at a time per call; cancelling the call kills the whole tree."""
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        """Run to the end. On cancellation the tree is dead before this returns.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A background command: listed, readable, killable, gone with its conversation."""
+
+    id: str
+    conversation_id: str
+    command: str
+    running: bool
+    exit_code: int | None
+    elapsed: float
+
+
+class JobBoard(Protocol):
+    """Background commands of all conversations."""
+
+    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+        """Start it and return at once."""
+        ...
+
+    def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
+        """Those of one conversation, oldest first, ended ones included."""
+        ...
+
+    def output(self, job_id: str) -> Captured:
+        """What it has printed so far. Raises KeyError for an unknown id."""
+        ...
+
+    async def kill(self, job_id: str) -> JobInfo:
+        """End its whole tree. Raises KeyError for an unknown id."""
+        ...
+
+    async def end_all(self, conversation_id: str) -> None:
+        """End every job of a conversation that goes away."""
+        ...
+
+
+class ImageReader(Protocol):
+    """Turns bytes of any common format into an image within the limits."""
+
+    async def prepare(self, data: bytes) -> PreparedImage:
+        """Decode in a limited child process, turn by EXIF, shrink.
+
+        Raises:
+            ImageRejected: with one sentence for the user.
+        """
+        ...
+
+
+class ImageRejected(ValueError):
+    """These bytes are no usable image; the message says why."""
