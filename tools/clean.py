@@ -1,0 +1,122 @@
+"""The gate between outside text and the screen: `clean` for everything shown, `reveal` for approvals.
+
+Outside text is whatever a model, a tool, a file name, a server or an error brought in. Shown raw it
+can write the clipboard, move the cursor over an approval or hide half a command (FAULTS 55-57).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+# ESC and C1 introducers. A string (OSC, DCS, APC, PM, SOS) ends at BEL or ST; one that never ends is cut at
+# the end of its line, so that it cannot swallow what follows. Bodies stop at the next introducer and every
+# repetition is possessive: each character is looked at a fixed number of times.
+_CSI: Final = r"(?:\x1b\[|\x9b)[\x30-\x3f]*+[\x20-\x2f]*+[\x40-\x7e]?"
+_STRING_BODY: Final = r"\x07\x1b\x80-\x9f"
+_STRING: Final = (
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])"
+    rf"(?:[^{_STRING_BODY}]*+(?:\x07|\x1b\\|\x9c)|[^{_STRING_BODY}\n]*+)"
+)
+_OTHER_ESCAPE: Final = r"\x1b[\x20-\x2f]*+[\x30-\x7e]?"
+_LINE_BREAK: Final = "[\x0b\x0c\x85\u2028\u2029]"
+_CONTROL: Final = r"[\x00-\x07\x0e-\x1f\x7f-\x9f]"
+
+_TERMINAL: Final = re.compile(
+    rf"(?P<erase>(?:\x1b\[|\x9b)[02]?K)|{_STRING}|{_CSI}|{_OTHER_ESCAPE}|(?P<newline>{_LINE_BREAK})|{_CONTROL}"
+)
+_ERASE_REST: Final = "\x00"
+_ERASE_LINE: Final = "\x01"
+_CURSOR: Final = re.compile(r"([\r\x08\x00\x01])")
+
+# Characters that take no room, reorder their neighbours or look like nothing: soft hyphen, grapheme joiner,
+# Arabic letter mark, Hangul fillers, Khmer and Mongolian marks, zero widths, bidi, invisible operators,
+# byte order mark, annotations, note and shorthand formats, variation selectors that no emoji uses, tags.
+_INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_EMOJI: Final = "\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff"
+_HIDDEN: Final = re.compile(f"[{_INVISIBLE}]|(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+_WHITE: Final = {ord("\n"): " ", ord("\t"): " "}
+
+_REVEALED: Final = re.compile(f"[^\n -~]|[{_INVISIBLE}]")
+_BLANKS: Final = re.compile(r" {17,}+| ++(?=\n|\Z)")
+_PICTURES: Final = {chr(code): chr(0x2400 + code) for code in range(0x20)} | {"\x7f": "␡"}
+_BLANK_LOOKING: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f")
+
+
+def clean(text: str) -> str:
+    """Give `text` as a terminal would leave it standing, with nothing in it that acts or hides.
+
+    Keeps newlines and tabs; a bare carriage return writes over its line. Idempotent, linear in time.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _TERMINAL.sub(_terminal_effect, text)
+    if _CURSOR.search(text):
+        text = "\n".join(_overwritten(line) for line in text.split("\n"))
+    return _SURROGATE.sub("\ufffd", _HIDDEN.sub("", text))
+
+
+def clean_line(text: str) -> str:
+    """`clean` for a title or a row: newlines and tabs become spaces."""
+    return clean(text).translate(_WHITE)
+
+
+def reveal(text: str) -> str:
+    """Give `text` with every control, hidden or odd blank character spelled out and nothing dropped.
+
+    For approvals: what is shown stands for exactly what would run. Newlines stay; blanks at the end of a
+    line and long runs of them show as `␠`.
+    """
+    return _BLANKS.sub(lambda run: "␠" * len(run.group()), _REVEALED.sub(_spelled, text))
+
+
+def _terminal_effect(match: re.Match[str]) -> str:
+    if match["newline"]:
+        return "\n"
+    if match["erase"]:
+        return _ERASE_LINE if match["erase"].endswith("2K") else _ERASE_REST
+    return ""
+
+
+def _overwritten(line: str) -> str:
+    """One line after its carriage returns, backspaces and erasures, as a terminal would show it."""
+    if not _CURSOR.search(line):
+        return line
+    cells: list[str] = []
+    column = 0
+    for piece in _CURSOR.split(line):
+        match piece:
+            case "\r":
+                column = 0
+            case "\x08":
+                column = max(0, column - 1)
+            case "\x00":
+                del cells[column:]
+            case "\x01":
+                cells.clear()
+                column = 0
+            case _:
+                cells[column : column + len(piece)] = piece
+                column += len(piece)
+    return "".join(cells)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    character = match.group()
+    if picture := _PICTURES.get(character):
+        return picture
+    return character if _is_plain(character) else f"⟨U+{ord(character):04X}⟩"
+
+
+def _is_plain(character: str) -> bool:
+    """Whether a character shows as itself: no control, format, private, unassigned or odd blank."""
+    category = unicodedata.category(character)
+    if category[0] in "CZ" or character in _BLANK_LOOKING:
+        return False
+    return not (category == "Mn" and _HIDDEN.match(character)) and character not in "\ufe0e\ufe0f"
