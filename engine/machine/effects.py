@@ -107,6 +107,8 @@ class RequestLlm:
     max_iterations: int
     attempt: int = 0
     partial: tuple[Block, ...] = ()
+    truncated_call: bool = False
+    """The reply being continued ended inside a tool call, which was not run."""
 
 
 @dataclass(frozen=True, slots=True)

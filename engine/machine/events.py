@@ -28,6 +28,10 @@ class UserCancelled:
     """Esc. `message_id` names the tool-result message that may have to be written."""
 
     message_id: str
+    elapsed: int = 0
+    """Whole seconds since the run began, for the notice."""
+    timed_out: bool = False
+    """The run's time limit asks, not the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class ApprovalAnswered:
     verdict: Verdict
     message_id: str
     reason: str = ""
+    note: str = ""
+    """The quiet row that keeps the decision in the transcript."""
 
 
 @dataclass(frozen=True, slots=True)

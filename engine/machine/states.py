@@ -24,6 +24,8 @@ class Run:
     """Model calls of this run, counted from 1 (SPEC UNI-03)."""
     compacted: bool = False
     """Whether this run has compacted its context once (SPEC CLAW-30)."""
+    compact_due: bool = False
+    """Whether the last reply filled the window past the threshold (SPEC C12)."""
 
     def next_iteration(self) -> Run:
         """The run one model call later."""
@@ -96,6 +98,8 @@ class ToolRound:
     origin: ToolOrigin = ToolOrigin.MODEL
     send_to_model: bool = False
     """For a user's shell command: whether the model will read it."""
+    opens_turn: bool = False
+    """For a user's shell command that the model reads: whether it begins a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,9 @@ class Cancelling:
     gen: int
     run: Run
     round: ToolRound
+    elapsed: int = 0
+    """Whole seconds the run had taken when the user stopped it."""
+    timed_out: bool = False
     agents: tuple[str, ...] = ()
     outcomes: tuple[AgentOutcome, ...] = ()
 

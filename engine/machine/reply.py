@@ -1,0 +1,190 @@
+"""Rules for what comes back from the model: replies, failures, retries, compaction and routing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from engine.machine import texts
+from engine.machine.effects import (
+    AfterRun,
+    Compact,
+    FinishRun,
+    RequestLlm,
+    RunStatus,
+    Save,
+    SaveMessage,
+    SaveNotice,
+    SaveToolCalls,
+    ScheduleRetry,
+)
+from engine.machine.events import CompactionEnded, LlmFailed, LlmReplied, RetryDue, RouteDecided
+from engine.machine.messages import (
+    Block,
+    LastMessage,
+    NewMessage,
+    Origin,
+    Role,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolUseBlock,
+)
+from engine.machine.states import (
+    CONTINUATIONS,
+    RETRIES,
+    AwaitingLlm,
+    Compacting,
+    CompactingContext,
+    Errored,
+    Idle,
+    Requesting,
+    RetryWait,
+    Routing,
+    State,
+    ToolRound,
+)
+from engine.machine.transition import Step, request, start_current
+
+LONGEST_WAIT = 60.0
+"""Seconds; a larger Retry-After is not waited for in full (SPEC C10)."""
+
+ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided
+
+
+def step(state: State, event: ReplyEvent) -> Step:
+    """Route one answer of a model call; a late one changes nothing."""
+    if isinstance(state, Compacting) and isinstance(event, CompactionEnded):
+        text = event.failure or texts.COMPACTED
+        return Step(Idle(state.gen + 1), (SaveNotice(text),))
+    if not isinstance(state, AwaitingLlm):
+        return Step(state)
+    match event, state.phase:
+        case LlmReplied(), Requesting():
+            return _replied(state, event)
+        case LlmFailed(), Requesting():
+            return _failed(state, event)
+        case RetryDue(), RetryWait():
+            return _again(state, state.partial)
+        case CompactionEnded(), CompactingContext():
+            return request(state.gen + 1, state.run)
+        case RouteDecided(), Routing():
+            return _routed(state, event)
+        case ((LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided()), _):
+            return Step(state)
+        case _:
+            assert_never(event)
+
+
+def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool = False) -> Step:
+    gen = state.gen + 1
+    after = replace(state, gen=gen, phase=Requesting(), partial=partial)
+    run = state.run
+    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations, state.attempt, partial, truncated_call)
+    return Step(after, (ask,))
+
+
+def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
+    run = replace(state.run, compact_due=0 < event.compact_above <= event.context_tokens)
+    state = replace(state, run=run)
+    blocks = event.blocks
+    if event.stop is StopReason.REFUSAL:
+        blocks = tuple(block for block in blocks if not isinstance(block, ToolUseBlock))
+    calls = tuple(ToolCall(b.id, b.name, b.input_json) for b in blocks if isinstance(b, ToolUseBlock))
+    if calls:
+        return _use_tools(state, event, calls)
+    if event.truncated_call or event.stop in {StopReason.MAX_TOKENS, StopReason.PAUSE_TURN}:
+        return _continue(state, event, merge(state.partial, blocks))
+    return _end(state, event, merge(state.partial, blocks))
+
+
+def _use_tools(state: AwaitingLlm, event: LlmReplied, calls: tuple[ToolCall, ...]) -> Step:
+    first, *rest = calls
+    saves = (_assistant(event, merge(state.partial, event.blocks)), SaveToolCalls(event.message_id, calls))
+    round_ = ToolRound(event.message_id, first, tuple(rest))
+    return start_current(state.gen + 1, state.run, round_, saves)
+
+
+def _continue(state: AwaitingLlm, event: LlmReplied, partial: tuple[Block, ...]) -> Step:
+    run = state.run
+    if state.continuations >= CONTINUATIONS or run.iteration >= run.max_iterations:
+        limited = state.continuations < CONTINUATIONS
+        text = texts.iteration_limit(run.iteration) if limited else texts.OUTPUT_LIMIT
+        code = "iteration_limit" if limited else "output_limit"
+        saves: tuple[Save, ...] = (_assistant(event, partial),) if has_content(partial) else ()
+        finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code, recoverable=True)
+        return Step(Idle(state.gen + 1), (*saves, SaveNotice(text), finish))
+    onward = replace(state, run=run.next_iteration(), continuations=state.continuations + 1, attempt=0)
+    return _again(onward, partial, event.truncated_call)
+
+
+def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:
+    run = state.run
+    done = Idle(state.gen + 1)
+    finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
+    if has_content(blocks):
+        return Step(done, (_assistant(event, blocks), finish, AfterRun(run.id)))
+    if event.stop is StopReason.REFUSAL:
+        refused = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.DECLINED, "refusal")
+        return Step(done, (SaveNotice(texts.DECLINED), refused))
+    if event.last is LastMessage.TOOL_RESULT:
+        return Step(done, (finish, AfterRun(run.id)))  # nothing more to say after its tools
+    return _failed(state, LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True))
+
+
+def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
+    run = state.run
+    gen = state.gen + 1
+    if event.context_overflow and not run.compacted:
+        after = replace(state, gen=gen, phase=CompactingContext(), run=replace(run, compacted=True), attempt=0)
+        return Step(after, (Compact(gen, manual=False),))
+    if event.retryable and state.attempt < RETRIES:
+        seconds = min(max(2.0**state.attempt, event.retry_after), LONGEST_WAIT)
+        waiting = replace(state, gen=gen, phase=RetryWait(seconds, event.message), attempt=state.attempt + 1)
+        return Step(waiting, (ScheduleRetry(gen, seconds, state.attempt + 1, event.message),))
+    text = event.message
+    if event.context_overflow:
+        text = texts.overflow(event.message)
+    elif event.retryable:
+        text = texts.retries_spent(event.message)
+    finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, event.kind, event.retryable)
+    return Step(Errored(gen, event.kind, text, event.retryable, run.id), (finish,))
+
+
+def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
+    if event.spawn is None:
+        return request(state.gen + 1, state.run)
+    call = event.spawn
+    blocks = (ToolUseBlock(call.id, call.name, call.input_json),)
+    message = NewMessage(event.message_id, Role.ASSISTANT, Origin.SUBAGENT, blocks)
+    saves = (SaveMessage(message), SaveToolCalls(message.id, (call,)))
+    return start_current(state.gen + 1, state.run, ToolRound(message.id, call), saves)
+
+
+def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:
+    message = NewMessage(event.message_id, Role.ASSISTANT, Origin.LLM, blocks, silent=event.silent)
+    return SaveMessage(message, usage=event.usage, model=event.model, duration_ms=event.duration_ms)
+
+
+def has_content(blocks: tuple[Block, ...]) -> bool:
+    """Whether a reply says anything: thinking alone does not."""
+    return any(
+        not isinstance(b, ThinkingBlock) and not (isinstance(b, TextBlock) and not b.text.strip()) for b in blocks
+    )
+
+
+def merge(partial: tuple[Block, ...], blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """One row of a reply and its continuations: texts that meet are joined, later thinking is dropped."""
+    if not partial:
+        return blocks
+    merged = list(partial)
+    for block in blocks:
+        last = merged[-1]
+        if isinstance(block, ThinkingBlock):
+            continue
+        if isinstance(block, TextBlock) and isinstance(last, TextBlock):
+            merged[-1] = TextBlock(last.text + block.text)
+        else:
+            merged.append(block)
+    return tuple(merged)

@@ -1,0 +1,51 @@
+"""The machine's one door: `step(state, event)`; it only drops late answers and routes to a family of rules."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from engine.machine import reply, stopping, tooling, turn
+from engine.machine.events import (
+    AgentFinished,
+    AgentsStarted,
+    ApprovalAnswered,
+    ApprovalNeeded,
+    CancelDeadlinePassed,
+    CompactAsked,
+    CompactionEnded,
+    Event,
+    ExecutorEvent,
+    InboxArrived,
+    LlmFailed,
+    LlmReplied,
+    RetryAsked,
+    RetryDue,
+    RouteDecided,
+    ToolAborted,
+    ToolFinished,
+    UserCancelled,
+    UserMessage,
+    UserShell,
+)
+from engine.machine.states import State
+from engine.machine.transition import Step
+
+
+def step(state: State, event: Event) -> Step:
+    """Decide what `event` changes: total over all states and events, never raises.
+
+    An answer of the executor whose generation is not the state's is late and changes nothing (SPEC c).
+    """
+    if isinstance(event, ExecutorEvent) and event.gen != state.gen:
+        return Step(state)
+    match event:
+        case UserMessage() | RetryAsked() | CompactAsked() | UserShell() | InboxArrived():
+            return turn.step(state, event)
+        case LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided():
+            return reply.step(state, event)
+        case ToolFinished() | ApprovalNeeded() | ApprovalAnswered() | AgentsStarted() | AgentFinished():
+            return tooling.step(state, event)
+        case UserCancelled() | ToolAborted() | CancelDeadlinePassed():
+            return stopping.step(state, event)
+        case _:
+            assert_never(event)

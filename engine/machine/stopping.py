@@ -1,0 +1,99 @@
+"""Rules for Esc: cancel outranks everything, and every call still gets its answer (SPEC BED-005, c6)."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from engine.machine import texts
+from engine.machine.effects import (
+    AbortLlm,
+    CancelAgents,
+    CancelTimer,
+    FinishRun,
+    KillTool,
+    RunStatus,
+    SaveNotice,
+    StartCancelDeadline,
+)
+from engine.machine.events import CancelDeadlinePassed, ToolAborted, UserCancelled
+from engine.machine.messages import ToolResult, ToolStatus
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    Run,
+    State,
+    ToolExecuting,
+)
+from engine.machine.transition import Step, close_round
+
+CANCEL_DEADLINE = 0.1
+"""Seconds until the conversation is idle whatever a process does (SPEC BED-005)."""
+
+StopEvent = UserCancelled | ToolAborted | CancelDeadlinePassed
+
+
+def step(state: State, event: StopEvent) -> Step:
+    """Route Esc and what follows from it."""
+    match event:
+        case UserCancelled():
+            return _cancel(state, event)
+        case ToolAborted():
+            if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
+                note = texts.stopped(state.elapsed, state.timed_out, event.ended_processes, event.survivors)
+                return _stopped(state.gen + 1, state, event.message_id, state.timed_out, note)
+            return Step(state)
+        case CancelDeadlinePassed():
+            if isinstance(state, Cancelling):
+                note = texts.stopped(state.elapsed, state.timed_out)
+                return _stopped(state.gen + 1, state, event.message_id, state.timed_out, note)
+            return Step(state)
+        case _:
+            assert_never(event)
+
+
+def _cancel(state: State, event: UserCancelled) -> Step:
+    gen = state.gen + 1
+    match state:
+        case Idle() | Completed() | Failed() | Cancelling():
+            return Step(state)
+        case Errored():
+            return Step(Idle(gen))
+        case Compacting():
+            return Step(Idle(gen), (AbortLlm(),))
+        case AwaitingLlm(run=run):
+            note = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
+            return Step(Idle(gen), (note, _finish(run, event.timed_out), AbortLlm(), CancelTimer()))
+        case AwaitingApproval():
+            note = texts.stopped(event.elapsed, event.timed_out)
+            return _stopped(gen, state, event.message_id, event.timed_out, note)
+        case ToolExecuting():
+            stop = KillTool(gen, state.round.current.id)
+            after = Cancelling(gen, state.run, state.round, event.elapsed, event.timed_out)
+            return Step(after, (stop, StartCancelDeadline(gen, CANCEL_DEADLINE)))
+        case AwaitingSubagents():
+            after = Cancelling(
+                gen, state.run, state.round, event.elapsed, event.timed_out, state.pending, state.outcomes
+            )
+            return Step(after, (CancelAgents(state.pending), StartCancelDeadline(gen, CANCEL_DEADLINE)))
+        case _:
+            assert_never(state)
+
+
+def _stopped(gen: int, state: Cancelling | AwaitingApproval, message_id: str, timed_out: bool, note: str) -> Step:
+    round_ = state.round
+    current = ToolResult(round_.current.id, texts.CANCELLED, ToolStatus.CANCELLED)
+    saves = close_round(round_, message_id, current, texts.SKIPPED)
+    return Step(Idle(gen), (*saves, SaveNotice(note), _finish(state.run, timed_out)))
+
+
+def _finish(run: Run, timed_out: bool) -> FinishRun:
+    if timed_out:
+        return FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.TIME_LIMIT, "timeout", recoverable=True)
+    return FinishRun(run.id, RunStatus.CANCELLED, run.iteration)

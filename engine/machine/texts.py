@@ -1,0 +1,55 @@
+"""Every sentence the machine says. Those a model reads are byte-stable (SPEC C24)."""
+
+from __future__ import annotations
+
+CANCELLED = "Cancelled by user"
+SKIPPED = "Skipped due to cancellation"
+SKIPPED_LOOP = "Skipped: the run was stopped for repeating itself"
+INTERRUPTED = "[Tool execution interrupted by restart]"
+
+BUSY = "agent is busy — press Esc to cancel"
+CANCELLING = "cancellation in progress"
+READ_ONLY = "sub-agent transcripts are read-only"
+NOTHING_TO_RETRY = "Nothing to retry"
+NOTHING_TO_ANSWER = "That question is no longer open"
+OUTPUT_LIMIT = "Stopped at the output limit after 3 continuations"
+TIME_LIMIT = "Stopped at the time limit"
+LOOP = "Stopped: repeated tool calls without progress"
+EMPTY_REPLY = "the model sent an empty answer"
+DECLINED = "The model declined to answer"
+COMPACTED = "Older messages were summarized"
+
+
+def waiting_for_approval(tool: str) -> str:
+    """Why a message is refused while a question is open."""
+    return f"waiting for your approval of {tool}"
+
+
+def denied(tool: str, reason: str) -> str:
+    """What the model reads after a deny (CONTRACT 6)."""
+    return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
+
+
+def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
+    """The row a cancel leaves: how long it had run and what ended with it."""
+    parts = [f"Stopped at the time limit after {elapsed} s" if timed_out else f"Stopped by you after {elapsed} s"]
+    if processes:
+        parts.append(f"{processes} process{'es' if processes > 1 else ''} ended")
+    if survivors:
+        parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
+    return " · ".join(parts)
+
+
+def iteration_limit(count: int) -> str:
+    """Why a run that was still working ended."""
+    return f"Stopped after {count} iterations — send a message to continue"
+
+
+def retries_spent(cause: str) -> str:
+    """The error after the last retry (SPEC c2)."""
+    return f"Failed after 3 retries: {cause.rstrip('.')}. Press Enter to retry or send a message."
+
+
+def overflow(cause: str) -> str:
+    """The context is full and a summary did not help or is not to be had."""
+    return f"The conversation no longer fits the model's window: {cause.rstrip('.')}. Fork it, or start a new one."

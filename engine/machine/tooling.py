@@ -1,0 +1,127 @@
+"""Rules for a tool round: results, approvals and sub-agents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from engine.machine import texts
+from engine.machine.effects import (
+    AskApproval,
+    CancelAgents,
+    Effect,
+    FinishRun,
+    MarkToolCall,
+    Refuse,
+    RunStatus,
+    SaveMessage,
+    SaveNotice,
+    SaveToolResult,
+)
+from engine.machine.events import AgentFinished, AgentsStarted, ApprovalAnswered, ApprovalNeeded, ToolFinished, Verdict
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolResult, ToolStatus
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingSubagents,
+    Idle,
+    Run,
+    State,
+    ToolExecuting,
+    ToolOrigin,
+    ToolRound,
+)
+from engine.machine.transition import Step, close_round, next_iteration, results_message, start_current
+
+ToolEvent = ToolFinished | ApprovalNeeded | ApprovalAnswered | AgentsStarted | AgentFinished
+
+
+def step(state: State, event: ToolEvent) -> Step:
+    """Route one happening of a tool round; what belongs to another call changes nothing."""
+    match event:
+        case ToolFinished():
+            if isinstance(state, ToolExecuting) and state.round.current.id == event.result.call_id:
+                return _finished(state, event)
+            return Step(state)
+        case ApprovalNeeded():
+            if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id:
+                return _ask(state, event)
+            return Step(state)
+        case ApprovalAnswered():
+            return _answered(state, event)
+        case AgentsStarted():
+            if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id and event.agent_ids:
+                waiting = AwaitingSubagents(state.gen + 1, state.run, state.round, event.agent_ids)
+                return Step(waiting)
+            return Step(state)
+        case AgentFinished():
+            return _agent(state, event)
+        case _:
+            assert_never(event)
+
+
+def settle(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str) -> Step:
+    """Take the current call's result: start the next call, or give all results to the model."""
+    results = (*round_.results, result)
+    saved = SaveToolResult(result)
+    if round_.origin is ToolOrigin.USER:
+        return _shell_done(gen, run, round_, result, message_id)
+    if round_.queue:
+        following, *rest = round_.queue
+        onward = replace(round_, current=following, queue=tuple(rest), results=results)
+        return start_current(gen, run, onward, (saved,))
+    return next_iteration(gen, run, (saved, results_message(message_id, results)))
+
+
+def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
+    if not event.stop_run:
+        return settle(state.gen + 1, state.run, state.round, event.result, event.message_id)
+    saves = close_round(state.round, event.message_id, event.result, texts.SKIPPED_LOOP)
+    run = state.run
+    finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.LOOP, "loop", recoverable=True)
+    return Step(Idle(state.gen + 1), (*saves, SaveNotice(texts.LOOP), finish))
+
+
+def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str) -> Step:
+    effects: list[Effect] = [SaveToolResult(result)]
+    if round_.send_to_model:
+        message = NewMessage(message_id, Role.USER, Origin.HUMAN, (TextBlock(result.text),))
+        effects.append(SaveMessage(message, round_.opens_turn))
+    effects.append(FinishRun(run.id, RunStatus.SUCCESS, 0))
+    return Step(Idle(gen), tuple(effects))
+
+
+def _ask(state: ToolExecuting, event: ApprovalNeeded) -> Step:
+    call = state.round.current
+    after = AwaitingApproval(state.gen + 1, state.run, state.round, event.reason)
+    mark = MarkToolCall(call.id, ToolStatus.AWAITING_APPROVAL)
+    return Step(after, (mark, AskApproval(call, event.reason)))
+
+
+def _answered(state: State, event: ApprovalAnswered) -> Step:
+    if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
+        return Step(state, (Refuse(texts.NOTHING_TO_ANSWER),))
+    gen, call = state.gen + 1, state.round.current
+    note: tuple[Effect, ...] = (SaveNotice(event.note),) if event.note else ()
+    match event.verdict:
+        case Verdict.ALLOW:
+            return start_current(gen, state.run, state.round, note, approved=True)
+        case Verdict.DENY:
+            refused = ToolResult(call.id, texts.denied(call.name, event.reason), ToolStatus.ERROR)
+            after = settle(gen, state.run, state.round, refused, event.message_id)
+            return Step(after.state, (*note, *after.effects))
+        case _:
+            assert_never(event.verdict)
+
+
+def _agent(state: State, event: AgentFinished) -> Step:
+    outcome = event.outcome
+    if not isinstance(state, AwaitingSubagents) or outcome.agent_id not in state.pending:
+        return Step(state)
+    pending = tuple(agent for agent in state.pending if agent != outcome.agent_id)
+    outcomes = (*state.outcomes, outcome)
+    late: tuple[Effect, ...] = (CancelAgents((outcome.agent_id,)),) if outcome.status == "timeout" else ()
+    if pending:
+        return Step(replace(state, pending=pending, outcomes=outcomes), late)
+    result = ToolResult(state.round.current.id, event.aggregate, ToolStatus.SUCCESS)
+    after = settle(state.gen + 1, state.run, state.round, result, event.message_id)
+    return Step(after.state, (*after.effects, *late))

@@ -1,0 +1,120 @@
+"""Rules for what the user asks for: messages, retries, shell commands, compaction; and inbox wake-ups."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from engine.machine import texts
+from engine.machine.effects import (
+    Compact,
+    DrainInbox,
+    Refuse,
+    RequestLlm,
+    RouteRequest,
+    SaveMessage,
+    SaveToolCalls,
+    StartRun,
+)
+from engine.machine.events import CompactAsked, InboxArrived, RetryAsked, UserMessage, UserShell
+from engine.machine.messages import LastMessage, NewMessage, Origin, Role, ToolUseBlock
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    Requesting,
+    Routing,
+    Run,
+    State,
+    ToolExecuting,
+    ToolOrigin,
+    ToolRound,
+)
+from engine.machine.transition import Step, opens_turn, request, start_current
+
+TurnEvent = UserMessage | RetryAsked | CompactAsked | UserShell | InboxArrived
+
+
+def step(state: State, event: TurnEvent) -> Step:
+    """Route one request of the user, or one arrival in the inbox."""
+    match event:
+        case InboxArrived():
+            return _inbox(state, event)
+        case UserMessage() | RetryAsked() | CompactAsked() | UserShell():
+            refusal = why_refused(state)
+            if refusal:
+                return Step(state, (Refuse(refusal),))
+    match event:
+        case UserMessage():
+            return _message(state.gen + 1, event)
+        case RetryAsked():
+            return _retry(state, event)
+        case CompactAsked():
+            return Step(Compacting(state.gen + 1), (Compact(state.gen + 1, manual=True),))
+        case UserShell():
+            return _shell(state.gen + 1, event)
+        case _:
+            assert_never(event)
+
+
+def why_refused(state: State) -> str:
+    """The reason a request of the user cannot be taken now; empty when it can."""
+    match state:
+        case Idle() | Errored():
+            return ""
+        case AwaitingApproval():
+            return texts.waiting_for_approval(state.round.current.name)
+        case Cancelling():
+            return texts.CANCELLING
+        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
+            return texts.BUSY
+        case Completed() | Failed():
+            return texts.READ_ONLY
+        case _:
+            assert_never(state)
+
+
+def _message(gen: int, event: UserMessage) -> Step:
+    run = Run(event.run_id, event.max_iterations)
+    saves = (SaveMessage(event.message, opens_turn(event.last)), StartRun(run.id, event.message.id))
+    if event.supervisor:
+        return Step(AwaitingLlm(gen, run, Routing()), (*saves, RouteRequest(gen, run.id)))
+    asked = request(gen, run)
+    return Step(asked.state, (*saves, *asked.effects))
+
+
+def _retry(state: State, event: RetryAsked) -> Step:
+    unanswered = event.last in {LastMessage.USER, LastMessage.TOOL_RESULT}
+    if not unanswered and not isinstance(state, Errored):
+        return Step(state, (Refuse(texts.NOTHING_TO_RETRY),))
+    run = Run(event.run_id, event.max_iterations)
+    asked = request(state.gen + 1, run)
+    return Step(asked.state, (StartRun(run.id), *asked.effects))
+
+
+def _shell(gen: int, event: UserShell) -> Step:
+    call = event.call
+    row = NewMessage(event.message_id, Role.SYSTEM, Origin.NOTICE, (ToolUseBlock(call.id, call.name, call.input_json),))
+    round_ = ToolRound(
+        event.message_id,
+        call,
+        origin=ToolOrigin.USER,
+        send_to_model=event.send_to_model,
+        opens_turn=opens_turn(event.last),
+    )
+    saves = (SaveMessage(row), SaveToolCalls(row.id, (call,)), StartRun(event.run_id))
+    return start_current(gen, Run(event.run_id, max_iterations=1), round_, saves)
+
+
+def _inbox(state: State, event: InboxArrived) -> Step:
+    if not (isinstance(state, Idle) and event.wakes):
+        return Step(state)  # it stays in the inbox: drained before the next request, or shown as a count
+    gen = state.gen + 1
+    run = Run(event.run_id, event.max_iterations)
+    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations)
+    return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=True), StartRun(run.id), ask))
