@@ -1,0 +1,142 @@
+"""From a request and what the tools answered to Markdown for the person."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from engine.providers.guide import texts
+from engine.providers.guide.dialogue import Answered, Dialogue
+from engine.providers.guide.markdown import code, count, fenced, language_of
+from engine.providers.guide.project import describe_project, listing
+from engine.providers.guide.requests import (
+    CountLines,
+    CountTo,
+    Describe,
+    GitChanges,
+    Help,
+    ListFiles,
+    ReadFiles,
+    Replace,
+    Request,
+    RunCommand,
+    RunTests,
+    Search,
+    SmallTalk,
+    Summarize,
+    Think,
+    WriteFile,
+)
+from engine.providers.guide.results import listed_files, matches, plain_lines, test_totals
+
+SHOWN_LINES = 60
+"""Lines of a file or an output shown in an answer; the tool row above has the rest."""
+SHOWN_MATCHES = 25
+SHOWN_REQUESTS = 20
+
+
+def compose(request: Request, dialogue: Dialogue) -> str:
+    """The answer, without the closing line."""
+    match request:
+        case SmallTalk(kind):
+            return texts.COURTESIES[kind]
+        case Help():
+            return texts.HELP
+        case CountTo(limit):
+            return ", ".join(str(number) for number in range(1, limit + 1)) + "." if limit else "0."
+        case Summarize():
+            return _summary(dialogue)
+        case _:
+            return _from_tools(request, dialogue)
+
+
+def _from_tools(request: Request, dialogue: Dialogue) -> str:
+    answered = dialogue.answered
+    failed = [call for call in answered if call.is_error]
+    if not answered:
+        return "No tool answered, so there is nothing to show."
+    if len(failed) == len(answered):
+        return "\n\n".join(_failure(call) for call in failed)
+    match request:
+        case Describe():
+            return describe_project(dialogue)
+        case ListFiles(pattern):
+            return listing(listed_files(answered[0].text), pattern)
+        case ReadFiles(paths):
+            return "\n\n".join(_file(path, call) for path, call in zip(paths, answered, strict=False))
+        case Search(text, glob):
+            return _found(text, glob, answered[0].text)
+        case RunTests():
+            return _tests(dialogue)
+        case RunCommand() | GitChanges() | CountLines():
+            return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
+        case Replace(path, old, new):
+            return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
+        case WriteFile(path, content):
+            return f"Wrote {code(path)}: {count(len(content.splitlines()), 'line')}."
+        case Think(topic):
+            return f"Noted a thought about {code(topic)}. Rules cannot take it further than that; a model could."
+        case SmallTalk() | Help() | CountTo() | Summarize():
+            return ""
+        case _:
+            assert_never(request)
+
+
+def _failure(call: Answered) -> str:
+    lines = call.text.strip().splitlines() or ["no reason given"]
+    if len(lines) == 1:
+        return f"{code(call.name)} did not work: {lines[0].strip()}"
+    return f"{code(call.name)} did not work:\n\n{fenced(_tail(lines))}"
+
+
+def _output(call: Answered) -> str:
+    lines = call.text.rstrip().splitlines()
+    return fenced(_tail(lines)) if lines else "It ran and printed nothing."
+
+
+def _tail(lines: list[str]) -> list[str]:
+    hidden = len(lines) - SHOWN_LINES
+    return lines if hidden <= 0 else [f"… {count(hidden, 'earlier line')} …", *lines[-SHOWN_LINES:]]
+
+
+def _file(path: str, call: Answered) -> str:
+    if call.is_error:
+        return _failure(call)
+    lines = plain_lines(call.text)
+    head = f"{code(path)}, {count(len(lines), 'line')}"
+    if not lines:
+        return f"{code(path)} is empty."
+    if len(lines) > SHOWN_LINES:
+        head += f", the first {SHOWN_LINES}"
+    return f"{head}:\n\n{fenced(lines[:SHOWN_LINES], language_of(path))}"
+
+
+def _found(text: str, glob: str, answer: str) -> str:
+    where = f" in {code(glob)}" if glob else ""
+    hits = matches(answer)
+    if not hits:
+        lines = answer.strip().splitlines()
+        empty = not lines or len(lines) == 1
+        return f"Nothing contains {code(text)}{where}." if empty else fenced(_tail(lines))
+    files = len({hit.path for hit in hits})
+    rows = [f"- {code(f'{hit.path}:{hit.line}')} {code(hit.text)}" for hit in hits[:SHOWN_MATCHES]]
+    more = [f"- … and {count(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []
+    return f"{code(text)}{where}: {count(len(hits), 'line')} in {count(files, 'file')}.\n\n" + "\n".join(rows + more)
+
+
+def _tests(dialogue: Dialogue) -> str:
+    if len(dialogue.rounds) < 2:  # noqa: PLR2004 - one round to look, one to run
+        return "I found no sign of how this project is tested. Say `run COMMAND` with the command you use."
+    call = dialogue.rounds[1][0]
+    totals = test_totals(call.text)
+    verdict = "The tests did not pass" if call.is_error else "The tests ran"
+    return f"{verdict}{f': {totals}' if totals else ''}.\n\n{_output(call)}"
+
+
+def _summary(dialogue: Dialogue) -> str:
+    asked = [text for text in dialogue.earlier if text.strip()]
+    if not asked:
+        return "Nothing has been asked yet."
+    shown = [f"- {code(text.strip().splitlines()[0])}" for text in asked[-SHOWN_REQUESTS:]]
+    earlier = len(asked) - len(shown)
+    head = f"{count(len(asked), 'request')} so far"
+    return f"{head}{f', the last {len(shown)}' if earlier else ''}:\n\n" + "\n".join(shown)

@@ -1,0 +1,65 @@
+"""From a planned step to a call of a tool that is really on offer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from engine.providers.guide.markdown import code
+from engine.providers.guide.plan import (
+    BashStep,
+    ListStep,
+    PatchStep,
+    ReadStep,
+    SearchStep,
+    Step,
+    ThinkStep,
+    WriteStep,
+)
+from tools.contract import JsonObject, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """A call, and the words that announce it."""
+
+    tool: str
+    arguments: JsonObject
+    announcement: str
+
+    @property
+    def input_json(self) -> str:
+        """The arguments as they stand in a tool use."""
+        return json.dumps(self.arguments, ensure_ascii=False)
+
+
+def planned_call(step: Step) -> PlannedCall:
+    """The call that carries out `step`."""
+    match step:
+        case ReadStep(path):
+            return PlannedCall("read_file", {"path": path}, f"reading {code(path)}")
+        case ListStep(pattern):
+            arguments: JsonObject = {"pattern": pattern} if pattern else {}
+            return PlannedCall("list_files", arguments, f"listing {code(pattern)}" if pattern else "listing the files")
+        case SearchStep(pattern, glob):
+            where: JsonObject = {"glob": glob} if glob else {}
+            return PlannedCall("search", {"pattern": pattern, **where}, f"searching {code(pattern)}")
+        case BashStep(command):
+            return PlannedCall("bash", {"command": command}, f"running {code(command)}")
+        case WriteStep(path, content):
+            return PlannedCall("write_file", {"path": path, "content": content}, f"writing {code(path)}")
+        case PatchStep(path, old, new):
+            edit: JsonObject = {"op": "replace", "old": old, "new": new}
+            return PlannedCall("patch", {"path": path, "edits": [edit]}, f"patching {code(path)}")
+        case ThinkStep(thoughts):
+            return PlannedCall("think", {"thoughts": thoughts}, "noting a thought")
+        case _:
+            assert_never(step)
+
+
+def missing_tools(calls: Sequence[PlannedCall], tools: Sequence[ToolSpec]) -> list[str]:
+    """The tools these calls need and the conversation does not offer, each once."""
+    offered = {spec.name for spec in tools}
+    return list(dict.fromkeys(call.tool for call in calls if call.tool not in offered))

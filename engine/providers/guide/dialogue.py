@@ -1,0 +1,72 @@
+"""What the guide needs to know of a conversation: the last request, and what its tools have answered so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import ModelMessage
+
+_TRANSIENT = re.compile(r"^\s*[\[<(]|\biterations? left\b", re.IGNORECASE)
+"""A text beside tool results that Phoenix itself added (SPEC UNI-33)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A tool call of this turn and what came back."""
+
+    name: str
+    input_json: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """One turn as far as it has come."""
+
+    request: str
+    """What the person typed last."""
+    earlier: tuple[str, ...] = ()
+    """What they typed before, oldest first."""
+    rounds: tuple[tuple[Answered, ...], ...] = ()
+    """The tool rounds of this turn, each with its calls in order."""
+
+    @property
+    def answered(self) -> tuple[Answered, ...]:
+        """All calls of this turn in order."""
+        return tuple(call for calls in self.rounds for call in calls)
+
+
+def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
+    """Split the messages of a request into what was asked and what tools have answered since."""
+    spoken: list[str] = []
+    rounds: list[tuple[Answered, ...]] = []
+    pending: tuple[ToolUseBlock, ...] = ()
+    for message in messages:
+        if message.role is Role.ASSISTANT:
+            pending = tuple(block for block in message.blocks if isinstance(block, ToolUseBlock))
+            continue
+        results = {block.tool_use_id: block for block in message.blocks if isinstance(block, ToolResultBlock)}
+        if results:
+            rounds.append(tuple(_answered(call, results.get(call.id)) for call in pending))
+        text = _spoken(message.blocks, beside_results=bool(results))
+        if text or not results:
+            spoken.append(text)
+            rounds.clear()
+        pending = ()
+    return Dialogue(spoken[-1] if spoken else "", tuple(spoken[:-1]), tuple(rounds))
+
+
+def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
+    texts = (block.text for block in blocks if isinstance(block, TextBlock))
+    return "\n".join(text for text in texts if not (beside_results and _TRANSIENT.search(text))).strip()
+
+
+def _answered(call: ToolUseBlock, result: ToolResultBlock | None) -> Answered:
+    if result is None:
+        return Answered(call.name, call.input_json, "no result", is_error=True)
+    text = "\n".join(block.text for block in result.content if isinstance(block, TextBlock))
+    return Answered(call.name, call.input_json, text, result.is_error)

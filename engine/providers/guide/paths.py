@@ -1,0 +1,40 @@
+"""File names inside sentences: quoted, with spaces, several at once."""
+
+from __future__ import annotations
+
+import re
+
+_QUOTED = re.compile(r"^(['\"`]+)(.*)\1$", re.DOTALL)
+_WELL_KNOWN = frozenset({"readme", "makefile", "dockerfile", "license", "changelog", "contributing", "gemfile"})
+_AFTERTHOUGHT = re.compile(
+    r"(?:,? (?:and|then) (?:tell|explain|show|say|describe|summari[sz]e)\b.*| to me| for me| please| file)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_SEPARATOR = re.compile(r",\s*(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+_QUOTED_ITEM = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
+
+
+def unquote(text: str, *, keep_empty: bool = False) -> str:
+    """`text` without surrounding space and one layer of quotes; a lone quoted nothing stays only if wanted."""
+    stripped = text.strip()
+    quoted = _QUOTED.match(stripped)
+    if quoted is None:
+        return stripped
+    return quoted.group(2) if quoted.group(2) or keep_empty else ""
+
+
+def is_path(text: str) -> bool:
+    """Whether this could name a file or a glob rather than be a phrase."""
+    if not text or "\n" in text or "\0" in text:
+        return False
+    return bool(re.search(r"\.\w+$|[/\\*?~]|^\.", text)) or text.casefold() in _WELL_KNOWN
+
+
+def split_paths(text: str) -> tuple[str, ...]:
+    """The files that `a.py, "my notes.txt" and c/d` names; empty when a part looks like no file."""
+    rest = _AFTERTHOUGHT.sub("", text.strip())
+    quoted = tuple(next(filter(None, found)) for found in _QUOTED_ITEM.findall(rest))
+    if quoted and not _QUOTED_ITEM.sub("", rest).replace("and", "").strip(" ,"):
+        return quoted
+    parts = tuple(unquote(part) for part in _SEPARATOR.split(rest) if part.strip())
+    return parts if parts and all(is_path(part) for part in parts) else ()

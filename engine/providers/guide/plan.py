@@ -1,0 +1,191 @@
+"""What to do next for a request: call tools or answer. At most `ROUNDS` tool rounds, whatever comes back."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from engine.providers.guide.dialogue import Dialogue
+from engine.providers.guide.requests import (
+    CountLines,
+    CountTo,
+    Describe,
+    GitChanges,
+    Help,
+    ListFiles,
+    ReadFiles,
+    Replace,
+    Request,
+    RunCommand,
+    RunTests,
+    Search,
+    SmallTalk,
+    Summarize,
+    Think,
+    WriteFile,
+)
+from engine.providers.guide.results import listed_files
+
+ROUNDS = 3
+"""Tool rounds of one turn; the longest plan (describe) needs two."""
+FILES_AT_ONCE = 8
+"""Files read for one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """read_file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListStep:
+    """list_files."""
+
+    pattern: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """search for a regular expression."""
+
+    pattern: str
+    glob: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BashStep:
+    """bash."""
+
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStep:
+    """write_file."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStep:
+    """patch with one replacement."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkStep:
+    """think."""
+
+    thoughts: str
+
+
+Step: TypeAlias = ReadStep | ListStep | SearchStep | BashStep | WriteStep | PatchStep | ThinkStep
+
+TEST_COMMANDS: tuple[tuple[str, str], ...] = (
+    ("pyproject.toml", "python -m pytest -q"),
+    ("pytest.ini", "python -m pytest -q"),
+    ("setup.py", "python -m pytest -q"),
+    ("package.json", "npm test --silent"),
+    ("Cargo.toml", "cargo test --quiet"),
+    ("go.mod", "go test ./..."),
+    ("Makefile", "make test"),
+)
+"""The file that tells how a project is tested, and the command; the first that is there wins."""
+
+TELLING_FILES = (
+    "README.md",
+    "README.rst",
+    "README.txt",
+    "README",
+    "pyproject.toml",
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+)
+"""What describes a project, in the order read."""
+
+
+def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
+    """The calls of the next round; empty when it is time to answer."""
+    done = len(dialogue.rounds)
+    if done >= ROUNDS:
+        return ()
+    match request:
+        case Describe():
+            return _describe(dialogue)
+        case RunTests():
+            return _run_tests(dialogue)
+        case _:
+            return () if done else _first(request)
+
+
+def _first(request: Request) -> tuple[Step, ...]:
+    """The only round of a request that needs one."""
+    match request:
+        case ListFiles(pattern):
+            return (ListStep(pattern),)
+        case ReadFiles(paths):
+            return tuple(ReadStep(path) for path in paths[:FILES_AT_ONCE])
+        case Search(text, glob):
+            return (SearchStep(_literal(text), glob),)
+        case RunCommand(command):
+            return (BashStep(command),)
+        case GitChanges():
+            return (BashStep("git status --short --branch"), BashStep("git diff --stat HEAD"))
+        case Replace(path, old, new):
+            return (PatchStep(path, old, new),)
+        case WriteFile(path, content):
+            return (WriteStep(path, content),)
+        case CountLines(path):
+            return (BashStep(f"wc -l -- {shlex.quote(path)}"),)
+        case Think(topic):
+            return (ThinkStep(f"The request is to think about: {topic}"),)
+        case SmallTalk() | Help() | CountTo() | Summarize() | Describe() | RunTests():
+            return ()
+        case _:
+            assert_never(request)
+
+
+def _literal(text: str) -> str:
+    """A regular expression for `text` itself, in the dialect every search engine shares."""
+    return re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", text)
+
+
+def _describe(dialogue: Dialogue) -> tuple[Step, ...]:
+    match len(dialogue.rounds):
+        case 0:
+            return (ListStep(),)
+        case 1:
+            files = set(_found(dialogue))
+            return tuple(ReadStep(name) for name in TELLING_FILES if name in files)[:4]
+        case _:
+            return ()
+
+
+def _run_tests(dialogue: Dialogue) -> tuple[Step, ...]:
+    match len(dialogue.rounds):
+        case 0:
+            return (ListStep(),)
+        case 1:
+            command = test_command(_found(dialogue))
+            return (BashStep(command),) if command else ()
+        case _:
+            return ()
+
+
+def test_command(files: tuple[str, ...]) -> str:
+    """The command that tests a project with these files; empty when none is known."""
+    return next((command for name, command in TEST_COMMANDS if name in files), "")
+
+
+def _found(dialogue: Dialogue) -> tuple[str, ...]:
+    first = dialogue.rounds[0]
+    return listed_files(first[0].text) if first and not first[0].is_error else ()

@@ -1,0 +1,92 @@
+"""A picture of a project from its file names and the files that tell about it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import PurePosixPath
+
+from engine.providers.guide.dialogue import Answered, Dialogue
+from engine.providers.guide.markdown import code, count
+from engine.providers.guide.plan import test_command
+from engine.providers.guide.results import listed_files, plain_lines
+
+SHOWN_FILES = 40
+_KINDS = {
+    ".py": "Python", ".js": "JavaScript", ".ts": "TypeScript", ".tsx": "TypeScript", ".rs": "Rust", ".go": "Go",
+    ".c": "C", ".h": "C", ".cpp": "C++", ".java": "Java", ".kt": "Kotlin", ".rb": "Ruby", ".php": "PHP",
+    ".sh": "Shell", ".html": "HTML", ".css": "CSS", ".sql": "SQL", ".md": "Markdown", ".swift": "Swift",
+}  # fmt: skip
+_PROSE = re.compile(r"^[A-Za-z*_`\"'(].{20,}")
+
+
+def listing(files: tuple[str, ...], pattern: str) -> str:
+    """The files themselves, and what kinds they are when they are many."""
+    what = f" match {code(pattern)}" if pattern else " here"
+    if not files:
+        return f"No files{what}."
+    rows = [f"- {code(name)}" for name in files[:SHOWN_FILES]]
+    if len(files) > SHOWN_FILES:
+        rows.append(f"- … and {count(len(files) - SHOWN_FILES, 'more')}")
+    return f"{count(len(files), 'file')}{what}:\n\n" + "\n".join(rows)
+
+
+def describe_project(dialogue: Dialogue) -> str:
+    """A summary whose every line comes from a tool result of this turn."""
+    files = listed_files(dialogue.rounds[0][0].text)
+    read = {_path(call): plain_lines(call.text) for call in dialogue.answered[1:] if not call.is_error}
+    title, purpose = _identity(read)
+    lines = [f"**{title}**" + (f": {purpose}" if purpose else "")] if title else [purpose] if purpose else []
+    lines += ["", *_facts(files)]
+    if read:
+        lines.append(f"- read for this: {', '.join(code(name) for name in read)}")
+    return "\n".join(lines).strip() or "The folder is empty."
+
+
+def _facts(files: tuple[str, ...]) -> list[str]:
+    kinds = Counter(kind for name in files if (kind := _KINDS.get(PurePosixPath(name).suffix.casefold())))
+    folders = Counter(PurePosixPath(name).parts[0] for name in files if "/" in name.rstrip("/"))
+    facts = [f"- {count(len(files), 'file')}"]
+    if kinds:
+        facts.append("- kinds: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(5)))
+    if folders:
+        facts.append(
+            "- folders: " + ", ".join(f"{code(name + '/')} {number}" for name, number in folders.most_common(8))
+        )
+    command = test_command(files)
+    if command:
+        facts.append(f"- tests: {code(command)}")
+    return facts
+
+
+def _identity(read: dict[str, list[str]]) -> tuple[str, str]:
+    """Name and purpose from the manifest, else from the README."""
+    for name in ("pyproject.toml", "Cargo.toml", "package.json", "go.mod"):
+        if name in read:
+            title, purpose = _manifest(name, "\n".join(read[name]))
+            if title and purpose:
+                return title, purpose
+    readme = next((lines for name, lines in read.items() if name.startswith("README")), [])
+    heading = next((line.lstrip("# ").strip() for line in readme if line.startswith("#")), "")
+    return heading, next((line.strip() for line in readme if _PROSE.match(line)), "")
+
+
+def _manifest(name: str, text: str) -> tuple[str, str]:
+    if name == "package.json":
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return "", ""
+        return (str(found.get("name", "")), str(found.get("description", ""))) if isinstance(found, dict) else ("", "")
+    title = re.search(r'^\s*name\s*=\s*"([^"]+)"', text, re.MULTILINE)
+    purpose = re.search(r'^\s*description\s*=\s*"([^"]+)"', text, re.MULTILINE)
+    return (title.group(1) if title else "", purpose.group(1) if purpose else "")
+
+
+def _path(call: Answered) -> str:
+    try:
+        arguments = json.loads(call.input_json)
+    except ValueError:
+        return ""
+    return str(arguments.get("path", "")) if isinstance(arguments, dict) else ""

@@ -1,0 +1,128 @@
+"""The `demo` provider: one model, `guide`, that follows rules."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
+from engine.ports import (
+    ModelInfo,
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+    StreamItem,
+    TextDelta,
+    ToolCallDelta,
+)
+from engine.providers.guide import texts
+from engine.providers.guide.answers import compose
+from engine.providers.guide.calls import PlannedCall, missing_tools, planned_call
+from engine.providers.guide.dialogue import read_dialogue
+from engine.providers.guide.markdown import code
+from engine.providers.guide.plan import next_steps
+from engine.providers.guide.understand import understand
+
+PROVIDER = "demo"
+MODEL = "guide"
+CONTEXT_WINDOW = 200_000
+"""Tokens. The guide reads any length; the meter just needs a size."""
+PIECE = re.compile(r"\s*\S{1,24}|\s+")
+"""One streamed piece: a word with the space before it."""
+CHARACTERS_PER_TOKEN = 4
+
+
+def _new_id() -> str:
+    return f"guide_{uuid.uuid4().hex[:16]}"
+
+
+class GuideProvider:
+    """Answers from rules, with real tool calls, without a network.
+
+    With `strict` a request no rule fits raises ProviderError(kind="not_understood") instead of an explanation:
+    headless runs exit 41 on it (CONTRACT 5).
+    """
+
+    def __init__(self, *, strict: bool = False, new_id: Callable[[], str] = _new_id) -> None:
+        self._strict = strict
+        self._new_id = new_id
+
+    @property
+    def name(self) -> str:
+        """`demo`."""
+        return PROVIDER
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Answer in small pieces.
+
+        Raises:
+            ProviderError: kind `not_understood`, only when strict.
+        """
+        text, calls = self._decide(request)
+        for piece in PIECE.findall(text):
+            yield TextDelta(piece)
+            await asyncio.sleep(0)
+        blocks: list[Block] = [TextBlock(text)]
+        for call in calls:
+            yield ToolCallDelta(call.tool, "")
+            await asyncio.sleep(0)
+            yield ToolCallDelta("", call.input_json)
+            blocks.append(ToolUseBlock(self._new_id(), call.tool, call.input_json))
+        stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
+        usage = _usage(request.messages, blocks)
+        yield ModelReply(tuple(blocks), stop, usage, MODEL, usage_estimated=True)
+
+    def _decide(self, request: ModelRequest) -> tuple[str, tuple[PlannedCall, ...]]:
+        """What to say, and which tools to call with it."""
+        dialogue = read_dialogue(request.messages)
+        wish = understand(dialogue.request)
+        if wish is None:
+            if self._strict:
+                raise ProviderError(texts.NOT_UNDERSTOOD_SENTENCE, kind="not_understood", retryable=False)
+            return _closed(texts.NOT_UNDERSTOOD), ()
+        calls = tuple(planned_call(step) for step in next_steps(wish, dialogue))
+        missing = missing_tools(calls, request.tools)
+        if missing:
+            names = ", ".join(code(name) for name in missing)
+            return _closed(f"That needs {names}, which this conversation does not offer."), ()
+        if calls:
+            return f"By rule: {', '.join(call.announcement for call in calls)}.", calls
+        return _closed(compose(wish, dialogue)), ()
+
+    def describe(self, model: str) -> ModelInfo:
+        """The guide, whatever it is called by."""
+        return ModelInfo(PROVIDER, model, CONTEXT_WINDOW, vision=False, local=True, note="rules, no model")
+
+    async def models(self) -> list[ModelInfo]:
+        """The one there is."""
+        return [self.describe(MODEL)]
+
+    async def warm(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def _closed(answer: str) -> str:
+    return f"{answer}\n\n{texts.SIGNATURE}"
+
+
+def _usage(messages: Sequence[ModelMessage], reply: Sequence[Block]) -> Usage:
+    """Tokens by length, as no tokenizer is at work."""
+    asked = sum(_length(block) for message in messages for block in message.blocks)
+    said = sum(_length(block) for block in reply)
+    return Usage(asked // CHARACTERS_PER_TOKEN, said // CHARACTERS_PER_TOKEN)
+
+
+def _length(block: Block) -> int:
+    match block:
+        case TextBlock(text):
+            return len(text)
+        case ToolUseBlock(input_json=arguments):
+            return len(arguments)
+        case _:
+            return 0
