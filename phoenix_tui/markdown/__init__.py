@@ -1,0 +1,1 @@
+"""Markdown as lines of spans, whole or while it grows."""

@@ -1,0 +1,178 @@
+"""Block tokens -> lines: paragraphs, headings, lists, quotes, code, tables, rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from phoenix_tui.markdown.code import CodeJob, code_rows, plain_code
+from phoenix_tui.markdown.inline import inline_lines
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Look, Span, altered, cells, spans_width
+from phoenix_tui.markdown.table import read_table, table_lines
+from phoenix_tui.markdown.wrap import wrap
+
+_BULLETS: Final = "•◦▪"
+_QUOTE: Final = Span("│ ", QUIET)
+MINIMUM_WIDTH: Final = 8
+"""Cells a text column keeps however deep it is nested."""
+
+
+def make_parser() -> MarkdownIt:
+    """A CommonMark parser with tables and strikethrough, without HTML.
+
+    Reference definitions are off: they may come after their use, so a settled block could change.
+    """
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+
+
+class Gutter:
+    """What stands left of a block: once the first form (a bullet), then the other (its hanging indent)."""
+
+    def __init__(self, first: tuple[Span, ...], rest: tuple[Span, ...], parent: Gutter | None = None) -> None:
+        self._first: tuple[Span, ...] | None = first
+        self._rest = rest
+        self._parent = parent
+
+    def take(self) -> tuple[Span, ...]:
+        """The gutter of the next line."""
+        own, self._first = (self._rest if self._first is None else self._first), None
+        return own if self._parent is None else (*self._parent.take(), *own)
+
+    @property
+    def width(self) -> int:
+        """Cells it takes."""
+        return spans_width(self._rest) + (0 if self._parent is None else self._parent.width)
+
+    @property
+    def lead(self) -> int:
+        """Spans it puts before a line."""
+        return len(self._rest) + (0 if self._parent is None else self._parent.lead)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where lines go: `width` counts all cells, gutters included."""
+
+    lines: list[Line]
+    jobs: list[CodeJob]
+    width: int
+
+    def room(self, gutter: Gutter) -> int:
+        """The cells right of a gutter."""
+        return max(self.width - gutter.width, MINIMUM_WIDTH)
+
+    def text(self, source_lines: Sequence[Sequence[Span]], gutter: Gutter) -> None:
+        """Put wrapped text."""
+        for source in source_lines:
+            for row, joint in wrap(source, self.room(gutter)):
+                self.lines.append(Line((*gutter.take(), *row), joint))
+
+    def code(self, sources: Sequence[str], language: str, gutter: Gutter) -> None:
+        """Put code, plain, with a job to colour it."""
+        first, width = len(self.lines), self.room(gutter)
+        for source in sources or [""]:
+            self.code_line(source, gutter)
+        if language:
+            self.jobs.append(CodeJob(first, sources, language, gutter.lead, width))
+
+    def code_line(self, source: str, gutter: Gutter) -> None:
+        """Put one plain line of code."""
+        spans = plain_code(source)
+        rows = len(wrap(spans, max(self.room(gutter) - 2, 1), hard=True))
+        gutters = [gutter.take() for _ in range(rows)]
+        for index, own in enumerate(gutters):
+            self.lines.append(code_rows(spans, own, self.room(gutter))[index])
+
+
+def block_ranges(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The blocks directly within `tokens[start:end]`, each as first token and the one after its last."""
+    position = start
+    while position < end:
+        token = tokens[position]
+        after = position + 1
+        if token.nesting == 1:
+            while not (tokens[after].level == token.level and tokens[after].nesting == -1):
+                after += 1
+            after += 1
+        yield position, after
+        position = after
+
+
+def code_sources(content: str) -> list[str]:
+    """The lines of a code block without blank ones at its end."""
+    sources = content.split("\n")
+    while sources and not sources[-1].strip():
+        sources.pop()
+    return sources
+
+
+def fence_language(info: str) -> str:
+    """The language an info string names, empty when none."""
+    return info.split(maxsplit=1)[0].strip("{}.").lower() if info.strip() else ""
+
+
+def lay_block(tokens: Sequence[Token], start: int, end: int, page: Page, gutter: Gutter, depth: int = 0) -> None:
+    """Put one block."""
+    token = tokens[start]
+    match token.type:
+        case "paragraph_open":
+            page.text(inline_lines(tokens[start + 1].children or []), gutter)
+        case "heading_open":
+            page.text(inline_lines(tokens[start + 1].children or [], _heading_look(token.tag)), gutter)
+        case "fence":
+            page.code(code_sources(token.content), fence_language(token.info), gutter)
+        case "code_block":
+            page.code(code_sources(token.content), "", gutter)
+        case "hr":
+            page.lines.append(Line((*gutter.take(), Span("─" * page.room(gutter), QUIET))))
+        case "blockquote_open":
+            lay_blocks(tokens, start + 1, end - 1, page, Gutter((_QUOTE,), (_QUOTE,), gutter), depth)
+        case "bullet_list_open" | "ordered_list_open":
+            items = list(block_ranges(tokens, start + 1, end - 1))
+            lay_items(tokens, items, page, gutter, first_number(token), depth)
+        case "table_open":
+            for spans in table_lines(read_table(tokens[start:end]), page.room(gutter)):
+                page.lines.append(Line((*gutter.take(), *spans)))
+        case _:
+            page.text([[Span(token.content, PLAIN)]], gutter)
+
+
+def _heading_look(tag: str) -> Look:
+    return altered(PLAIN, bold=True, underline=tag == "h1", italic=tag > "h2")
+
+
+def first_number(token: Token) -> int | None:
+    """The number of a list's first item; None for bullets."""
+    return int(token.attrs.get("start", 1)) if token.type == "ordered_list_open" else None
+
+
+def lay_items(
+    tokens: Sequence[Token],
+    items: Sequence[tuple[int, int]],
+    page: Page,
+    gutter: Gutter,
+    number: int | None,
+    depth: int = 0,
+) -> None:
+    """Put list items without blank lines between them; `number` is the first one's."""
+    for offset, (start, end) in enumerate(items):
+        mark = f"{_BULLETS[depth % len(_BULLETS)]} " if number is None else f"{number + offset}. "
+        hanging = Gutter((Span(mark, QUIET),), (Span(" " * cells(mark)),), gutter)
+        if end - start == 2:
+            page.lines.append(Line(hanging.take()))
+        lay_blocks(tokens, start + 1, end - 1, page, hanging, depth + 1)
+
+
+def lay_blocks(tokens: Sequence[Token], start: int, end: int, page: Page, gutter: Gutter, depth: int = 0) -> None:
+    """Put blocks one below the other; a list hugs the paragraph it belongs to."""
+    before = ""
+    for first, after in block_ranges(tokens, start, end):
+        kind = tokens[first].type
+        if before and not (depth and kind.endswith("list_open") and before == "paragraph_open"):
+            page.lines.append(Line(gutter.take()))
+        lay_block(tokens, first, after, page, gutter, depth)
+        before = kind

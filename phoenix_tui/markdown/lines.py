@@ -1,0 +1,113 @@
+"""The words of everything that is drawn in a transcript: looks, spans and lines, free of any theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+
+class Tone(IntEnum):
+    """What a foreground means (LOOK 7); a theme gives each a colour."""
+
+    TEXT = 0
+    QUIET = 1
+    YOU = 2
+    WORK = 3
+    NEEDS_YOU = 4
+    GOOD = 5
+    BAD = 6
+    KEYWORD = 7
+    STRING = 8
+    NUMBER = 9
+    NAME = 10
+
+
+class Surface(IntEnum):
+    """What a background means."""
+
+    PLAIN = 0
+    CODE = 1
+    ADDED = 2
+    REMOVED = 3
+
+
+class Look(NamedTuple):
+    """How a piece of text looks, in meanings."""
+
+    tone: Tone = Tone.TEXT
+    surface: Surface = Surface.PLAIN
+    bold: bool = False
+    italic: bool = False
+    strike: bool = False
+    underline: bool = False
+
+
+PLAIN = Look()
+QUIET = Look(Tone.QUIET)
+CODE = Look(surface=Surface.CODE)
+
+
+@lru_cache(maxsize=1024)
+def altered(
+    look: Look,
+    *,
+    tone: Tone | None = None,
+    surface: Surface | None = None,
+    bold: bool = False,
+    italic: bool = False,
+    strike: bool = False,
+    underline: bool = False,
+) -> Look:
+    """`look` with more on top; None and False leave a trait as it is."""
+    return Look(
+        look.tone if tone is None else tone,
+        look.surface if surface is None else surface,
+        look.bold or bold,
+        look.italic or italic,
+        look.strike or strike,
+        look.underline or underline,
+    )
+
+
+class Span(NamedTuple):
+    """Text in one look; `action` is what a click on it does, empty for nothing."""
+
+    text: str
+    look: Look = PLAIN
+    action: str = ""
+
+
+MARGIN = 2
+"""Cells left of every text: the column of bars and one blank."""
+
+
+class Line(NamedTuple):
+    """One row of the screen, not padded."""
+
+    spans: tuple[Span, ...]
+    joint: str | None = None
+    """What copying puts between the row above and this one: None is a newline, else the row continues it."""
+    margin: int = MARGIN
+    """Cells at the left that are decoration and are not copied."""
+
+    @property
+    def text(self) -> str:
+        """What stands in the row."""
+        return "".join(span.text for span in self.spans)
+
+
+BLANK = Line(())
+
+
+def cells(text: str) -> int:
+    """The columns `text` takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def spans_width(spans: Iterable[Span]) -> int:
+    """The columns all of `spans` take."""
+    return sum(cells(span.text) for span in spans)

@@ -1,0 +1,250 @@
+"""Markdown that grows: settled blocks are laid out once, only the open end is parsed again (SPIKE 1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from markdown_it.token import Token
+
+from phoenix_tui.markdown.code import CodeJob
+from phoenix_tui.markdown.layout import (
+    Gutter,
+    Page,
+    block_ranges,
+    fence_language,
+    first_number,
+    lay_block,
+    lay_items,
+    make_parser,
+)
+from phoenix_tui.markdown.lines import BLANK, MARGIN, Line, Span
+from tools.clean import clean
+
+TEXT_COLUMN: Final = 100
+"""Cells of text at most, however wide the screen (LOOK 7)."""
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_MARGIN: Final = (Span(" " * MARGIN),)
+_FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})")
+_parser = make_parser()
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """The smallest part that settles: a block, or one item of a list."""
+
+    first: int
+    after: int
+    line: int
+    """Where it starts in the tail."""
+    kind: str
+    number: int | None = None
+    joins: bool = False
+    """It hangs on the item above without a blank line."""
+
+
+@dataclass(slots=True)
+class _OpenFence:
+    """A fence whose end has not come: its lines are put as they arrive, without the parser."""
+
+    closer: re.Pattern[str]
+    language: str
+    indent: int
+    first: int
+    sources: list[str] = field(default_factory=list[str])
+
+
+class MarkdownStream:
+    """The lines of a text that grows; the first `settled` ones never change in number or text."""
+
+    def __init__(self, width: int) -> None:
+        self.width = min(width, TEXT_COLUMN + MARGIN)
+        self.lines: list[Line] = []
+        self.settled = 0
+        self.jobs: list[CodeJob] = []
+        """Settled code that stands plain until `colour` has passed over it."""
+        self._raw: list[str] = []
+        self._hostile = False
+        self._unsure = False
+        self._restart()
+
+    def _restart(self) -> None:
+        self.lines.clear()
+        self.jobs.clear()
+        self.settled = 0
+        self._tail = ""
+        self._fence: _OpenFence | None = None
+        self._joins = ""
+        self._number: int | None = None
+
+    def feed(self, text: str) -> int:
+        """Add text; gives the index of the first line that may have changed."""
+        self._raw.append(text)
+        first = self.settled
+        self._hostile = self._hostile or _CONTROL.search(text) is not None
+        unsure, self._unsure = self._unsure, clean(text) != text
+        if self._hostile or unsure or self._unsure:
+            # A control or a joiner may belong to what stands before or after it: only the whole tells.
+            self._restart()
+            first, text = 0, clean("".join(self._raw))
+        self._tail += text
+        self._advance()
+        return first
+
+    def finish(self) -> int:
+        """Settle everything; gives the index of the first line that may have changed."""
+        first = self.settled
+        del self.lines[self.settled :]
+        if self._fence is not None:
+            self._grow_fence(self._fence, final=True)
+        self._settle(final=True)
+        return first
+
+    def colour(self, limit: int) -> tuple[int, int] | None:
+        """Colour up to `limit` source lines of code; gives the range of lines changed, None when all is done."""
+        if not self.jobs:
+            return None
+        changed = self.jobs[0].work(self.lines, limit)
+        if self.jobs[0].done:
+            self.jobs.pop(0)
+        return changed
+
+    def _advance(self) -> None:
+        del self.lines[self.settled :]
+        while True:
+            if self._fence is not None and not self._grow_fence(self._fence, final=False):
+                return
+            self._settle(final=False)
+            if self._fence is None:
+                return
+
+    def _settle(self, *, final: bool) -> None:
+        """Parse the open end once, settle what can no longer change and show the rest."""
+        tokens = _parser.parse(self._tail)
+        units = list(self._units(tokens))
+        complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")
+        certain = sum(unit.line < complete for unit in units)
+        settling = certain if final else max(certain - 1, 0)
+        page = Page(self.lines, self.jobs, self.width)
+        for unit in units[:settling]:
+            self._lay(tokens, unit, page)
+        self.settled = len(self.lines)
+        self._keep(units[settling] if settling < len(units) else None, final)
+        if settling < certain and units[settling].kind == "fence" and self._enter_fence():
+            return
+        page = Page(self.lines, [], self.width)
+        for unit in units[settling:]:
+            self._lay(tokens, unit, page)
+
+    def _units(self, tokens: Sequence[Token]) -> Iterator[_Unit]:
+        for first, after in block_ranges(tokens, 0, len(tokens)):
+            kind = tokens[first].type
+            if not kind.endswith("list_open"):
+                yield _Unit(first, after, _first_line(tokens[first]), kind)
+                continue
+            joins = first == 0 and self._joins == kind
+            number = self._number if joins else first_number(tokens[first])
+            for offset, (start, end) in enumerate(block_ranges(tokens, first + 1, after - 1)):
+                own = None if number is None else number + offset
+                yield _Unit(start, end, _first_line(tokens[start]), kind, own, joins or offset > 0)
+
+    def _lay(self, tokens: Sequence[Token], unit: _Unit, page: Page) -> None:
+        if self.lines and not unit.joins:
+            self.lines.append(BLANK)
+        gutter = Gutter(_MARGIN, _MARGIN)
+        if unit.kind.endswith("list_open"):
+            lay_items(tokens, [(unit.first, unit.after)], page, gutter, unit.number)
+        else:
+            lay_block(tokens, unit.first, unit.after, page, gutter)
+
+    def _keep(self, unit: _Unit | None, final: bool) -> None:
+        """Drop the source before the first unit that stays open."""
+        if unit is None:
+            self._tail = "" if final else self._tail
+            return
+        self._joins, self._number = (unit.kind, unit.number) if unit.joins else ("", None)
+        if unit.line:
+            self._tail = "\n".join(self._tail.split("\n")[unit.line :])
+
+    def _enter_fence(self) -> bool:
+        """Take the tail's first line, which opens a fence, out of the parser's hands."""
+        opening, _, rest = self._tail.partition("\n")
+        match = _FENCE.match(opening)
+        if match is None:
+            return False
+        mark = match[2]
+        closer = re.compile(rf" {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*")
+        if self.lines:
+            self.lines.append(BLANK)
+        language = fence_language(opening[match.end() :])
+        self._fence = _OpenFence(closer, language, len(match[1]), len(self.lines))
+        self._tail = rest
+        self.settled = len(self.lines)
+        self._joins = ""
+        return True
+
+    def _grow_fence(self, fence: _OpenFence, *, final: bool) -> bool:
+        """Put the lines that came; True when the fence is closed."""
+        page, gutter = Page(self.lines, [], self.width), Gutter(_MARGIN, _MARGIN)
+        *complete, rest = self._tail.split("\n")
+        for position, line in enumerate(complete):
+            if fence.closer.fullmatch(line):
+                self._tail = "\n".join([*complete[position + 1 :], rest])
+                return self._close_fence(fence)
+            self._put_code(fence, line, page, gutter)
+        self.settled = len(self.lines)
+        self._tail = rest
+        closes = fence.closer.fullmatch(rest) is not None
+        if final:
+            self._tail = ""
+            if not closes:
+                self._put_code(fence, rest, page, gutter)
+            return self._close_fence(fence)
+        if rest and not closes:
+            page.code_line(_outdented(rest, fence.indent), gutter)
+        return False
+
+    @staticmethod
+    def _put_code(fence: _OpenFence, line: str, page: Page, gutter: Gutter) -> None:
+        source = _outdented(line, fence.indent)
+        fence.sources.append(source)
+        page.code_line(source, gutter)
+
+    def _close_fence(self, fence: _OpenFence) -> bool:
+        page, gutter = Page(self.lines, self.jobs, self.width), Gutter(_MARGIN, _MARGIN)
+        while fence.sources and not fence.sources[-1].strip():
+            fence.sources.pop()
+            self.lines.pop()
+        if not fence.sources:
+            del self.lines[fence.first :]
+            page.code([], "", gutter)
+        elif fence.language:
+            self.jobs.append(CodeJob(fence.first, fence.sources, fence.language, gutter.lead, page.room(gutter)))
+        self._fence = None
+        self.settled = len(self.lines)
+        return True
+
+
+def _first_line(token: Token) -> int:
+    return token.map[0] if token.map else 0
+
+
+def _outdented(line: str, indent: int) -> str:
+    """`line` without as many leading blanks as the fence that holds it has."""
+    return line[min(indent, len(line) - len(line.lstrip(" "))) :]
+
+
+def markdown_lines(text: str, width: int) -> list[Line]:
+    """A finished text, parsed once and coloured."""
+    page = Page([], [], min(width, TEXT_COLUMN + MARGIN))
+    tokens = _parser.parse(clean(text))
+    for first, after in block_ranges(tokens, 0, len(tokens)):
+        if page.lines:
+            page.lines.append(BLANK)
+        lay_block(tokens, first, after, page, Gutter(_MARGIN, _MARGIN))
+    for job in page.jobs:
+        while not job.done:
+            job.work(page.lines, 100)
+    return page.lines

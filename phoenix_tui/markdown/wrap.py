@@ -1,0 +1,116 @@
+"""Breaks text into rows by cell width: at blanks, between wide characters, else anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import split_graphemes
+
+from phoenix_tui.markdown.lines import Span, cells
+
+
+class Row(NamedTuple):
+    """One row of a broken text: its characters, and how it hangs on the row above."""
+
+    start: int
+    end: int
+    joint: str | None
+
+
+def wrap(spans: Sequence[Span], width: int, *, hard: bool = False) -> list[tuple[tuple[Span, ...], str | None]]:
+    """Break one line of spans into rows of at most `width` cells; `hard` keeps every blank, for code."""
+    text = "".join(span.text for span in spans)
+    if len(text) <= width and text.isascii():
+        return [(tuple(spans), None)]
+    rows = breaks(text, max(width, 1), hard=hard)
+    if len(rows) == 1:
+        return [(tuple(spans), None)]
+    return [(_cut(spans, row.start, row.end), row.joint) for row in rows]
+
+
+def breaks(text: str, width: int, *, hard: bool = False) -> list[Row]:
+    """Where the rows of `text` begin and end."""
+    if text.isascii():
+        return _ascii_breaks(text, width, hard)
+    graphemes, total = split_graphemes(text)
+    if total <= width:
+        return [Row(0, len(text), None)]
+    return _grapheme_breaks(text, graphemes, width, hard)
+
+
+def _ascii_breaks(text: str, width: int, hard: bool) -> list[Row]:
+    rows: list[Row] = []
+    position, joint = 0, None
+    while len(text) - position > width:
+        blank = -1 if hard else text.rfind(" ", position, position + width + 1)
+        if blank <= position or text[position:blank].isspace():
+            end = following = position + width
+            next_joint = ""
+        else:
+            end, following, next_joint = _around_blanks(text, position, blank)
+        rows.append(Row(position, end, joint))
+        position, joint = following, next_joint
+    if position < len(text) or not rows:
+        rows.append(Row(position, len(text), joint))
+    return rows
+
+
+def _around_blanks(text: str, start: int, blank: int) -> tuple[int, int, str]:
+    """The end of a row broken at `blank`, the start of the next, and what the break swallowed."""
+    end = blank
+    while end > start and text[end - 1] == " ":
+        end -= 1
+    following = blank
+    while following < len(text) and text[following] == " ":
+        following += 1
+    return end, following, " "
+
+
+def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width: int, hard: bool) -> list[Row]:
+    rows: list[Row] = []
+    start, used, joint = 0, 0, None
+    breakable: tuple[int, int, str] | None = None
+    for begin, end, size in graphemes:
+        if begin < start:
+            continue
+        if not hard and text[begin] == " " and text[start:begin].strip():
+            breakable = _around_blanks(text, start, begin)
+        elif not hard and size > 1 and begin > start and (breakable is None or breakable[1] < begin):
+            breakable = (begin, begin, "")
+        if used + size > width and begin > start:
+            row_end, following, next_joint = breakable or (begin, begin, "")
+            rows.append(Row(start, row_end, joint))
+            joint, start, breakable = next_joint, following, None
+            used = cells(text[start:begin]) if start < begin else 0
+            if start > begin:
+                continue
+        used += size
+    if start < len(text):
+        rows.append(Row(start, len(text), joint))
+    return rows
+
+
+def _cut(spans: Sequence[Span], start: int, end: int) -> tuple[Span, ...]:
+    """The characters `start` to `end` of the joined text, in their looks."""
+    cut: list[Span] = []
+    position = 0
+    for span in spans:
+        following = position + len(span.text)
+        if following > start and position < end:
+            piece = span.text[max(0, start - position) : end - position]
+            if piece:
+                cut.append(span if len(piece) == len(span.text) else span._replace(text=piece))
+        position = following
+        if position >= end:
+            break
+    return tuple(cut)
+
+
+def ellipsize(text: str, width: int) -> str:
+    """`text` in at most `width` cells, its end replaced by an ellipsis where it is longer."""
+    if cells(text) <= width:
+        return text
+    if width <= 1:
+        return "…"[:width]
+    return text[: breaks(text, width - 1, hard=True)[0].end] + "…"
