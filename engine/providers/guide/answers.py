@@ -59,16 +59,30 @@ def _from_tools(request: Request, dialogue: Dialogue) -> str:
     match request:
         case Describe():
             return describe_project(dialogue)
+        case RunTests():
+            return _tests(dialogue)
+        case ListFiles() | ReadFiles() | Search():
+            return _seen(request, answered)
+        case RunCommand() | GitChanges() | CountLines():
+            return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
+        case _:
+            return _done(request)
+
+
+def _seen(request: ListFiles | ReadFiles | Search, answered: tuple[Answered, ...]) -> str:
+    match request:
         case ListFiles(pattern):
             return listing(listed_files(answered[0].text), pattern)
         case ReadFiles(paths):
             return "\n\n".join(_file(path, call) for path, call in zip(paths, answered, strict=False))
         case Search(text, glob):
             return _found(text, glob, answered[0].text)
-        case RunTests():
-            return _tests(dialogue)
-        case RunCommand() | GitChanges() | CountLines():
-            return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
+        case _:
+            assert_never(request)
+
+
+def _done(request: Replace | WriteFile | Think | SmallTalk | Help | CountTo | Summarize) -> str:
+    match request:
         case Replace(path, old, new):
             return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
         case WriteFile(path, content):
@@ -124,7 +138,7 @@ def _found(text: str, glob: str, answer: str) -> str:
 
 
 def _tests(dialogue: Dialogue) -> str:
-    if len(dialogue.rounds) < 2:  # noqa: PLR2004 - one round to look, one to run
+    if len(dialogue.rounds) < 2:
         return "I found no sign of how this project is tested. Say `run COMMAND` with the command you use."
     call = dialogue.rounds[1][0]
     totals = test_totals(call.text)

@@ -101,15 +101,8 @@ TEST_COMMANDS: tuple[tuple[str, str], ...] = (
 """The file that tells how a project is tested, and the command; the first that is there wins."""
 
 TELLING_FILES = (
-    "README.md",
-    "README.rst",
-    "README.txt",
-    "README",
-    "pyproject.toml",
-    "package.json",
-    "Cargo.toml",
-    "go.mod",
-)
+    "README.md", "README.rst", "README.txt", "README", "pyproject.toml", "package.json", "Cargo.toml", "go.mod",
+)  # fmt: skip
 """What describes a project, in the order read."""
 
 
@@ -130,26 +123,42 @@ def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
 def _first(request: Request) -> tuple[Step, ...]:
     """The only round of a request that needs one."""
     match request:
+        case ListFiles() | ReadFiles() | Search():
+            return _look(request)
+        case RunCommand() | GitChanges() | CountLines():
+            return _shell(request)
+        case Replace(path, old, new):
+            return (PatchStep(path, old, new),)
+        case WriteFile(path, content):
+            return (WriteStep(path, content),)
+        case Think(topic):
+            return (ThinkStep(f"The request is to think about: {topic}"),)
+        case SmallTalk() | Help() | CountTo() | Summarize() | Describe() | RunTests():
+            return ()
+        case _:
+            assert_never(request)
+
+
+def _look(request: ListFiles | ReadFiles | Search) -> tuple[Step, ...]:
+    match request:
         case ListFiles(pattern):
             return (ListStep(pattern),)
         case ReadFiles(paths):
             return tuple(ReadStep(path) for path in paths[:FILES_AT_ONCE])
         case Search(text, glob):
             return (SearchStep(_literal(text), glob),)
+        case _:
+            assert_never(request)
+
+
+def _shell(request: RunCommand | GitChanges | CountLines) -> tuple[Step, ...]:
+    match request:
         case RunCommand(command):
             return (BashStep(command),)
         case GitChanges():
             return (BashStep("git status --short --branch"), BashStep("git diff --stat HEAD"))
-        case Replace(path, old, new):
-            return (PatchStep(path, old, new),)
-        case WriteFile(path, content):
-            return (WriteStep(path, content),)
         case CountLines(path):
             return (BashStep(f"wc -l -- {shlex.quote(path)}"),)
-        case Think(topic):
-            return (ThinkStep(f"The request is to think about: {topic}"),)
-        case SmallTalk() | Help() | CountTo() | Summarize() | Describe() | RunTests():
-            return ()
         case _:
             assert_never(request)
 

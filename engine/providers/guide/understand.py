@@ -46,36 +46,11 @@ _POLITE_END = re.compile(r"(?:[\s,]+(?:please|pls|plz|for me|thanks|thank you|no
 _FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[^`\n]*\n(.*?)(?:\n?\1|\Z)", re.DOTALL)
 _MARKER = re.compile(r"^([A-Z]{3,}?)(?:s|'s| comments?| notes?| markers?)$")
 """`TODO comments` means the word TODO."""
-_VERBS = [
-    "list",
-    "show",
-    "read",
-    "open",
-    "cat",
-    "view",
-    "display",
-    "search",
-    "find",
-    "grep",
-    "look",
-    "run",
-    "execute",
-    "write",
-    "create",
-    "make",
-    "save",
-    "edit",
-    "replace",
-    "change",
-    "rename",
-    "describe",
-    "explain",
-    "summarize",
-    "count",
-    "think",
-    "help",
-    "test",
-]
+_VERBS = frozenset({
+    "list", "show", "read", "open", "cat", "view", "display", "search", "find", "grep", "look", "run", "execute",
+    "write", "create", "make", "save", "edit", "replace", "change", "rename", "describe", "explain", "summarize",
+    "count", "think", "help", "test",
+})  # fmt: skip
 
 Build: TypeAlias = "Callable[[re.Match[str], str], Request | None]"
 Rule: TypeAlias = "tuple[re.Pattern[str], Build]"
@@ -106,7 +81,7 @@ def _readings(sentence: str) -> list[str]:
     readings = [bare, plain]
     verb, space, rest = bare.partition(" ")
     if verb.casefold() not in _VERBS:
-        close = difflib.get_close_matches(verb.casefold(), _VERBS, n=1, cutoff=SAMENESS)
+        close = difflib.get_close_matches(verb.casefold(), sorted(_VERBS), n=1, cutoff=SAMENESS)
         readings += [f"{word}{space}{rest}" for word in close]
     return [reading for reading in readings if reading]
 
@@ -220,7 +195,8 @@ _RULES: tuple[Rule, ...] = (
         _always(RunTests()),
     ),
     _rule(
-        r"(?:(?:what|which files)(?:'s| is| has| have)? (?:been )?(?:changed|different|modified|new)\b.{0,40}|git changes"
+        r"(?:(?:what|which files)(?:'s| is| has| have)? (?:been )?(?:changed|different|modified|new)\b.{0,40}"
+        r"|git changes"
         r"|(?:show |list )?(?:me )?(?:the |my |all )?(?:uncommitted |git |local )?(?:changes|diff)(?: in git)?"
         r"|(?:what is |what's |show )?(?:me )?(?:the )?git status.{0,12})",
         _always(GitChanges()),
@@ -242,10 +218,8 @@ _RULES: tuple[Rule, ...] = (
         _replace,
     ),
     _rule(
-        r"(?:in|inside)\s+"
-        + _THE_FILE
-        + r"(?P<path>.+?),?\s+(?:replace|change|rename)\s+(?P<old>'.*?'|\".*?\"|`.*?`|.+?)"
-        r"\s+(?:with|by|to|into)\s+(?P<new>'.*?'|\".*?\"|`.*?`|.*?)",
+        r"(?:in|inside)\s+" + _THE_FILE + r"(?P<path>.+?),?\s+(?:replace|change|rename)\s+"
+        r"(?P<old>'.*?'|\".*?\"|`.*?`|.+?)\s+(?:with|by|to|into)\s+(?P<new>'.*?'|\".*?\"|`.*?`|.*?)",
         _replace,
         _VERBATIM_END,
     ),
@@ -259,8 +233,9 @@ _RULES: tuple[Rule, ...] = (
     _rule(r"(?:write|save|put)\s+(?P<content>.*?)\s*(?:in|into|to)\s+" + _THE_FILE + r"(?P<path>.+?)", _write_into),
     _rule(r"(?:write|create|save)\s+" + _THE_FILE + r"(?P<path>\S+)(?P<content>):?", _write),
     _rule(
-        r"(?:list|ls|show|what|which)(?: me)?(?: are)?(?: all)?(?: of)?(?: the| my)? files?(?: are| is)?(?: there| here)*"
-        r"(?: (?:in|under|of|matching|from)(?: the)?(?: (?:folder|directory))? (?P<where>.+?)(?: (?:folder|directory))?)?",
+        r"(?:list|ls|show|what|which)(?: me)?(?: are)?(?: all)?(?: of)?(?: the| my)? files?(?: are| is)?"
+        r"(?: there| here)*(?: (?:in|under|of|matching|from)(?: the)?(?: (?:folder|directory))? (?P<where>.+?)"
+        r"(?: (?:folder|directory))?)?",
         _list,
     ),
     _rule(r"(?:list|ls|show)(?: me)?(?: the)? (?P<where>'.*?'|\".*?\"|`.*?`|\S+) (?:folder|directory)", _list),
