@@ -1,0 +1,1 @@
+"""Where the installation lives and what the user has set."""

@@ -1,0 +1,8 @@
+"""The values that flags and settings share; imports nothing."""
+
+from __future__ import annotations
+
+PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
+SANDBOXES = ("off", "workspace", "read-only")
+"""From the most to the least that a command may write."""
+OUTPUT_FORMATS = ("text", "json", "stream-json")

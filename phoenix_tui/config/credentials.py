@@ -1,0 +1,99 @@
+"""API keys: from the environment, else from credentials.toml, else from the system's keyring where it says so."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from phoenix_tui.config.files import toml_text, write_private
+from phoenix_tui.config.load import line_of
+from phoenix_tui.config.settings import ConfigError
+
+KEYRING = "keyring"
+"""The value that sends the look-up to the system's keyring."""
+SERVICE = "phoenix-tui"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The keys of all providers; never printed."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    stored: Mapping[str, str] = field(repr=False)
+
+    def key(self, provider: str, variable: str = "") -> str:
+        """The key of `provider`, empty when there is none; `variable` replaces PROVIDER_API_KEY."""
+        given = self.environment.get(variable or variable_of(provider), "")
+        stored = given or self.stored.get(provider, "")
+        return _from_keyring(provider) if stored == KEYRING else stored
+
+    def source(self, provider: str, variable: str = "") -> str:
+        """Where the key of `provider` comes from, empty when there is none."""
+        name = variable or variable_of(provider)
+        if self.environment.get(name):
+            return name
+        if provider in self.stored:
+            return KEYRING if self.stored[provider] == KEYRING else "credentials.toml"
+        return ""
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every key at hand, for redaction."""
+        names = [name for name in self.environment if name.endswith("_API_KEY")]
+        found = [self.environment[name] for name in names] + list(self.stored.values())
+        return tuple(secret for secret in found if secret and secret != KEYRING)
+
+
+def variable_of(provider: str) -> str:
+    """The environment variable a provider's key stands in: ANTHROPIC_API_KEY."""
+    return f"{provider.upper().replace('-', '_')}_API_KEY"
+
+
+def load_credentials(path: Path, environment: Mapping[str, str]) -> Credentials:
+    """Read the file, closing it to other users first.
+
+    Raises:
+        ConfigError: it is not what `[provider] api_key = "..."` looks like; no value is quoted.
+    """
+    try:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+        text = path.read_text("utf-8")
+        document = tomllib.loads(text)
+    except FileNotFoundError:
+        return Credentials(environment, {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    return Credentials(environment, {name: _key_in(table, name, text, path) for name, table in document.items()})
+
+
+def save_key(path: Path, provider: str, key: str) -> None:
+    """Store the key of one provider, beside the others.
+
+    Raises:
+        ConfigError: the file is broken.
+        OSError: it cannot be written.
+    """
+    stored = dict(load_credentials(path, {}).stored) | {provider: key}
+    tables = [f"[{toml_text(name)}]\napi_key = {toml_text(value)}\n" for name, value in stored.items()]
+    write_private(path, "\n".join(tables))
+
+
+def _key_in(table: object, name: str, text: str, path: Path) -> str:
+    value = cast("dict[str, object]", table).get("api_key") if isinstance(table, dict) else None
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f'{path}:{line_of(text, name)}: [{name}] must hold api_key = "...".')
+    return value
+
+
+def _from_keyring(provider: str) -> str:
+    try:
+        keyring: Any = import_module("keyring")  # 157 ms, and an extra that need not be installed
+    except ImportError as error:
+        raise ConfigError("credentials.toml names the keyring; install it with `phoenix-tui[keyring]`.") from error
+    return str(keyring.get_password(SERVICE, provider) or "")

@@ -1,0 +1,188 @@
+"""Reads the settings of every layer and merges them: flag > environment > project > user > default."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from phoenix_tui.config.settings import (
+    KEYS,
+    MODE_FREEDOM,
+    PROVIDER_KINDS,
+    SANDBOX_FREEDOM,
+    ConfigError,
+    Key,
+    ProviderSettings,
+    Settings,
+    Value,
+)
+
+DEFAULT_MODE = "ask"
+"""What an unset permission mode means where a project wants to narrow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One source of settings."""
+
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    providers: tuple[ProviderSettings, ...] = ()
+
+
+def user_layer(path: Path) -> Layer:
+    """The user's config.toml; empty when there is none.
+
+    Raises:
+        ConfigError: it cannot be read, or holds a wrong key or value.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return Layer()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from error
+    return parse_layer(text, path, project=False)
+
+
+def parse_layer(text: str, path: Path, *, project: bool) -> Layer:
+    """The settings in `text`, which stands in the file `path`.
+
+    Raises:
+        ConfigError: not TOML, an unknown key, or a value that is not allowed.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+    layer = Layer()
+    known = {name: key for name, key in KEYS.items() if key.projects or not project}
+    providers: list[ProviderSettings] = []
+    for name, value in document.items():
+        where = f"{path}:{line_of(text, name)}"
+        if name == "providers" and not project:
+            providers = _providers(value, text, path)
+        elif name not in known:
+            raise ConfigError(f"{where}: unknown key '{name}'. {_known_keys(known, project=project)}")
+        else:
+            layer.values[name] = check(known[name], value, where)
+            layer.sources[name] = where
+    return Layer(layer.values, layer.sources, tuple(providers))
+
+
+def environment_layer(environment: Mapping[str, str]) -> Layer:
+    """PHOENIX_MODEL and the like.
+
+    Raises:
+        ConfigError: a value that is not allowed.
+    """
+    layer = Layer()
+    for name, key in KEYS.items():
+        text = environment.get(key.variable, "")
+        if text:
+            layer.values[name] = check(key, _from_text(key, text), key.variable)
+            layer.sources[name] = key.variable
+    return layer
+
+
+def flag_layer(flags: Mapping[str, Value | None]) -> Layer:
+    """Settings given as flags; None means not given."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    return Layer(given, {name: f"--{name.replace('_', '-')}" for name in given})
+
+
+def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Settings:
+    """The settings in force; what a project would widen is left out and said."""
+    values = {name: key.default for name, key in KEYS.items()} | user.values
+    sources = dict.fromkeys(KEYS, "default") | user.sources
+    notices: list[str] = []
+    for name, value in project.values.items():
+        if _narrows(name, str(value), str(values[name])):
+            values[name], sources[name] = value, project.sources[name]
+        elif value != values[name]:
+            notices.append(f"{project.sources[name]}: a project can only narrow {name}; '{value}' is ignored.")
+    for layer in (environment, flags):
+        values |= layer.values
+        sources |= layer.sources
+    return Settings(values, sources, user.providers, tuple(notices))
+
+
+def check(key: Key, value: object, where: str) -> Value:
+    """`value` if `key` allows it.
+
+    Raises:
+        ConfigError: naming where, key and the allowed values.
+    """
+    if key.kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    right_type = isinstance(value, key.kind) and (key.kind is bool or not isinstance(value, bool))
+    if not right_type or (key.choices and value not in key.choices):
+        raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
+    if isinstance(value, int | float) and value < 0:
+        raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
+    return cast("Value", value)
+
+
+def line_of(text: str, key: str, table: str = "") -> int:
+    """The line of `key` in its table, 1 when it cannot be seen (an inline or dotted spelling)."""
+    current = ""
+    name = re.escape(key)
+    for number, line in enumerate(text.splitlines(), 1):
+        heading = re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line)
+        if heading:
+            current = heading[1]
+            if not table and current.split(".")[0] == key:
+                return number
+        elif current == table and re.match(rf"""\s*["']?{name}["']?\s*[.=]""", line):
+            return number
+    return 1
+
+
+def _from_text(key: Key, text: str) -> object:
+    if key.kind is bool:
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(text.lower(), text)
+    if key.kind is str:
+        return text
+    try:
+        return key.kind(text)
+    except ValueError:
+        return text
+
+
+def _known_keys(known: Mapping[str, Key], *, project: bool) -> str:
+    if project:
+        return f"A project may set {', '.join(known)}."
+    return f"Known are {', '.join(known)} and [providers.NAME]."
+
+
+def _narrows(name: str, wanted: str, current: str) -> bool:
+    freedom = MODE_FREEDOM if name == "permission_mode" else SANDBOX_FREEDOM
+    return freedom[wanted] < freedom[current or DEFAULT_MODE]
+
+
+def _providers(value: object, text: str, path: Path) -> list[ProviderSettings]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}:{line_of(text, 'providers')}: 'providers' must be tables [providers.NAME].")
+    tables = cast("dict[str, object]", value)
+    return [_provider(name, table, text, path) for name, table in tables.items()]
+
+
+def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettings:
+    heading = f"providers.{name}"
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}:{line_of(text, name, 'providers')}: '{heading}' must be a table.")
+    fields = {"base_url": "", "kind": PROVIDER_KINDS[0], "api_key_env": ""}
+    for key, value in cast("dict[str, object]", table).items():
+        where = f"{path}:{line_of(text, key, heading)}"
+        if key not in fields:
+            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {', '.join(fields)}.")
+        choices = PROVIDER_KINDS if key == "kind" else ()
+        fields[key] = str(check(Key(key, str, "", choices), value, where))
+    if not fields["base_url"].startswith(("http://", "https://")):
+        line = line_of(text, "base_url", heading)
+        raise ConfigError(f"{path}:{line}: [{heading}] needs 'base_url', an http:// or https:// address.")
+    return ProviderSettings(name, fields["base_url"], fields["kind"], fields["api_key_env"])

@@ -1,0 +1,114 @@
+"""Where the installation keeps its files (CONTRACT 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from phoenix_tui.config.files import make_private_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The folders of one installation; with PHOENIX_HOME all three are the same."""
+
+    config: Path
+    data: Path
+    state: Path
+
+    @property
+    def config_file(self) -> Path:
+        """The user's settings."""
+        return self.config / "config.toml"
+
+    @property
+    def credentials_file(self) -> Path:
+        """API keys."""
+        return self.config / "credentials.toml"
+
+    @property
+    def rules_file(self) -> Path:
+        """Permission rules answered with "always"."""
+        return self.config / "rules.toml"
+
+    @property
+    def trust_file(self) -> Path:
+        """Folders whose own files are interpreted."""
+        return self.config / "trust.json"
+
+    @property
+    def keymap_file(self) -> Path:
+        """The user's keys."""
+        return self.config / "keymap.toml"
+
+    @property
+    def instructions_file(self) -> Path:
+        """The user's own AGENTS.md, for every folder."""
+        return self.config / "AGENTS.md"
+
+    @property
+    def profiles(self) -> Path:
+        """Agent profiles, one Markdown file each."""
+        return self.config / "profiles"
+
+    @property
+    def themes(self) -> Path:
+        """The user's themes."""
+        return self.config / "themes"
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.data / "phoenix.db"
+
+    @property
+    def attachments(self) -> Path:
+        """Images, named by their SHA-256."""
+        return self.data / "attachments"
+
+    @property
+    def memory(self) -> Path:
+        """What agents remember between conversations."""
+        return self.data / "memory"
+
+    @property
+    def models(self) -> Path:
+        """Models that run on this machine."""
+        return self.data / "models"
+
+    @property
+    def outputs(self) -> Path:
+        """Whole outputs of commands whose middle was too long to keep in memory."""
+        return self.state / "outputs"
+
+    @property
+    def locks(self) -> Path:
+        """Who owns what, between processes."""
+        return self.state / "locks"
+
+    @property
+    def log_file(self) -> Path:
+        """The log, JSON lines."""
+        return self.state / "logs" / "phoenix.jsonl"
+
+    def make(self) -> None:
+        """Make the folders, private to this user.
+
+        Raises:
+            OSError: one of them cannot be made.
+        """
+        for folder in {self.config, self.data, self.state}:
+            make_private_folder(folder)
+
+
+def find_paths(environment: Mapping[str, str]) -> Paths:
+    """The folders by PHOENIX_HOME, else the platform's own."""
+    home = environment.get("PHOENIX_HOME", "")
+    if home:
+        folder = Path(home).expanduser().absolute()
+        return Paths(folder, folder, folder)
+    from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed with PHOENIX_HOME
+
+    platform = PlatformDirs("phoenix", appauthor=False)
+    return Paths(platform.user_config_path, platform.user_data_path, platform.user_state_path)

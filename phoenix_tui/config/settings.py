@@ -1,0 +1,100 @@
+"""What can be set: every key, its type and its allowed values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
+
+Value: TypeAlias = str | int | float | bool
+
+SANDBOX_FREEDOM = {name: -rank for rank, name in enumerate(SANDBOXES)}
+MODE_FREEDOM = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1}
+"""How much a mode lets happen; a project may only go down (CONTRACT 4)."""
+
+
+class ConfigError(Exception):
+    """A setting is wrong; the message names file, line, key and the allowed values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: `kind` is its type in TOML."""
+
+    name: str
+    kind: type[str] | type[int] | type[float] | type[bool]
+    default: Value
+    choices: tuple[str, ...] = ()
+    projects: bool = False
+    """Whether a project's file may set it, narrowing."""
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        words = {str: "text", int: "a whole number, 0 for no limit", float: "a number, 0 for no limit"}
+        return words.get(self.kind, "true or false")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"PHOENIX_{self.name.upper()}"
+
+
+KEYS = {
+    key.name: key
+    for key in (
+        Key("model", str, ""),
+        Key("profile", str, ""),
+        Key("permission_mode", str, "", PERMISSION_MODES, projects=True),
+        Key("sandbox", str, "off", SANDBOXES, projects=True),
+        Key("max_turns", int, 0),
+        Key("max_budget_usd", float, 0.0),
+        Key("timeout", float, 0.0),
+        Key("append_system_prompt", str, ""),
+        Key("theme", str, ""),
+        Key("screen_reader", bool, False),
+        Key("debug", bool, False),
+    )
+}
+
+PROVIDER_KINDS = ("openai", "anthropic")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """A provider the user added: `[providers.NAME]`."""
+
+    name: str
+    base_url: str
+    kind: str = "openai"
+    """The protocol it speaks, one of PROVIDER_KINDS."""
+    api_key_env: str = ""
+    """The environment variable its key stands in; else credentials.toml is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings in force, with where each came from."""
+
+    values: dict[str, Value]
+    sources: dict[str, str]
+    """Key to source: default, a file with its line, a variable or a flag."""
+    providers: tuple[ProviderSettings, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What the user should hear, such as a project's setting that was too wide."""
+
+    def text(self, key: str) -> str:
+        """A text setting."""
+        return str(self.values[key])
+
+    def number(self, key: str) -> float:
+        """A number, 0 for none."""
+        value = self.values[key]
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    def flag(self, key: str) -> bool:
+        """A yes or no."""
+        return self.values[key] is True

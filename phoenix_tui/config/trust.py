@@ -1,0 +1,106 @@
+"""Which folders' own files are interpreted: by real path, device, inode and the digest of every file (FAULTS 63-65)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import cast
+
+from phoenix_tui.config.files import write_private
+from phoenix_tui.config.project import Project
+
+
+class Trust(StrEnum):
+    """How a folder stands."""
+
+    NOT_NEEDED = "not-needed"
+    """It holds nothing that would be interpreted."""
+    GIVEN = "given"
+    UNKNOWN = "unknown"
+    """Nobody has answered yet."""
+    REFUSED = "refused"
+    """The answer was to work without its files."""
+    CHANGED = "changed"
+    """Trusted once, but a file is new, gone or different since."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustStatus:
+    """How a folder stands, and which files an answer is about."""
+
+    trust: Trust
+    changed: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    device: int
+    inode: int
+    trusted: bool
+    digests: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustFile:
+    """trust.json: one entry per real path; a folder inherits nothing from those above it."""
+
+    path: Path
+
+    def status(self, project: Project) -> TrustStatus:
+        """Whether the files of `project`, as they were read, may be interpreted."""
+        if not project.files:
+            return TrustStatus(Trust.NOT_NEEDED)
+        found = {str(file.path): file.digest for file in project.files}
+        entry = self._entries().get(str(project.folder))
+        if entry is None or (entry.device, entry.inode) != _identity(project.folder):
+            return TrustStatus(Trust.UNKNOWN, tuple(file.path for file in project.files))
+        changed = {name for name in found.keys() | entry.digests.keys() if found.get(name) != entry.digests.get(name)}
+        if changed:
+            return TrustStatus(Trust.CHANGED, tuple(Path(name) for name in sorted(changed)))
+        return TrustStatus(Trust.GIVEN if entry.trusted else Trust.REFUSED)
+
+    def answer(self, project: Project, *, trusted: bool) -> None:
+        """Keep the user's answer for exactly these files.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        entries = self._entries()
+        device, inode = _identity(project.folder)
+        digests = {str(file.path): file.digest for file in project.files}
+        entries[str(project.folder)] = _Entry(device, inode, trusted, digests)
+        folders = {
+            name: {"device": kept.device, "inode": kept.inode, "trusted": kept.trusted, "files": kept.digests}
+            for name, kept in entries.items()
+        }
+        write_private(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
+
+    def _entries(self) -> dict[str, _Entry]:
+        """What is kept; a file that cannot be understood trusts nothing."""
+        try:
+            document: object = json.loads(self.path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        folders = cast("dict[str, object]", document).get("folders") if isinstance(document, dict) else None
+        if not isinstance(folders, dict):
+            return {}
+        parsed = {name: _entry(value) for name, value in cast("dict[str, object]", folders).items()}
+        return {name: entry for name, entry in parsed.items() if entry is not None}
+
+
+def _entry(value: object) -> _Entry | None:
+    if not isinstance(value, dict):
+        return None
+    fields = cast("dict[str, object]", value)
+    device, inode, trusted, files = (fields.get(name) for name in ("device", "inode", "trusted", "files"))
+    if not isinstance(device, int) or not isinstance(inode, int) or not isinstance(files, dict):
+        return None
+    digests = {str(name): str(digest) for name, digest in cast("dict[object, object]", files).items()}
+    return _Entry(device, inode, trusted is True, digests)
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    status = folder.stat()
+    return status.st_dev, status.st_ino

@@ -1,0 +1,28 @@
+"""Changes single settings in config.toml and keeps everything else in it, comments included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from phoenix_tui.config.files import write_private
+from phoenix_tui.config.load import check, user_layer
+from phoenix_tui.config.settings import KEYS, ConfigError, Value
+
+
+def set_value(path: Path, name: str, value: Value) -> None:
+    """Write `name = value` into the file `path`, which is made if need be.
+
+    Raises:
+        ConfigError: the key or value is not allowed, or the file is broken already.
+        OSError: it cannot be written.
+    """
+    if name not in KEYS:
+        raise ConfigError(f"Unknown key '{name}'. Known are {', '.join(KEYS)}.")
+    check(KEYS[name], value, str(path))
+    user_layer(path)  # a file with an error stays as the user left it
+    import tomlkit  # noqa: PLC0415 - 40 ms, needed only to change a file
+
+    text = path.read_text("utf-8") if path.exists() else ""
+    document = tomlkit.parse(text)
+    document[name] = value
+    write_private(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub

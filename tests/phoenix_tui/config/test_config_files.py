@@ -1,0 +1,127 @@
+"""What Phoenix writes into its own folder: modes, whole files, kept comments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.config.credentials import load_credentials, save_key
+from phoenix_tui.config.files import write_private
+from phoenix_tui.config.load import user_layer
+from phoenix_tui.config.paths import find_paths
+from phoenix_tui.config.rules import RuleFile
+from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.write import set_value
+
+
+@pytest.fixture(params=[0o000, 0o022])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.usefixtures("umask")
+def test_folders_are_0700_and_files_0600_whatever_the_umask(tmp_path: Path) -> None:
+    paths = find_paths({"PHOENIX_HOME": str(tmp_path / "home")})
+    paths.make()
+    write_private(paths.config_file, "x = 1\n")
+    assert mode(paths.config) == 0o700
+    assert mode(paths.config_file) == 0o600
+
+
+def test_without_phoenix_home_the_platform_folders_are_used() -> None:
+    paths = find_paths({})
+    assert {paths.config.name, paths.data.name, paths.state.name} == {"phoenix"}
+    assert paths.config != paths.data
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.mkdir()
+    (path / "child").touch()
+    with pytest.raises(OSError, match="directory"):
+        write_private(path, "new")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["config.toml"]
+
+
+def test_setting_a_value_keeps_comments_and_order(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('# mine\nmodel = "a/b"  # why\ntheme = "x"\n')
+    set_value(path, "model", "c/d")
+    assert path.read_text() == '# mine\nmodel = "c/d"  # why\ntheme = "x"\n'
+    set_value(path, "max_turns", 4)
+    assert user_layer(path).values == {"model": "c/d", "theme": "x", "max_turns": 4}
+
+
+def test_setting_a_key_stands_above_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[providers.x]\nbase_url = 'http://x'\n")
+    set_value(path, "model", "x/y")
+    assert user_layer(path).values == {"model": "x/y"}
+    assert [provider.name for provider in user_layer(path).providers] == ["x"]
+
+
+def test_a_wrong_value_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    with pytest.raises(ConfigError, match="must be one of"):
+        set_value(path, "sandbox", "none")
+    assert not path.exists()
+
+
+def test_a_key_comes_from_the_environment_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "credentials.toml"
+    save_key(path, "anthropic", "stored-1")
+    save_key(path, "my-lab", "stored-2")
+    assert mode(path) == 0o600
+    credentials = load_credentials(path, {"ANTHROPIC_API_KEY": "from-env"})
+    assert credentials.key("anthropic") == "from-env"
+    assert credentials.key("my-lab") == "stored-2"
+    assert credentials.key("openai") == ""
+    assert credentials.source("anthropic") == "ANTHROPIC_API_KEY"
+    assert credentials.source("my-lab") == "credentials.toml"
+    assert set(credentials.secrets()) == {"from-env", "stored-1", "stored-2"}
+    assert "stored-1" not in repr(credentials)
+
+
+def test_a_readable_credentials_file_is_closed_to_others(tmp_path: Path) -> None:
+    path = tmp_path / "credentials.toml"
+    path.write_text('[openai]\napi_key = "k"\n')
+    path.chmod(0o644)
+    assert load_credentials(path, {}).key("openai") == "k"
+    assert mode(path) == 0o600
+
+
+def test_a_broken_credentials_file_is_named_without_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "credentials.toml"
+    path.write_text('[openai]\nkey = "sk-secret"\n')
+    with pytest.raises(ConfigError) as caught:
+        load_credentials(path, {})
+    assert f"{path}:1: [openai] must hold api_key" in str(caught.value)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_rules_are_kept_once_and_seen_by_every_process(tmp_path: Path) -> None:
+    first, second = RuleFile(tmp_path / "rules.toml"), RuleFile(tmp_path / "rules.toml")
+    assert first.rules() == ()
+    first.add("bash(make test*)")
+    first.add('bash(echo "a\\b" \x7f ü)')
+    first.add("bash(make test*)")
+    assert second.rules() == ("bash(make test*)", 'bash(echo "a\\b" \x7f ü)')
+    assert mode(second.path) == 0o600
+
+
+def test_a_broken_rules_file_allows_nothing_and_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("allow = 3\n")
+    assert RuleFile(path).rules() == ()
+    with pytest.raises(OSError, match="must be a list"):
+        RuleFile(path).add("bash(ls)")
+    assert path.read_text() == "allow = 3\n"

@@ -1,0 +1,92 @@
+"""Settings: precedence, checks and what a project may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
+from phoenix_tui.config.settings import ConfigError, ProviderSettings
+
+PATH = Path("/home/u/config.toml")
+
+
+def layer(text: str, *, project: bool = False) -> Layer:
+    return parse_layer(text, PATH, project=project)
+
+
+def test_a_flag_beats_the_environment_which_beats_the_user_who_beats_the_default() -> None:
+    user = layer('model = "a/user"\ntimeout = 5\nmax_turns = 3\n')
+    environment = environment_layer({"PHOENIX_MODEL": "a/env", "PHOENIX_TIMEOUT": "6", "PHOENIX_HOME": "/x"})
+    settings = merge(user, Layer(), environment, flag_layer({"model": "a/flag", "timeout": None}))
+    assert settings.text("model") == "a/flag"
+    assert settings.number("timeout") == 6.0
+    assert settings.number("max_turns") == 3
+    assert settings.text("sandbox") == "off"
+    assert settings.sources["model"] == "--model"
+    assert settings.sources["timeout"] == "PHOENIX_TIMEOUT"
+    assert settings.sources["max_turns"] == f"{PATH}:3"
+    assert settings.sources["sandbox"] == "default"
+
+
+def test_an_unknown_key_names_file_line_key_and_what_is_known() -> None:
+    with pytest.raises(ConfigError, match=r"/home/u/config\.toml:2: unknown key 'modell'\. Known are model, profile"):
+        layer('theme = "x"\nmodell = "a/b"\n')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_turns = true", "config.toml:1: 'max_turns' must be a whole number, 0 for no limit, not True."),
+        ("\nmax_turns = 1.5", "config.toml:2: 'max_turns' must be a whole number, 0 for no limit, not 1.5."),
+        ("timeout = -1", "'timeout' must be a number, 0 for no limit, not -1.0."),
+        ('sandbox = "none"', "'sandbox' must be one of off, workspace, read-only, not 'none'."),
+        ("debug = 1", "'debug' must be true or false, not 1."),
+        ("model = [", "is not valid TOML"),
+        ("[providers.x]\nbase_url = 'ftp://x'", "config.toml:2: [providers.x] needs 'base_url'"),
+        ("[providers.x]\nbase = 'http://x'", "config.toml:2: unknown key 'base' in [providers.x]"),
+        ("[providers.x]\nbase_url = 'http://x'\nkind = 'y'", "config.toml:3: 'kind' must be one of openai, anthropic"),
+    ],
+)
+def test_a_wrong_value_names_its_place_and_what_is_allowed(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        layer(text)
+    assert message in str(caught.value)
+
+
+def test_the_environment_is_checked_like_the_file() -> None:
+    with pytest.raises(ConfigError, match="PHOENIX_PERMISSION_MODE: 'permission_mode' must be one of ask"):
+        environment_layer({"PHOENIX_PERMISSION_MODE": "yolo"})
+    with pytest.raises(ConfigError, match="PHOENIX_MAX_TURNS: 'max_turns' must be a whole number"):
+        environment_layer({"PHOENIX_MAX_TURNS": "many"})
+    assert environment_layer({"PHOENIX_DEBUG": "1"}).values == {"debug": True}
+
+
+def test_a_project_narrows_mode_and_sandbox_and_widens_nothing() -> None:
+    user = layer('permission_mode = "ask"\nsandbox = "workspace"\n')
+    narrow = layer('permission_mode = "plan"\nsandbox = "read-only"\n', project=True)
+    settings = merge(user, narrow, Layer(), Layer())
+    assert (settings.text("permission_mode"), settings.text("sandbox")) == ("plan", "read-only")
+    wide = layer('permission_mode = "auto"\nsandbox = "off"\n', project=True)
+    settings = merge(user, wide, Layer(), Layer())
+    assert (settings.text("permission_mode"), settings.text("sandbox")) == ("ask", "workspace")
+    assert settings.notices == (
+        f"{PATH}:1: a project can only narrow permission_mode; 'auto' is ignored.",
+        f"{PATH}:2: a project can only narrow sandbox; 'off' is ignored.",
+    )
+
+
+@pytest.mark.parametrize("text", ['model = "evil/x"', "[providers.evil]\nbase_url = 'http://evil'", "max_turns = 1"])
+def test_a_project_cannot_name_models_or_servers(text: str) -> None:
+    with pytest.raises(ConfigError, match="A project may set permission_mode, sandbox"):
+        layer(text, project=True)
+
+
+def test_added_providers_are_read() -> None:
+    text = "[providers.groq]\nbase_url = 'https://api.groq.com/openai/v1'\napi_key_env = 'GROQ'\n"
+    assert layer(text).providers == (ProviderSettings("groq", "https://api.groq.com/openai/v1", "openai", "GROQ"),)
+
+
+def test_a_missing_file_is_an_empty_layer(tmp_path: Path) -> None:
+    assert user_layer(tmp_path / "config.toml") == Layer()
