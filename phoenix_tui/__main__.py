@@ -1,0 +1,39 @@
+"""The program's entry: the terminal first, then the arguments, then whatever they ask for."""
+
+from __future__ import annotations
+
+import sys
+
+from phoenix_tui.cli.names import COMMANDS, VERSION
+
+TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WITHOUT_SCREEN = ("-p", "--print", "--help", "-h", "--version")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run Phoenix and give the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--version"]:
+        sys.stdout.write(f"phoenix {VERSION}\n")
+        return 0
+    if _opens_screen(arguments) and sys.stdin is not None and sys.stdin.isatty():
+        # Keys typed from here on are kept as typed: a cooked terminal would turn Enter into ctrl+j (SPIKE 4).
+        from phoenix_tui.terminal_state import make_raw_early  # noqa: PLC0415 - only when a screen opens
+
+        make_raw_early()
+    from phoenix_tui.cli.entry import run  # noqa: PLC0415 - the terminal is raw before anything else loads
+
+    return run(arguments)
+
+
+def _opens_screen(arguments: list[str]) -> bool:
+    if arguments and arguments[0] in COMMANDS:
+        return False
+    return not any(argument in WITHOUT_SCREEN for argument in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

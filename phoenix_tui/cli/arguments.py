@@ -1,0 +1,122 @@
+"""The parsed command line as values."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from phoenix_tui.cli.exits import CommandError
+
+
+@dataclass(frozen=True, slots=True)
+class RunArguments:
+    """`phoenix [PROMPT]` and `phoenix -p`; None means not given."""
+
+    prompt: str | None
+    headless: bool
+    output_format: str | None
+    include_partial_messages: bool
+    continue_last: bool
+    resume: str | None
+    """Empty: choose from a list."""
+    fork: bool
+    model: str | None
+    cwd: str | None
+    name: str | None
+    profile: str | None
+    system_prompt: str | None
+    append_system_prompt: str | None
+    images: tuple[str, ...]
+    ephemeral: bool
+    permission_mode: str | None
+    sandbox: str | None
+    trust: bool
+    max_turns: int | None
+    max_budget_usd: float | None
+    timeout: float | None
+    debug: bool
+    screen_reader: bool
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it goes on with a conversation that exists."""
+        return self.continue_last or self.resume is not None
+
+    def folder(self) -> Path:
+        """The working directory it is about; not yet checked."""
+        return Path(self.cwd).expanduser() if self.cwd is not None else Path.cwd()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandArguments:
+    """A sub-command; what an action does not take has its default."""
+
+    command: str
+    action: str = ""
+    json: bool = False
+    debug: bool = False
+    reference: str = ""
+    title: str = ""
+    text: str = ""
+    name: str = ""
+    file: str = ""
+    output: str | None = None
+    format: str = ""
+    cwd: str | None = None
+    archived: bool = False
+    deleted: bool = False
+    permanently: bool = False
+    yes: bool = False
+    limit: int = 50
+
+
+def run_arguments(parsed: Namespace) -> RunArguments:
+    """The checked arguments of `phoenix [PROMPT]`.
+
+    Raises:
+        CommandError: they contradict each other.
+    """
+    fields: dict[str, Any] = dict(vars(parsed))
+    del fields["version"]
+    fields["images"] = tuple(fields["images"])
+    arguments = RunArguments(**fields)
+    _check_headless(arguments)
+    _check_conversation(arguments)
+    return arguments
+
+
+def command_arguments(parsed: Namespace) -> CommandArguments:
+    """The arguments of a sub-command."""
+    return CommandArguments(**vars(parsed))
+
+
+def _check_headless(arguments: RunArguments) -> None:
+    if not arguments.headless:
+        if arguments.output_format is not None:
+            raise CommandError("--output-format works with -p; add -p.")
+        if arguments.prompt == "-":
+            raise CommandError("The prompt '-' reads stdin and works with -p; add -p.")
+    if arguments.include_partial_messages and arguments.output_format != "stream-json":
+        raise CommandError("--include-partial-messages works with -p --output-format stream-json.")
+    if arguments.headless and arguments.resume is not None and not arguments.resume:
+        raise CommandError("-r needs an id, id prefix or title with -p; `phoenix conversations list` shows them.")
+
+
+def _check_conversation(arguments: RunArguments) -> None:
+    if arguments.continue_last and arguments.resume is not None:
+        raise CommandError("-c and -r name two conversations; give one of them.")
+    if arguments.fork and not arguments.resumes:
+        raise CommandError("--fork copies a conversation; name it with -c or -r.")
+    if not arguments.resumes:
+        return
+    if arguments.resume is not None and arguments.cwd is not None:
+        raise CommandError("--cwd is for a new conversation; a resumed one stays in its folder. Leave --cwd out.")
+    fixed = {"--system-prompt": arguments.system_prompt, "--append-system-prompt": arguments.append_system_prompt}
+    fixed["--profile"] = arguments.profile
+    for flag, value in fixed.items():
+        if value is not None:
+            raise CommandError(f"{flag} is fixed when a conversation begins; leave it out with -c and -r.")
+    if arguments.ephemeral:
+        raise CommandError("--ephemeral starts with an empty database; leave it out with -c and -r.")

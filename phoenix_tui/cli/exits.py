@@ -1,0 +1,27 @@
+"""How a run of the program ends: exit codes and the one sentence that explains them (CONTRACT 2)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit codes scripts rely on."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    CREDENTIALS = 41
+    CAP = 53
+    RETRYABLE = 75
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class CommandError(Exception):
+    """The program cannot go on; `sentence` is for the user and names the fix."""
+
+    def __init__(self, sentence: str, code: Exit = Exit.USAGE) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.code = code

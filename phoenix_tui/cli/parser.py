@@ -1,0 +1,191 @@
+"""The argument parser. Imports nothing but argparse: `--help` must cost what argparse costs (DESIGN 5)."""
+
+from __future__ import annotations
+
+import argparse
+
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.config.choices import OUTPUT_FORMATS, PERMISSION_MODES, SANDBOXES
+
+TYPE_CHECKING = False  # importing typing would cost `--help` a third of its time
+if TYPE_CHECKING:
+    from typing import NoReturn, TypeAlias
+
+    Commands: TypeAlias = argparse._SubParsersAction["Parser"]  # pyright: ignore[reportPrivateUsage] - no public name
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser whose errors are raised as one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise CommandError instead of printing the usage."""
+        raise CommandError(f"{message[:1].upper()}{message[1:]}. `{self.prog} --help` lists what there is.")
+
+
+def _parser(prog: str, description: str, epilog: str = "") -> Parser:
+    return Parser(
+        prog=prog,
+        description=description,
+        epilog=epilog,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def run_parser() -> Parser:
+    """The parser of `phoenix [PROMPT]`, with and without `-p`."""
+    parser = _parser(
+        "phoenix",
+        description="Many conversations with coding agents, in one terminal.",
+        epilog="Commands (each has its own --help):\n"
+        "  conversations list|show|search|rename|archive|unarchive|delete|restore|export|import\n"
+        "  models                               the models on offer\n"
+        "  model list|install|remove|use        models that run on this machine\n"
+        "  doctor                               what works here and what does not\n"
+        "  config show|path|edit                settings and where each comes from\n\n"
+        "Exit codes: 0 ok, 1 run failed, 2 usage, 41 credentials, 53 cap reached, 75 try again later,\n"
+        "130 interrupted, 143 terminated.",
+    )
+    parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="first message; '-' reads it from stdin with -p")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    _add_headless(parser)
+    _add_conversation(parser)
+    _add_limits(parser)
+    _add_debug(parser)
+    parser.add_argument("--screen-reader", action="store_true", help="plain lines instead of boxes and colours")
+    return parser
+
+
+def _add_headless(parser: Parser) -> None:
+    group = parser.add_argument_group("without a screen")
+    group.add_argument("-p", "--print", action="store_true", dest="headless", help="one run, the answer on stdout")
+    group.add_argument("--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help="text, json or stream-json")
+    group.add_argument("--include-partial-messages", action="store_true", help="stream-json also carries token deltas")
+
+
+def _add_conversation(parser: Parser) -> None:
+    group = parser.add_argument_group("conversation")
+    group.add_argument("-c", "--continue", action="store_true", dest="continue_last", help="the latest of this folder")
+    group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="by id, unique id prefix or title")
+    group.add_argument("--fork", "--fork-session", action="store_true", help="with -c or -r: continue in a copy")
+    group.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="such as anthropic/claude-sonnet-5-5")
+    group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")
+    group.add_argument("-n", "--name", metavar="TITLE", help="title of the conversation")
+    group.add_argument("--profile", metavar="NAME", help="agent profile")
+    group.add_argument("--system-prompt", metavar="TEXT", help="replaces the built system prompt")
+    group.add_argument("--append-system-prompt", metavar="TEXT", help="added to the system prompt")
+    group.add_argument(
+        "-i", "--image", action="append", default=[], dest="images", metavar="FILE", help="attach; repeatable"
+    )
+    group.add_argument("--ephemeral", action="store_true", help="write nothing to the database")
+
+
+def _add_limits(parser: Parser) -> None:
+    group = parser.add_argument_group("what it may do")
+    group.add_argument(
+        "--permission-mode", choices=PERMISSION_MODES, metavar="MODE", help="ask, accept-edits, auto, plan or deny"
+    )
+    group.add_argument("--sandbox", choices=SANDBOXES, metavar="KIND", help="off, workspace or read-only")
+    group.add_argument("--trust", action="store_true", help="trust this folder's own Phoenix files as they are now")
+    group.add_argument("--max-turns", type=_count, metavar="N", help="model replies of one run")
+    group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="cost of one run")
+    group.add_argument("--timeout", type=_amount, metavar="SECONDS", help="length of one run")
+
+
+def _add_debug(parser: Parser) -> None:
+    parser.add_argument("--debug", action="store_true", help="write a detailed log; show tracebacks")
+
+
+def command_parser() -> Parser:
+    """The parser of the sub-commands, which stand first on the command line."""
+    parser = _parser("phoenix", description="Commands of Phoenix.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_conversations(commands)
+    _leaf(commands, "models", "the models on offer")
+    _add_model(commands)
+    _leaf(commands, "doctor", "what works here and what does not")
+    _add_config(commands)
+    return parser
+
+
+def _leaf(
+    commands: Commands,
+    name: str,
+    help_text: str,
+    *arguments: str,
+) -> Parser:
+    leaf = commands.add_parser(name, help=help_text, description=help_text.capitalize() + ".", allow_abbrev=False)
+    for argument in arguments:
+        leaf.add_argument(argument, metavar=argument.upper())
+    leaf.add_argument("--json", action="store_true", help="print JSON")
+    _add_debug(leaf)
+    return leaf
+
+
+def _actions(
+    commands: Commands,
+    name: str,
+    help_text: str,
+) -> Commands:
+    command = commands.add_parser(name, help=help_text, description=help_text.capitalize() + ".", allow_abbrev=False)
+    return command.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+
+def _add_conversations(
+    commands: Commands,
+) -> None:
+    actions = _actions(commands, "conversations", "list, find and change conversations")
+    listing = _leaf(actions, "list", "the conversations, newest first")
+    listing.add_argument("-C", "--cwd", metavar="DIR", help="only those of this folder")
+    listing.add_argument("--archived", action="store_true", help="the archived ones")
+    listing.add_argument("--deleted", action="store_true", help="the deleted ones")
+    listing.add_argument("--limit", type=_count, default=50, metavar="N", help="at most N (default 50)")
+    _leaf(actions, "show", "one conversation", "reference")
+    searching = _leaf(actions, "search", "messages that contain a text", "text")
+    searching.add_argument("--limit", type=_count, default=50, metavar="N", help="at most N (default 50)")
+    _leaf(actions, "rename", "give it another title", "reference", "title")
+    _leaf(actions, "archive", "put it out of the list", "reference")
+    _leaf(actions, "unarchive", "put it back into the list", "reference")
+    deleting = _leaf(actions, "delete", "move it to the deleted ones", "reference")
+    deleting.add_argument("--permanently", action="store_true", help="remove it for good; there is no way back")
+    _leaf(actions, "restore", "bring a deleted one back", "reference")
+    exporting = _leaf(actions, "export", "write it out", "reference")
+    exporting.add_argument("--format", choices=("json", "markdown"), default="markdown", help="default markdown")
+    exporting.add_argument("-o", "--output", metavar="FILE", help="instead of stdout")
+    _leaf(actions, "import", "read what 'export --format json' wrote; '-' is stdin", "file")
+
+
+def _add_model(
+    commands: Commands,
+) -> None:
+    actions = _actions(commands, "model", "models that run on this machine, and the default model")
+    _leaf(actions, "list", "the models that can be installed, and those that are")
+    installing = _leaf(actions, "install", "fetch a model and check its digest", "name")
+    installing.add_argument("-y", "--yes", action="store_true", help="do not ask before the download")
+    _leaf(actions, "remove", "delete an installed model", "name")
+    _leaf(actions, "use", "make PROVIDER/MODEL the default", "name")
+
+
+def _add_config(
+    commands: Commands,
+) -> None:
+    actions = _actions(commands, "config", "settings and where each comes from")
+    _leaf(actions, "show", "every setting, its value and its source")
+    _leaf(actions, "path", "the file the settings stand in")
+    _leaf(actions, "edit", "open it in $VISUAL or $EDITOR")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return value
