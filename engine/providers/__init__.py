@@ -1,0 +1,1 @@
+"""Models behind the port `engine.ports.Provider`; only the wiring imports these."""

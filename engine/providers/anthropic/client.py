@@ -1,0 +1,213 @@
+"""The Anthropic provider: one call over whichever transport is chosen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Protocol
+
+import msgspec
+
+from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
+from engine.providers import catalogue, prices
+from engine.providers.anthropic.from_wire import ReplyBuilder
+from engine.providers.anthropic.settings import AnthropicSettings
+from engine.providers.anthropic.to_wire import encode_request
+from engine.providers.failures import broken, missing_key, unreadable
+from engine.providers.http import HttpService
+from engine.providers.sse import EventParser
+from engine.providers.wire import tool_ids
+
+API_VERSION = "2026-10-21"
+"""The newest; the official SDK of the same month sends it too."""
+DRAIN_SECONDS = 0.2
+"""How long the end of the body may lag behind the last event before the connection is given up instead of kept."""
+
+
+class Transport(Protocol):
+    """Carries one request and brings back the payloads of its events, in batches as they arrive."""
+
+    def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
+        """Send and listen. Closing the generator drops the connection; raises ProviderError."""
+        ...
+
+    async def models(self) -> list[str]:
+        """The names of the models on offer."""
+        ...
+
+    async def warm(self) -> None:
+        """Get ready for the first request; failures are silent."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...
+
+
+class AnthropicProvider:
+    """Speaks to Claude (SPEC BED-003, BED-006)."""
+
+    def __init__(self, settings: AnthropicSettings) -> None:
+        self._settings = settings
+        self._service = settings.service
+        self._transport = _transport(settings)
+
+    @property
+    def name(self) -> str:
+        """Always `anthropic`."""
+        return "anthropic"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Ask once; see `engine.ports.Provider.stream`.
+
+        Thinking is bound to the model that wrote it. A model that refuses the thinking of another one, after the
+        user switched, is asked again without it.
+        """
+        if not (self._settings.api_key or self._settings.auth_token or self._settings.finds_credentials):
+            raise missing_key(self._service)
+        try:
+            async with aclosing(self._ask(request, replay_thinking=True)) as items:
+                async for item in items:
+                    yield item
+            return
+        except ProviderError as error:
+            if not _is_about_thinking(error):
+                raise
+        async with aclosing(self._ask(request, replay_thinking=False)) as items:
+            async for item in items:
+                yield item
+
+    def describe(self, model: str) -> ModelInfo:
+        """What the catalogue says."""
+        return catalogue.describe(self.name, model)
+
+    async def models(self) -> list[ModelInfo]:
+        """What the server offers."""
+        return [self.describe(model) for model in await self._transport.models()]
+
+    async def warm(self) -> None:
+        """Open a connection ahead of the first request."""
+        await self._transport.warm()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._transport.close()
+
+    async def _ask(self, request: ModelRequest, *, replay_thinking: bool) -> AsyncGenerator[StreamItem, None]:
+        body = await self._encoded(request, replay_thinking)
+        builder = ReplyBuilder(self._service, request.model, tool_ids(request.messages))
+        async with aclosing(self._transport.events(body)) as batches:
+            async for batch in batches:
+                for payload in batch:
+                    item = builder.feed(payload) if payload else None
+                    if item is not None:
+                        yield item
+                if builder.done:
+                    await drain(batches)
+                    yield builder.reply()
+                    return
+        raise broken(self._service)
+
+    async def _encoded(self, request: ModelRequest, replay_thinking: bool) -> bytes:
+        """The body; images are megabytes to encode, so then a thread does it."""
+        await prices.load(request.model)
+        budget = self._settings.thinking_budget
+        if not request.images:
+            return encode_request(request, budget, replay_thinking=replay_thinking)
+        return await asyncio.to_thread(encode_request, request, budget, replay_thinking=replay_thinking)
+
+
+class HttpTransport:
+    """The Messages API over httpx2."""
+
+    def __init__(self, settings: AnthropicSettings) -> None:
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",
+            "anthropic-version": API_VERSION,
+            "user-agent": "phoenix",
+        }
+        if settings.auth_token:
+            headers["authorization"] = f"Bearer {settings.auth_token}"
+        else:
+            headers["x-api-key"] = settings.api_key
+        self._http = HttpService(settings.service, headers, settings.idle_timeout)
+
+    async def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
+        """See `Transport.events`."""
+        parser = EventParser()
+        async with aclosing(self._http.post_stream("/v1/messages", body)) as chunks:
+            async for chunk in chunks:
+                yield parser.feed(chunk)
+        yield complete_only(parser.finish())
+
+    async def models(self) -> list[str]:
+        """See `Transport.models`."""
+        answer = await self._http.get("/v1/models?limit=100")
+        return model_names(answer.body, self._http)
+
+    async def warm(self) -> None:
+        """See `Transport.warm`."""
+        await self._http.warm()
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        await self._http.close()
+
+
+class WireModel(msgspec.Struct):
+    """One entry of a list of models."""
+
+    id: str
+
+
+class WireModels(msgspec.Struct):
+    """The answer of /v1/models."""
+
+    data: list[WireModel]
+
+
+def model_names(body: bytes, http: HttpService) -> list[str]:
+    """The ids in a list of models."""
+    try:
+        return [model.id for model in msgspec.json.decode(body, type=WireModels).data]
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise unreadable(http.service, str(error)) from None
+
+
+def complete_only(payloads: list[bytes]) -> list[bytes]:
+    """Those payloads of an unfinished last event that are whole JSON; half a one means the stream was cut."""
+    return [payload for payload in payloads if _is_json(payload)]
+
+
+async def drain(batches: AsyncGenerator[list[bytes], None]) -> None:
+    """Read to the end of the body, so that the connection can be used again."""
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in batches:
+                pass
+    except (TimeoutError, ProviderError):
+        return
+
+
+def _is_json(payload: bytes) -> bool:
+    try:
+        msgspec.json.decode(payload, type=msgspec.Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _is_about_thinking(error: ProviderError) -> bool:
+    said = error.message.lower()
+    return error.kind == "invalid_request" and "thinking" in said and ("block" in said or "signature" in said)
+
+
+def _transport(settings: AnthropicSettings) -> Transport:
+    if settings.uses_sdk:
+        from engine.providers.anthropic.sdk import SdkTransport  # noqa: PLC0415 - only where the SDK is chosen
+
+        return SdkTransport(settings)
+    return HttpTransport(settings)

@@ -1,0 +1,244 @@
+"""The events of a Messages API stream as stream items and, at the end, one reply. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
+from engine.providers.failures import Refusal, Service, refused, unreadable
+from engine.providers.http import ErrorBody, ErrorDetail, error_in
+from engine.providers.wire import parse_object, readable_json, unique_tool_id
+
+
+class WireUsage(msgspec.Struct, gc=False):
+    """Token counts; every field may be missing or null."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class WireMessage(msgspec.Struct, gc=False):
+    """The message a stream begins with."""
+
+    id: str = ""
+    model: str = ""
+    usage: WireUsage | None = None
+
+
+class WireBlock(msgspec.Struct, gc=False):
+    """A content block at its start."""
+
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    data: str = ""
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = msgspec.Raw()
+
+
+class WireDelta(msgspec.Struct, gc=False):
+    """More of a block, or the end of the message."""
+
+    type: str = ""
+    text: str = ""
+    thinking: str = ""
+    signature: str = ""
+    partial_json: str = ""
+    stop_reason: str | None = None
+
+
+class WireEvent(msgspec.Struct, gc=False):
+    """Any event; unknown types and fields are ignored, as the API's versioning asks of clients."""
+
+    type: str = ""
+    index: int = 0
+    delta: WireDelta | None = None
+    content_block: WireBlock | None = None
+    message: WireMessage | msgspec.UnsetType | None = None
+    usage: WireUsage | None = None
+    error: ErrorDetail | str | None = None
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    start: WireBlock
+    parts: list[str] = field(default_factory=list[str])
+    signature: str = ""
+    closed: bool = False
+
+
+_DECODER = msgspec.json.Decoder(WireEvent)
+_STOPS = {
+    "end_turn": StopReason.END_TURN,
+    "stop_sequence": StopReason.STOP_SEQUENCE,
+    "refusal": StopReason.REFUSAL,
+    "tool_use": StopReason.TOOL_USE,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
+    "pause_turn": StopReason.PAUSE_TURN,
+}
+
+
+class ReplyBuilder:
+    """Takes the events of one stream in order; `done` once the last one came."""
+
+    def __init__(self, service: Service, model: str, used_ids: set[str]) -> None:
+        self.done = False
+        self._service = service
+        self._used_ids = set(used_ids)
+        self._message = WireMessage(model=model)
+        self._model = model
+        self._blocks: dict[int, _OpenBlock] = {}
+        self._usage = WireUsage()
+        self._stop = ""
+
+    def feed(self, payload: bytes) -> StreamItem | None:
+        """What one event adds for the eye, if anything.
+
+        Raises:
+            ProviderError: the event is an error, or unreadable.
+        """
+        event = self._decode(payload)
+        match event.type:
+            case "content_block_delta" if event.delta is not None:
+                return self._delta(event.index, event.delta)
+            case "content_block_start" if event.content_block is not None:
+                return self._start(event.index, event.content_block)
+            case "content_block_stop":
+                if event.index in self._blocks:
+                    self._blocks[event.index].closed = True
+            case "message_start":
+                self._begin(event)
+            case "message_delta":
+                self._stop = (event.delta.stop_reason if event.delta else None) or self._stop
+                self._count(event.usage)
+            case "message_stop":
+                self.done = True
+            case _ if event.error is not None:
+                raise refused(self._service, error_in(ErrorBody(error=event.error), 200))
+            case "error":
+                raise refused(self._service, Refusal(200))
+            case _:
+                pass
+        return None
+
+    def reply(self) -> ModelReply:
+        """The whole reply; only meaningful once `done`."""
+        stop = _STOPS.get(self._stop, StopReason.END_TURN)
+        opened = list(self._blocks.values())
+        cut = stop is StopReason.MAX_TOKENS and bool(opened) and _is_cut_call(opened[-1])
+        blocks = [block for part in (opened[:-1] if cut else opened) if (block := self._finished(part)) is not None]
+        if any(isinstance(block, ToolUseBlock) for block in blocks) and stop is StopReason.END_TURN:
+            stop = StopReason.TOOL_USE
+        return ModelReply(
+            blocks=tuple(blocks),
+            stop=stop,
+            usage=Usage(
+                input_tokens=self._usage.input_tokens or 0,
+                output_tokens=self._usage.output_tokens or 0,
+                cache_creation_tokens=self._usage.cache_creation_input_tokens or 0,
+                cache_read_tokens=self._usage.cache_read_input_tokens or 0,
+            ),
+            model=self._message.model or self._model,
+            truncated_call=cut,
+            usage_estimated=self._usage.input_tokens is None,
+        )
+
+    def _decode(self, payload: bytes) -> WireEvent:
+        try:
+            return _DECODER.decode(payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            pass
+        try:
+            return _DECODER.decode(readable_json(payload))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise unreadable(self._service, str(error)) from None
+
+    def _begin(self, event: WireEvent) -> None:
+        if isinstance(event.message, WireMessage):
+            self._message = event.message
+            self._count(event.message.usage)
+
+    def _count(self, usage: WireUsage | None) -> None:
+        """Later counts replace earlier ones; a field that is missing leaves what is known."""
+        if usage is None:
+            return
+        known = self._usage
+        self._usage = WireUsage(
+            *(
+                old if new is None else new
+                for new, old in (
+                    (usage.input_tokens, known.input_tokens),
+                    (usage.output_tokens, known.output_tokens),
+                    (usage.cache_creation_input_tokens, known.cache_creation_input_tokens),
+                    (usage.cache_read_input_tokens, known.cache_read_input_tokens),
+                )
+            )
+        )
+
+    def _start(self, index: int, block: WireBlock) -> StreamItem | None:
+        self._blocks[index] = _OpenBlock(block, signature=block.signature)
+        match block.type:
+            case "tool_use":
+                return ToolCallDelta(block.name, "")
+            case "text" if block.text:
+                return TextDelta(block.text)
+            case "thinking" if block.thinking:
+                return ThinkingDelta(block.thinking)
+            case _:
+                return None
+
+    def _delta(self, index: int, delta: WireDelta) -> StreamItem | None:
+        block = self._blocks.get(index)
+        if block is None:
+            raise unreadable(self._service, f"a piece of block {index}, which never began")
+        match delta.type:
+            case "text_delta":
+                block.parts.append(delta.text)
+                return TextDelta(delta.text)
+            case "input_json_delta":
+                block.parts.append(delta.partial_json)
+                return ToolCallDelta("", delta.partial_json)
+            case "thinking_delta":
+                block.parts.append(delta.thinking)
+                return ThinkingDelta(delta.thinking)
+            case "signature_delta":
+                block.signature += delta.signature
+            case _:
+                pass
+        return None
+
+    def _finished(self, block: _OpenBlock) -> Block | None:
+        start, text = block.start, "".join(block.parts)
+        match start.type:
+            case "text":
+                return TextBlock(start.text + text) if start.text or text else None
+            case "thinking":
+                return ThinkingBlock(start.thinking + text, block.signature)
+            case "redacted_thinking":
+                return ThinkingBlock("", start.data, redacted=True)
+            case "tool_use":
+                spare = f"{self._message.id or 'call'}_{len(self._used_ids)}"
+                return ToolUseBlock(unique_tool_id(start.id, self._used_ids, spare), start.name, _input(block))
+            case _:
+                return None
+
+
+def _input(block: _OpenBlock) -> str:
+    """The arguments as text: what was streamed, else what stood at the start, else an empty object."""
+    streamed = "".join(block.parts)
+    return streamed if streamed.strip() else bytes(block.start.input).decode("utf-8", "replace") or "{}"
+
+
+def _is_cut_call(block: _OpenBlock) -> bool:
+    """Whether the output limit fell into this block while it was the arguments of a call."""
+    if block.start.type != "tool_use":
+        return False
+    return not block.closed or not block.parts or parse_object(_input(block)) is None

@@ -1,0 +1,52 @@
+"""What the Anthropic provider is told by the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.providers.failures import Service
+from engine.providers.http import IDLE_TIMEOUT, is_loopback
+
+DEFAULT_BASE_URL = "https://api.anthropic.com"
+DEFAULT_THINKING_BUDGET = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicSettings:
+    """Where to ask, with which credentials, over which transport.
+
+    `backend` other than `direct`, and `profile`, need the official SDK and choose it by themselves.
+    """
+
+    api_key: str = field(default="", repr=False)
+    base_url: str = DEFAULT_BASE_URL
+    auth_token: str = field(default="", repr=False)
+    """A bearer token in place of a key (ANTHROPIC_AUTH_TOKEN)."""
+    transport: Literal["http", "sdk"] = "http"
+    backend: Literal["direct", "bedrock", "vertex"] = "direct"
+    profile: str = ""
+    """Name of a profile of the official SDK, which then finds the credentials."""
+    idle_timeout: float = IDLE_TIMEOUT
+    thinking_budget: int = DEFAULT_THINKING_BUDGET
+    """Tokens of reasoning for models that take a budget; 0 leaves such models without. Newer models decide alone."""
+
+    @property
+    def uses_sdk(self) -> bool:
+        """Whether the official SDK carries the calls."""
+        return self.transport == "sdk" or self.backend != "direct" or bool(self.profile)
+
+    @property
+    def finds_credentials(self) -> bool:
+        """Whether the SDK looks for credentials itself."""
+        return self.backend != "direct" or bool(self.profile)
+
+    @property
+    def service(self) -> Service:
+        """Whom error texts speak of."""
+        return Service(
+            base_url=self.base_url,
+            key_variable="ANTHROPIC_API_KEY",
+            secrets=(self.api_key, self.auth_token),
+            local=is_loopback(self.base_url),
+        )

@@ -1,0 +1,180 @@
+"""A model request as the body of a Messages API call. Pure."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import ModelMessage, ModelRequest
+from engine.providers.catalogue import Thinking, known_model
+from engine.providers.wire import (
+    CONTINUE,
+    IMAGE_OMITTED,
+    NO_OUTPUT,
+    NO_TEXT,
+    base64_text,
+    encode_json,
+    media_type,
+    oldest_images,
+    tool_input,
+)
+from tools.contract import JsonObject, JsonValue
+
+DEFAULT_MAX_TOKENS = 8_192
+"""For a model whose maximum is unknown (SPEC BED-006)."""
+MAX_REQUEST_BYTES = 32_000_000
+"""Anthropic refuses more than 32 MB (SPEC T-IMG)."""
+MIN_THINKING_BUDGET = 1_024
+CACHED_USER_MESSAGES = 2
+"""The last two: one marker reads what the call before wrote, the other writes for the next. Four are allowed in all."""
+
+_Blocks: TypeAlias = "list[JsonValue]"
+
+
+def encode_request(
+    request: ModelRequest, thinking_budget: int = 0, *, replay_thinking: bool = True, limit: int = MAX_REQUEST_BYTES
+) -> bytes:
+    """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more."""
+    omitted = 0
+    while True:
+        body = encode_json(request_body(request, thinking_budget, replay_thinking=replay_thinking, omitted=omitted))
+        excess = len(body) - limit
+        more = oldest_images(request, excess, omitted) if excess > 0 else omitted
+        if more == omitted:
+            return body
+        omitted = more
+
+
+def request_body(
+    request: ModelRequest, thinking_budget: int = 0, *, replay_thinking: bool = True, omitted: int = 0
+) -> JsonObject:
+    """The body as a value; the `omitted` oldest images are replaced by a remark."""
+    model = known_model(request.model)
+    max_tokens = request.max_tokens or (model.max_output if model else 0) or DEFAULT_MAX_TOKENS
+    body: JsonObject = {
+        "model": request.model,
+        "max_tokens": max_tokens,
+        "stream": True,
+        "messages": _Messages(request, omitted, replay_thinking).build(),
+    }
+    if system := _system(request.system):
+        body["system"] = system
+    if request.tools:
+        tools: _Blocks = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            for tool in request.tools
+        ]
+        _mark_cached(tools)
+        body["tools"] = tools
+    if thinking := _thinking(model.thinking if model else Thinking.NONE, thinking_budget, max_tokens):
+        body["thinking"] = thinking
+    return body
+
+
+def _system(parts: tuple[str, ...]) -> _Blocks:
+    """The parts as text blocks, the static one marked for the cache."""
+    blocks: _Blocks = []
+    for number, part in enumerate(parts):
+        if part.strip():
+            block: JsonObject = {"type": "text", "text": part}
+            if number == 0:
+                block["cache_control"] = {"type": "ephemeral"}
+            blocks.append(block)
+    return blocks
+
+
+def _thinking(thinking: Thinking, budget: int, max_tokens: int) -> JsonObject | None:
+    """How the model shall think. Without a display of `summarized` newer models stay silent between tool calls."""
+    match thinking:
+        case Thinking.NONE:
+            return None
+        case Thinking.ADAPTIVE:
+            return {"type": "adaptive", "display": "summarized"}
+        case Thinking.ADAPTIVE_ON_DEMAND:
+            return {"type": "adaptive", "display": "summarized"} if budget else None
+        case Thinking.BUDGET:
+            fits = min(budget, max_tokens - 1)
+            return {"type": "enabled", "budget_tokens": fits} if fits >= MIN_THINKING_BUDGET else None
+        case _:
+            assert_never(thinking)
+
+
+class _Messages:
+    """Writes the messages of one request, counting images, so that the oldest can be left out."""
+
+    def __init__(self, request: ModelRequest, omitted: int, replay_thinking: bool) -> None:
+        self._request = request
+        self._omit = omitted
+        self._replay_thinking = replay_thinking
+
+    def build(self) -> _Blocks:
+        """All messages, with cache markers on the last user ones; never ends with the assistant."""
+        messages = [self._message(message) for message in self._request.messages]
+        if not messages or messages[-1]["role"] == "assistant":
+            messages.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
+        users = [message for message in messages if message["role"] == "user"]
+        for message in users[-CACHED_USER_MESSAGES:]:
+            content = message["content"]
+            if isinstance(content, list):
+                _mark_cached(content)
+        return list(messages)
+
+    def _message(self, message: ModelMessage) -> JsonObject:
+        """Content in the order the API wants: tool results, then images, then text; an answer stays as it was."""
+        blocks = [written for block in message.blocks if (written := self._block(block)) is not None]
+        if message.role is Role.USER:
+            blocks.sort(key=_place)
+        if not blocks:
+            blocks.append({"type": "text", "text": NO_TEXT})
+        return {"role": message.role.value, "content": list(blocks)}
+
+    def _block(self, block: Block) -> JsonObject | None:
+        match block:
+            case TextBlock(text):
+                return {"type": "text", "text": text} if text.strip() else None
+            case ImageBlock():
+                return self._image(block)
+            case ThinkingBlock():
+                return self._thinking(block)
+            case ToolUseBlock():
+                return {"type": "tool_use", "id": block.id, "name": block.name, "input": tool_input(block)}
+            case ToolResultBlock():
+                return self._tool_result(block)
+            case _:
+                assert_never(block)
+
+    def _thinking(self, block: ThinkingBlock) -> JsonObject | None:
+        """Unchanged, signature included; reasoning that Anthropic did not sign is not replayed."""
+        if not block.signature or not self._replay_thinking:
+            return None
+        if block.redacted:
+            return {"type": "redacted_thinking", "data": block.signature}
+        return {"type": "thinking", "thinking": block.text, "signature": block.signature}
+
+    def _tool_result(self, block: ToolResultBlock) -> JsonObject:
+        content = [written for part in block.content if (written := self._block(part)) is not None]
+        content.sort(key=_place)
+        if not content:
+            content.append({"type": "text", "text": NO_OUTPUT})
+        result: JsonObject = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": list(content)}
+        if block.is_error:
+            result["is_error"] = True
+        return result
+
+    def _image(self, block: ImageBlock) -> JsonObject:
+        image = self._request.images.get(block.attachment_id)
+        self._omit -= 1
+        if self._omit >= 0 or image is None:
+            return {"type": "text", "text": IMAGE_OMITTED}
+        source: JsonObject = {"type": "base64", "media_type": media_type(image), "data": base64_text(image)}
+        return {"type": "image", "source": source}
+
+
+def _place(block: JsonObject) -> int:
+    return {"tool_result": 0, "image": 1}.get(str(block["type"]), 2)
+
+
+def _mark_cached(blocks: _Blocks) -> None:
+    last = blocks[-1]
+    if isinstance(last, dict):
+        last["cache_control"] = {"type": "ephemeral"}

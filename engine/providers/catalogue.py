@@ -1,0 +1,109 @@
+"""Known models: window, output limit, sight and way of thinking. Prices stand in `prices`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from engine.ports import ModelInfo
+
+K = 1_000
+M = 1_000_000
+
+
+class Thinking(Enum):
+    """How a model is asked to reason (platform.claude.com, "Thinking", October 2026)."""
+
+    NONE = auto()
+    """The request says nothing about it."""
+    BUDGET = auto()
+    """Claude 4.5 and earlier: `enabled` with a number of tokens."""
+    ADAPTIVE = auto()
+    """Claude 5 and later: on unless told otherwise, decides how much by itself, refuses a budget."""
+    ADAPTIVE_ON_DEMAND = auto()
+    """The same, for models that are chosen for speed: only where a budget is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """Facts of one family of models; 0 and None mean unknown."""
+
+    window: int
+    max_output: int = 0
+    vision: bool | None = None
+    thinking: Thinking = Thinking.NONE
+
+
+_CLAUDE_5 = KnownModel(1 * M, 128 * K, True, Thinking.ADAPTIVE)
+_CLAUDE_4 = KnownModel(200 * K, 64 * K, True, Thinking.BUDGET)
+_GPT_5 = KnownModel(400 * K, 128 * K, True)
+
+# The first pattern that fits the start of a name counts. Claude: overview pages of platform.claude.com, October 2026;
+# GPT: genai-prices 0.2.3 for windows, OpenAI's model cards for outputs; the open ones: their model cards.
+_FAMILIES: tuple[tuple[re.Pattern[str], KnownModel], ...] = tuple(
+    (re.compile(pattern), model)
+    for pattern, model in (
+        (r"claude-haiku-5", KnownModel(1 * M, 128 * K, True, Thinking.ADAPTIVE_ON_DEMAND)),
+        (r"claude-(sonnet|opus|fable|mythos)-5", _CLAUDE_5),
+        (r"claude-opus-4-[78]", _CLAUDE_5),
+        (r"claude-(sonnet|opus)-4-6", KnownModel(1 * M, 64 * K, True, Thinking.ADAPTIVE_ON_DEMAND)),
+        (r"claude-opus-4(-[01]|-20)", KnownModel(200 * K, 32 * K, True, Thinking.BUDGET)),
+        (r"claude-(sonnet|opus|haiku)-4", _CLAUDE_4),
+        (r"gpt-5(\.\d)?-chat|gpt-5\.3($|-chat)", KnownModel(128 * K, 16_384, True)),
+        (r"gpt-5\.[4-9](-mini|-nano)", _GPT_5),
+        (r"gpt-5\.[456]", KnownModel(1_050 * K, 128 * K, True)),
+        (r"gpt-5", _GPT_5),
+        (r"gpt-4\.1", KnownModel(1_000 * K, 32_768, True)),
+        (r"gpt-4o", KnownModel(128 * K, 16_384, True)),
+        (r"gpt-oss", KnownModel(131_072, 0, False)),
+        (r"qwen2\.5", KnownModel(32_768, 0, False)),
+        (r"qwen3-coder", KnownModel(262_144, 0, False)),
+        (r"qwen3", KnownModel(40_960, 0, False)),
+        (r"llama-?3\.[123]", KnownModel(131_072, 0, False)),
+        (r"gemma-?3", KnownModel(131_072, 0, None)),
+        (r"(devstral|mistral-small)", KnownModel(131_072, 0, None)),
+        (r"(deepseek)", KnownModel(131_072, 0, False)),
+    )
+)
+SMALLEST_WINDOW = min(model.window for _, model in _FAMILIES)
+"""Assumed of a model nobody knows: a meter that warns too early beats a request that is refused (SPEC T-CTX)."""
+ESTIMATED_WINDOW = "context window estimated"
+"""The note of a model whose window is assumed; the meter shows it with a tilde."""
+
+ANTHROPIC_MODELS = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-sonnet-4-5")
+OPENAI_MODELS = ("gpt-5.5", "gpt-5.4-mini", "gpt-5.3-codex", "gpt-5.2", "gpt-5", "gpt-5-mini", "gpt-5-nano")
+DEFAULT_ANTHROPIC_MODEL = ANTHROPIC_MODELS[0]
+"""What bare `anthropic` means (CONTRACT 5)."""
+
+
+def bare_name(model: str) -> str:
+    """The part of a name that says which model it is: no publisher, no cloud's prefix, lower case."""
+    name = model.rpartition("/")[2].lower()
+    return re.sub(r"^((us|eu|apac|global|jp|au)\.)?anthropic\.", "", name).replace(
+        "claude-haiku-4.5", "claude-haiku-4-5"
+    )
+
+
+def known_model(model: str) -> KnownModel | None:
+    """What is known of `model`, by its name alone."""
+    name = bare_name(model)
+    return next((known for pattern, known in _FAMILIES if pattern.match(name)), None)
+
+
+def describe(provider: str, model: str, *, window: int = 0, local: bool = False) -> ModelInfo:
+    """A model as the rest of Phoenix sees it; `window` is what the server said, 0 where it said nothing.
+
+    An unknown window becomes the smallest known one and the note says so (SPEC CLAW-51).
+    """
+    known = known_model(model)
+    size = window or (known.window if known else 0)
+    return ModelInfo(
+        provider=provider,
+        name=model,
+        context_window=size or SMALLEST_WINDOW,
+        max_output=known.max_output if known else 0,
+        vision=known.vision if known else None,
+        local=local,
+        note="" if size else ESTIMATED_WINDOW,
+    )

@@ -1,0 +1,182 @@
+"""What went wrong with a model call, sorted and said in words for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from engine.ports import ProviderError
+
+OVERFLOW_MARKS = (
+    "prompt is too long",
+    "exceed_context_size",
+    "exceeds the available context",
+    "context length",
+    "context_length_exceeded",
+    "context size",
+    "context window",
+    "maximum context",
+    "too many tokens",
+)
+"""Texts by which Anthropic, OpenAI, llama.cpp, vLLM, Ollama and LM Studio say that the window is full."""
+
+QUOTE_LIMIT = 300
+"""Characters of a server's own words that go into a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Whom a client speaks to, as its error texts need to know it."""
+
+    base_url: str
+    key_variable: str
+    """The environment variable that holds the key; empty where none is needed."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Cut out of every text that comes from outside."""
+    local: bool = False
+    """A local server answers 500 to a request it does not understand, so 500 is final there."""
+
+    @property
+    def host(self) -> str:
+        """The host and, where it is not the usual one, the port."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2] or self.base_url
+
+    def clean(self, text: str) -> str:
+        """One line of `text`, shortened, with no secret in it."""
+        for secret in self.secrets:
+            if secret:
+                text = text.replace(secret, "[key]")
+        line = " ".join(text.split())
+        return line if len(line) <= QUOTE_LIMIT else line[: QUOTE_LIMIT - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is no reply: the HTTP status, or 200 for an error inside a stream."""
+
+    status: int
+    error_type: str = ""
+    text: str = ""
+    retry_after: float = 0.0
+
+
+def unreachable(service: Service, detail: str = "") -> ProviderError:
+    """No connection came about."""
+    return _network(f"Could not reach {service.host}", service, detail)
+
+
+def broken(service: Service, detail: str = "") -> ProviderError:
+    """The connection ended before the reply did."""
+    return _network(f"The connection to {service.host} broke off in the middle of the reply", service, detail)
+
+
+def silent(service: Service, seconds: float) -> ProviderError:
+    """Nothing came for the idle limit."""
+    return _network(f"{service.host} sent nothing for {seconds:g} s", service, "")
+
+
+def unreadable(service: Service, detail: str) -> ProviderError:
+    """The server sent what no provider of its kind sends."""
+    return ProviderError(
+        f"{service.host} sent something unreadable: {service.clean(detail)}", kind="protocol", retryable=False
+    )
+
+
+def redirected(service: Service, location: str) -> ProviderError:
+    """The server points elsewhere; nothing is sent there, because the key would go with it."""
+    target = urlsplit(location)
+    where = f"{target.scheme}://{target.netloc}" if target.netloc else location
+    return ProviderError(
+        f"{service.host} redirects to {service.clean(where)}; set the base URL to the address that is meant.",
+        kind="invalid_request",
+        retryable=False,
+    )
+
+
+def missing_key(service: Service) -> ProviderError:
+    """No key is configured."""
+    return ProviderError(f"No API key: set {service.key_variable}.", kind="auth", retryable=False)
+
+
+def refused(service: Service, refusal: Refusal) -> ProviderError:
+    """The error that stands for `refusal`."""
+    kind, retryable = _sort(service, refusal)
+    overflow = kind == "invalid_request" and _is_overflow(refusal)
+    return ProviderError(
+        _sentence(kind, service, refusal, overflow),
+        kind=kind,
+        retryable=retryable,
+        retry_after=refusal.retry_after,
+        context_overflow=overflow,
+    )
+
+
+def retry_after_seconds(value: str) -> float:
+    """The seconds of a `retry-after` header; 0 where it names a date or nothing."""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        return 0.0
+
+
+def _network(sentence: str, service: Service, detail: str) -> ProviderError:
+    tail = f" ({service.clean(detail)})" if detail else ""
+    return ProviderError(f"{sentence}{tail}.", kind="network", retryable=True)
+
+
+def _is_overflow(refusal: Refusal) -> bool:
+    said = f"{refusal.error_type} {refusal.text}".lower()
+    return refusal.status == 413 or any(mark in said for mark in OVERFLOW_MARKS)
+
+
+def _sort(service: Service, refusal: Refusal) -> tuple[str, bool]:
+    error_type, status = refusal.error_type, refusal.status
+    if error_type in {"insufficient_quota", "billing_error"}:
+        return "rate_limit", False
+    if status == 429 or error_type in {"rate_limit_error", "rate_limit_exceeded"}:
+        return "rate_limit", True
+    if status == 529 or error_type == "overloaded_error":
+        return "overloaded", True
+    if status in {401, 403} or error_type in {"authentication_error", "permission_error"}:
+        return "auth", False
+    if status in {408, 504} or error_type == "timeout_error":
+        return "timeout", True
+    return _sort_rest(service, refusal)
+
+
+def _sort_rest(service: Service, refusal: Refusal) -> tuple[str, bool]:
+    error_type, status, said = refusal.error_type, refusal.status, refusal.text.lower()
+    is_request = 400 <= status < 500 or error_type in {"invalid_request_error", "not_found_error", "request_too_large"}
+    if is_request or _is_overflow(refusal):
+        if "image" in said and not _is_overflow(refusal):
+            return "refused_image", False
+        return "invalid_request", status == 409
+    return "server", not (service.local and status in {500, 501})
+
+
+def _sentence(kind: str, service: Service, refusal: Refusal, overflow: bool) -> str:
+    said = service.clean(refusal.text or refusal.error_type)
+    tail = f": {said}" if said else "."
+    match kind:
+        case "auth" if refusal.status == 403 or refusal.error_type == "permission_error":
+            return f"{service.host} does not allow this{tail}"
+        case "auth":
+            fix = f"set {service.key_variable} to" if service.key_variable else "configure"
+            return f"API key rejected: {fix} a key that {service.host} accepts."
+        case "rate_limit":
+            return f"Rate limited by {service.host}{tail}"
+        case "overloaded":
+            return f"{service.host} is overloaded{tail}"
+        case "timeout":
+            return f"{service.host} took too long{tail}"
+        case "server":
+            status = f" {refusal.status}" if refusal.status >= 400 else ""
+            return f"{service.host} failed with an error{status}{tail}"
+        case "refused_image":
+            return f"{service.host} refused an image{tail}"
+        case _ if overflow:
+            return f"The conversation is too long for the model{tail}"
+        case _ if refusal.status == 404:
+            return f"{service.host} does not know this model or address{tail}"
+        case _:
+            return f"{service.host} refused the request{tail}"

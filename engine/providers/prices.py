@@ -1,0 +1,100 @@
+"""What a reply costs. Unknown is None, never a guess."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from dataclasses import dataclass
+
+from engine.machine.messages import Usage
+from engine.providers.catalogue import bare_name
+
+PER_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens; cache writes are those that live five minutes."""
+
+    input: float
+    output: float
+    cache_write: float
+    cache_read: float
+
+    def of(self, usage: Usage) -> float:
+        """What a reply cost."""
+        return (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_creation_tokens * self.cache_write
+            + usage.cache_read_tokens * self.cache_read
+        ) / PER_MILLION
+
+
+# Published prices, checked in November 2026 against genai-prices 0.2.3 and platform.claude.com/docs/about-claude/pricing.
+# OpenAI does not charge for writing to its cache: a write costs as much as input.
+_PRICES: dict[str, Price] = {
+    "claude-sonnet-5-5": Price(2, 10, 2.5, 0.1),
+    "claude-sonnet-5": Price(2, 10, 2.5, 0.2),
+    "claude-opus-5-5": Price(4, 20, 5, 0.2),
+    "claude-opus-5": Price(5, 25, 6.25, 0.5),
+    "claude-haiku-5-5": Price(0.1, 0.5, 0.125, 0.01),
+    "claude-sonnet-4-6": Price(3, 15, 3.75, 0.3),
+    "claude-sonnet-4-5": Price(3, 15, 3.75, 0.3),
+    "claude-opus-4-5": Price(5, 25, 6.25, 0.5),
+    "claude-haiku-4-5": Price(1, 5, 1.25, 0.1),
+    "gpt-5.2": Price(1.75, 14, 1.75, 0.175),
+    "gpt-5.1": Price(1.25, 10, 1.25, 0.125),
+    "gpt-5": Price(1.25, 10, 1.25, 0.125),
+    "gpt-5-mini": Price(0.25, 2, 0.25, 0.025),
+    "gpt-5-nano": Price(0.05, 0.4, 0.05, 0.005),
+}
+_LONG_PROMPT: dict[str, tuple[int, Price]] = {
+    "claude-haiku-5-5": (100_000, Price(0.5, 2.5, 0.625, 0.05)),
+    "claude-sonnet-4-5": (200_000, Price(6, 22.5, 7.5, 0.6)),
+}
+"""Above so many prompt tokens, cache included, every token of the request costs this."""
+_DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
+
+
+def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> float | None:
+    """US dollars of a reply: nothing on this machine, None where the price is unknown.
+
+    Names outside the own table are looked up in genai-prices once `load` has run; it is safe in any thread.
+    """
+    if local:
+        return 0.0
+    name = _DATED.sub("", bare_name(model))
+    own = _PRICES.get(name)
+    if own is not None:
+        threshold, dearer = _LONG_PROMPT.get(name, (0, own))
+        prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens
+        return (dearer if prompt > threshold else own).of(usage)
+    return _looked_up(provider, model, usage) if "genai_prices" in sys.modules else None
+
+
+async def load(model: str) -> None:
+    """Make the price of `model` known, in a thread where that needs genai-prices (0.25 s of import)."""
+    if _DATED.sub("", bare_name(model)) not in _PRICES:
+        await asyncio.to_thread(_import)
+
+
+def _import() -> None:
+    import genai_prices  # noqa: F401, PLC0415 - 0.25 s, only for models outside the own table
+
+
+def _looked_up(provider: str, model: str, usage: Usage) -> float | None:
+    import genai_prices  # noqa: PLC0415 - loaded already, see `load`
+
+    prompt = usage.input_tokens + usage.cache_creation_tokens + usage.cache_read_tokens
+    counted = genai_prices.Usage(
+        input_tokens=prompt,
+        output_tokens=usage.output_tokens,
+        cache_write_tokens=usage.cache_creation_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+    )
+    try:
+        return float(genai_prices.calc_price(counted, model_ref=model, provider_id=provider).total_price)
+    except (LookupError, ValueError):
+        return None

@@ -1,0 +1,306 @@
+"""What both transports of the Anthropic provider promise, against one strict server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from engine.machine.messages import Role, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from engine.ports import (
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+    StreamItem,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
+from tests.support.loopback import Answer, Loopback, Talk, serve
+from tests.support.loopback_anthropic import plays, recording, redacted, refuses, start, stop, text, thinking, tool
+
+KEY = "sk-ant-PLANTED-0123456789"
+HELLO = ModelRequest("claude-sonnet-5-5", ("Be brief.",), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
+TOOL_STREAM = recording(
+    start({"input_tokens": 7, "output_tokens": 1, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 2}),
+    {"type": "ping"},
+    thinking(0, "Let me ", "see ✓", signature="sig=="),
+    redacted(1, "opaque"),
+    text(2, "On it", ": Ω"),
+    tool(3, "bash", '{"comm', 'and": "ls"}', tool_id="toolu_a"),
+    {"type": "shiny_new_event", "payload": {"x": 1}},
+    stop("tool_use", 42),
+)
+TOOL_REPLY = ModelReply(
+    blocks=(
+        ThinkingBlock("Let me see ✓", "sig=="),
+        ThinkingBlock("", "opaque", redacted=True),
+        TextBlock("On it: Ω"),
+        ToolUseBlock("toolu_a", "bash", '{"command": "ls"}'),
+    ),
+    stop=StopReason.TOOL_USE,
+    usage=Usage(7, 42, 3, 2),
+    model="claude-sonnet-5-5",
+)
+
+
+@pytest.fixture(params=["http", "sdk"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def provider(loopback: Loopback, transport: str, idle_timeout: float = 10.0) -> AnthropicProvider:
+    assert transport in {"http", "sdk"}
+    return AnthropicProvider(
+        AnthropicSettings(
+            api_key=KEY,
+            base_url=loopback.url,
+            transport="sdk" if transport == "sdk" else "http",
+            idle_timeout=idle_timeout,
+        )
+    )
+
+
+async def collect(stream: AsyncIterator[StreamItem]) -> list[StreamItem]:
+    return [item async for item in stream]
+
+
+async def failure(answer: Answer, transport: str, idle_timeout: float = 10.0) -> tuple[ProviderError, list[StreamItem]]:
+    items: list[StreamItem] = []
+    async with serve(answer) as loopback:
+        asked = provider(loopback, transport, idle_timeout)
+        with pytest.raises(ProviderError) as caught:
+            async for item in asked.stream(HELLO):
+                items.append(item)
+        await asked.close()
+    return caught.value, items
+
+
+async def test_a_stream_becomes_pieces_and_then_one_whole_reply(transport: str) -> None:
+    async with serve(plays(TOOL_STREAM)) as loopback:
+        asked = provider(loopback, transport)
+        items = await collect(asked.stream(HELLO))
+        await asked.close()
+    assert items == [
+        ThinkingDelta("Let me "),
+        ThinkingDelta("see ✓"),
+        TextDelta("On it"),
+        TextDelta(": Ω"),
+        ToolCallDelta("bash", ""),
+        ToolCallDelta("", '{"comm'),
+        ToolCallDelta("", 'and": "ls"}'),
+        TOOL_REPLY,
+    ]
+
+
+async def test_the_key_travels_in_the_header_and_the_connection_is_kept(transport: str) -> None:
+    async with serve(plays(TOOL_STREAM)) as loopback:
+        asked = provider(loopback, transport)
+        for _ in range(3):
+            await collect(asked.stream(HELLO))
+        await asked.close()
+        headers = loopback.requests[0].headers
+        assert KEY in headers.get("x-api-key", "") + headers.get("authorization", "")
+        assert [seen.connection for seen in loopback.requests] == [1, 1, 1]
+        await loopback.wait_closed()
+
+
+async def test_closing_the_stream_drops_the_connection_at_once(transport: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*TOOL_STREAM[:4])
+        await talk.stall()
+
+    async with serve(answer) as loopback:
+        asked = provider(loopback, transport)
+        stream = asked.stream(HELLO)
+        assert await anext(stream) == ThinkingDelta("Let me ")
+        await stream.aclose()
+        await loopback.wait_closed()
+        await asked.close()
+
+
+async def test_cancelling_while_nothing_comes_drops_the_connection(transport: str) -> None:
+    async with serve(Talk.stall) as loopback:
+        asked = provider(loopback, transport)
+        task = asyncio.create_task(collect(asked.stream(HELLO)))
+        await loopback.wait_asked()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await loopback.wait_closed()
+        await asked.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "error_type", "kind", "retryable", "said"),
+    [
+        (401, "authentication_error", "auth", False, "API key rejected: set ANTHROPIC_API_KEY"),
+        (403, "permission_error", "auth", False, "does not allow this"),
+        (404, "not_found_error", "invalid_request", False, "does not know this model"),
+        (413, "request_too_large", "invalid_request", False, "too long"),
+        (429, "rate_limit_error", "rate_limit", True, "Rate limited by 127.0.0.1"),
+        (503, "api_error", "server", True, "failed with an error 503"),
+        (529, "overloaded_error", "overloaded", True, "is overloaded"),
+    ],
+)
+async def test_a_refusal_before_the_stream_is_sorted_and_said_in_words(
+    transport: str, status: int, error_type: str, kind: str, retryable: bool, said: str
+) -> None:
+    error, items = await failure(refuses(status, error_type, f"no, {KEY}", "retry-after: 7\r\n"), transport)
+    assert (error.kind, error.retryable, error.retry_after) == (kind, retryable, 7.0)
+    assert said in error.message
+    assert items == []
+    assert KEY not in error.message + repr(error)
+
+
+async def test_a_prompt_that_is_too_long_is_an_overflow(transport: str) -> None:
+    answer = refuses(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")
+    error, _ = await failure(answer, transport)
+    assert (error.kind, error.retryable, error.context_overflow) == ("invalid_request", False, True)
+
+
+async def test_a_refused_image_has_its_own_kind(transport: str) -> None:
+    error, _ = await failure(refuses(400, "invalid_request_error", "messages.0: Could not process image"), transport)
+    assert error.kind == "refused_image"
+
+
+@pytest.mark.parametrize(
+    ("error_type", "kind"),
+    [("overloaded_error", "overloaded"), ("rate_limit_error", "rate_limit"), ("api_error", "server")],
+)
+async def test_an_error_in_the_middle_of_the_stream_is_sorted_too(transport: str, error_type: str, kind: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(
+            *TOOL_STREAM[:5],
+            b'event: error\ndata: {"type":"error","error":{"type":"%b","message":"busy"}}\n\n' % error_type.encode(),
+        )
+        await talk.end()
+
+    error, items = await failure(answer, transport)
+    assert (error.kind, error.retryable) == (kind, True)
+    assert items == [ThinkingDelta("Let me "), ThinkingDelta("see ✓")]
+
+
+async def test_a_stream_that_ends_without_its_last_event_is_a_network_error(transport: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*TOOL_STREAM[:-1])
+        await talk.end()
+
+    error, items = await failure(answer, transport)
+    assert (error.kind, error.retryable) == ("network", True)
+    assert not any(isinstance(item, ModelReply) for item in items)
+
+
+async def test_a_reset_connection_is_a_network_error(transport: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*TOOL_STREAM[:-3])
+        await talk.reset()
+
+    error, _ = await failure(answer, transport)
+    assert (error.kind, error.retryable) == ("network", True)
+    assert "broke off" in error.message
+
+
+async def test_a_stalled_stream_ends_at_the_idle_limit(transport: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*TOOL_STREAM[:4])
+        await talk.stall()
+
+    error, _ = await failure(answer, transport, idle_timeout=0.2)
+    assert (error.kind, error.retryable) == ("network", True)
+    assert "sent nothing for 0.2 s" in error.message
+
+
+async def test_nobody_listening_is_said_with_the_host(transport: str) -> None:
+    async with serve(Talk.reset) as loopback:
+        pass
+    asked = provider(loopback, transport)
+    with pytest.raises(ProviderError, match=r"Could not reach 127\.0\.0\.1:\d+") as caught:
+        await collect(asked.stream(HELLO))
+    assert (caught.value.kind, caught.value.retryable) == ("network", True)
+    await asked.close()
+
+
+async def test_a_redirect_is_not_followed_so_the_key_stays_home(transport: str) -> None:
+    async with serve(plays(TOOL_STREAM)) as thief:
+
+        async def answer(talk: Talk) -> None:
+            await talk.plain(307, b"", f"location: {thief.url}/v1/messages\r\n")
+
+        error, _ = await failure(answer, transport)
+        assert error.message.startswith("127.0.0.1:")
+        assert f"redirects to {thief.url}" in error.message
+        assert error.retryable is False
+        assert thief.requests == []
+
+
+async def test_thinking_that_another_model_signed_is_left_out_when_refused(transport: str) -> None:
+    request = ModelRequest(
+        "claude-sonnet-5-5",
+        (),
+        (
+            ModelMessage(Role.USER, (TextBlock("Hi"),)),
+            ModelMessage(Role.ASSISTANT, (ThinkingBlock("hm", "foreign"), TextBlock("Hello"))),
+            ModelMessage(Role.USER, (TextBlock("Go on"),)),
+        ),
+    )
+    answers = (
+        refuses(400, "invalid_request_error", "messages.1.content.0: Invalid `signature` in `thinking` block"),
+        plays(TOOL_STREAM),
+    )
+    async with serve(*answers) as loopback:
+        asked = provider(loopback, transport)
+        items = await collect(asked.stream(request))
+        await asked.close()
+        bodies = [seen.body.decode() for seen in loopback.requests]
+    assert items[-1] == TOOL_REPLY
+    assert ['"foreign"' in body for body in bodies] == [True, False]
+
+
+async def test_every_request_passes_the_strict_server_also_with_an_odd_history(transport: str) -> None:
+    request = ModelRequest(
+        "claude-haiku-4-5",
+        ("static", "", "changes"),
+        (
+            ModelMessage(Role.USER, (TextBlock("  "),)),
+            ModelMessage(Role.ASSISTANT, (ThinkingBlock("unsigned", ""), TextBlock(""))),
+        ),
+    )
+    async with serve(plays(TOOL_STREAM)) as loopback:
+        asked = provider(loopback, transport)
+        items = await collect(asked.stream(request))
+        await asked.close()
+    assert items[-1] == TOOL_REPLY
+
+
+async def test_the_models_of_the_server_are_described_by_the_catalogue(transport: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.plain(
+            200,
+            b'{"data":[{"id":"claude-sonnet-5-5","type":"model","display_name":"x","created_at":"2026-01-01T00:00:00Z"}],'
+            b'"has_more":false,"first_id":null,"last_id":null}',
+        )
+
+    async with serve(answer) as loopback:
+        asked = provider(loopback, transport)
+        models = await asked.models()
+        await asked.close()
+    assert [(model.reference, model.context_window, model.max_output) for model in models] == [
+        ("anthropic/claude-sonnet-5-5", 1_000_000, 128_000)
+    ]
+
+
+async def test_warming_up_towards_loopback_asks_nothing(transport: str) -> None:
+    async with serve(Talk.reset) as loopback:
+        asked = provider(loopback, transport)
+        await asked.warm()
+        await asked.close()
+        assert loopback.requests == []

@@ -1,0 +1,158 @@
+"""A small HTTP server on loopback that answers from a script, records what came, and cuts streams where told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+
+DEADLINE = 10.0
+"""Seconds a test waits for something the server sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+    """Which connection it came over, counted from 1."""
+
+    @property
+    def json(self) -> dict[str, object]:
+        """The body as a JSON object."""
+        return msgspec.json.decode(self.body, type=dict[str, object])
+
+
+@dataclass(slots=True)
+class Talk:
+    """The answering side of one request."""
+
+    seen: Seen
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    keep: bool = True
+
+    async def plain(self, status: int, body: bytes, headers: str = "") -> None:
+        """A whole answer; `headers` are extra lines that each end in CRLF."""
+        head = f"HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.writer.write(f"{head}{headers}\r\n".encode() + body)
+        await self.writer.drain()
+
+    async def begin(self, content_type: str = "text/event-stream") -> None:
+        """The head of a chunked answer."""
+        self.writer.write(
+            f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+        )
+        await self.writer.drain()
+
+    async def send(self, *pieces: bytes) -> None:
+        """Each piece as one HTTP chunk."""
+        for piece in pieces:
+            self.writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        await self.writer.drain()
+
+    async def end(self) -> None:
+        """The proper end of a chunked answer."""
+        self.writer.write(b"0\r\n\r\n")
+        await self.writer.drain()
+
+    async def reset(self) -> None:
+        """Drop the connection without a word."""
+        self.keep = False
+        self.writer.transport.abort()
+
+    async def stall(self) -> None:
+        """Say nothing more until the client is gone."""
+        self.keep = False
+        with contextlib.suppress(ConnectionError):
+            while await self.reader.read(65536):
+                pass
+
+
+Answer: TypeAlias = Callable[[Talk], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Loopback:
+    """A running server: requests so far, connections so far, and an event per closed connection."""
+
+    url: str
+    requests: list[Seen] = field(default_factory=list[Seen])
+    connections: int = 0
+    open: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait_closed(self) -> None:
+        """Until no connection is open."""
+        await self._until(lambda: self.open == 0)
+
+    async def wait_asked(self) -> None:
+        """Until a request has arrived."""
+        await self._until(lambda: bool(self.requests))
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE):
+            while not holds():
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@contextlib.asynccontextmanager
+async def serve(*answers: Answer) -> AsyncIterator[Loopback]:
+    """Serve `answers` in turn, the last one again and again."""
+    loopback = Loopback("")
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        loopback.connections += 1
+        loopback.open += 1
+        number = loopback.connections
+        try:
+            while (seen := await _request(reader, number)) is not None:
+                loopback.requests.append(seen)
+                loopback.changed.set()
+                talk = Talk(seen, reader, writer)
+                await answers[min(len(loopback.requests), len(answers)) - 1](talk)
+                if not talk.keep:
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+            loopback.open -= 1
+            loopback.changed.set()
+            tasks.discard(task)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 26)
+    loopback.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield loopback
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _request(reader: asyncio.StreamReader, connection: int) -> Seen | None:
+    line = await reader.readline()
+    if not line.strip():
+        return None
+    method, path, _ = line.decode("latin1").split(None, 2)
+    headers: dict[str, str] = {}
+    while (header := await reader.readline()).strip():
+        name, _, value = header.decode("latin1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    body = await reader.readexactly(int(headers.get("content-length") or 0))
+    return Seen(method, path, headers, body, connection)
