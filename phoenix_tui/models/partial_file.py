@@ -1,0 +1,93 @@
+"""A file that arrives in pieces: kept when interrupted, locked while it grows, published only when its digest fits."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from phoenix_tui.models.known import MEBIBYTE
+
+BLOCK = 4 * MEBIBYTE
+
+
+class ModelFileError(Exception):
+    """A model file could not be fetched or used; the message is one sentence for the user."""
+
+
+class PartialFile:
+    """`.NAME.partial` beside the file it will become. Methods block; call them in a thread."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = target.with_name(f".{target.name}.partial")
+
+    @property
+    def size(self) -> int:
+        """Bytes fetched so far."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the file against a second fetch of the same model.
+
+        Raises:
+            ModelFileError: another process is fetching it.
+        """
+        self.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ModelFileError(f"Another process is already fetching {self.target.name}; wait for it.") from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def append(self, data: bytes) -> None:
+        """Add to the end."""
+        with self.path.open("ab") as file:
+            file.write(data)
+
+    def append_from(self, source: IO[bytes], skip: int) -> None:
+        """Add what `source` holds after its first `skip` bytes."""
+        with self.path.open("ab") as file:
+            remaining = skip
+            while block := source.read(BLOCK):
+                file.write(block[remaining:])
+                remaining = max(0, remaining - len(block))
+
+    def restart(self) -> None:
+        """Drop what is there."""
+        os.truncate(self.path, 0)
+
+    def digest(self, stopped: Callable[[], bool]) -> str:
+        """SHA-256 in hexadecimal; empty when `stopped` said so first."""
+        return file_digest(self.path, stopped)
+
+    def publish(self) -> None:
+        """Become the target, whole and at once."""
+        self.path.chmod(0o600)
+        with self.path.open("rb+") as file:
+            os.fsync(file.fileno())
+        self.path.replace(self.target)
+
+    def discard(self) -> None:
+        """Remove it."""
+        self.path.unlink(missing_ok=True)
+
+
+def file_digest(path: Path, stopped: Callable[[], bool]) -> str:
+    """SHA-256 of a file in hexadecimal; empty when `stopped` said so first."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            if stopped():
+                return ""
+            found.update(block)
+    return found.hexdigest()
