@@ -165,14 +165,6 @@ class AskApproval:
 
 
 @dataclass(frozen=True, slots=True)
-class SpawnAgents:
-    """Create and start the sub-agents of this call."""
-
-    gen: int
-    call: ToolCall
-
-
-@dataclass(frozen=True, slots=True)
 class CancelAgents:
     """Stop these sub-agents."""
 
@@ -225,7 +217,6 @@ Act: TypeAlias = (
     | KillTool
     | StartCancelDeadline
     | AskApproval
-    | SpawnAgents
     | CancelAgents
     | Compact
     | RouteRequest

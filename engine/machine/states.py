@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from engine.machine.messages import Block, ToolCall, ToolResult
 
@@ -227,3 +227,14 @@ def is_busy(state: State) -> bool:
     return isinstance(
         state, AwaitingLlm | ToolExecuting | AwaitingApproval | AwaitingSubagents | Cancelling | Compacting
     )
+
+
+def run_of(state: State) -> Run | None:
+    """The run under way, or None between runs."""
+    match state:
+        case AwaitingLlm() | ToolExecuting() | AwaitingApproval() | AwaitingSubagents() | Cancelling():
+            return state.run
+        case Idle() | Compacting() | Errored() | Completed() | Failed():
+            return None
+        case _:
+            assert_never(state)

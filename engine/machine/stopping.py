@@ -68,8 +68,8 @@ def _cancel(state: State, event: UserCancelled) -> Step:
         case Compacting():
             return Step(Idle(gen), (AbortLlm(),))
         case AwaitingLlm(run=run):
-            note = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
-            return Step(Idle(gen), (note, _finish(run, event.timed_out), AbortLlm(), CancelTimer()))
+            row = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
+            return Step(Idle(gen), (row, _finish(run, event.timed_out), AbortLlm(), CancelTimer()))
         case AwaitingApproval():
             note = texts.stopped(event.elapsed, event.timed_out)
             return _stopped(gen, state, event.message_id, event.timed_out, note)

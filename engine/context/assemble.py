@@ -1,0 +1,80 @@
+"""Assembles one model request from the store: messages, prompt, images, within the request limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
+from engine.context.view import build_view
+from engine.machine.effects import RequestLlm
+from engine.machine.messages import ImageBlock, ToolResultBlock
+from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
+from engine.records import ConversationRecord
+
+CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"
+TRUNCATED_TEXT = (
+    "[Tool call was truncated by the output limit and was not executed. Make it again, smaller, or in several steps.]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Who asks: everything of a request that is not in the store."""
+
+    conversation: ConversationRecord
+    prompt: PromptFacts
+    model: str
+    """The part of the reference after the provider's name."""
+    now: float
+
+
+async def assemble(store: Store, ask: RequestLlm, assembly: Assembly) -> ModelRequest:
+    """The request for one model call."""
+    conversation = assembly.conversation
+    rows = await store.messages(conversation.id, first_seq=max(1, conversation.context_start_seq))
+    messages = build_view(rows, ask.partial, _transient(ask))
+    return ModelRequest(
+        model=assembly.model,
+        system=(
+            static_prompt(assembly.prompt),
+            dynamic_prompt(assembly.now, assembly.prompt.permission_mode),
+        ),
+        messages=messages,
+        tools=tuple(assembly.prompt.tools),
+        images=await _load_images(store, messages),
+    )
+
+
+def _transient(ask: RequestLlm) -> str:
+    if ask.truncated_call:
+        return TRUNCATED_TEXT
+    if ask.partial:
+        return CONTINUE_TEXT
+    return iterations_left(ask.iteration, ask.max_iterations)
+
+
+def image_ids(messages: Iterable[ModelMessage]) -> list[str]:
+    """Every attachment the messages name, in order, tool results included."""
+    found: list[str] = []
+    for message in messages:
+        for block in message.blocks:
+            inner = block.content if isinstance(block, ToolResultBlock) else (block,)
+            found += [b.attachment_id for b in inner if isinstance(b, ImageBlock)]
+    return list(dict.fromkeys(found))
+
+
+async def _load_images(store: Store, messages: tuple[ModelMessage, ...]) -> dict[str, ImageBytes]:
+    ids = image_ids(messages)
+    if not ids:
+        return {}
+    attachments = await store.attachments(ids)
+    loaded: dict[str, ImageBytes] = {}
+    for key, attachment in attachments.items():
+        try:
+            data = await asyncio.to_thread(attachment.path.read_bytes)
+        except OSError:
+            continue  # a lost file becomes "[image omitted]" on the wire, never a failed request
+        loaded[key] = ImageBytes(attachment.media_type, data)
+    return loaded

@@ -1,0 +1,106 @@
+"""The messages a model sees: valid whatever is stored (SPEC I1, I2, UNI-15, C14). The store is never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from engine.machine.messages import Block, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import ModelMessage
+from engine.records import StoredMessage
+
+MISSING_RESULT = "[Tool result missing -- session was compacted]"
+"""Answers a tool use whose result is nowhere (SPEC C24)."""
+EMPTY = "(no text)"
+CONTINUE = "Continue."
+
+
+def build_view(
+    messages: Iterable[StoredMessage], partial: Sequence[Block] = (), transient: str = ""
+) -> tuple[ModelMessage, ...]:
+    """The request's messages: alternating, starting with the user, every tool use answered at once.
+
+    `partial` is the unfinished reply being continued; `transient` goes to the end of the last user
+    message and is never stored (SPEC UNI-33).
+    """
+    spoken = [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]
+    if partial:
+        spoken.append(ModelMessage(Role.ASSISTANT, tuple(partial)))
+    chain = _answer_tools(_merge_roles(_without_orphans(spoken)))
+    while chain and chain[0].role is not Role.USER:
+        chain.pop(0)
+    if not chain or chain[-1].role is not Role.USER:
+        chain.append(ModelMessage(Role.USER, (TextBlock(transient or CONTINUE),)))
+    elif transient:
+        chain[-1] = replace(chain[-1], blocks=(*chain[-1].blocks, TextBlock(transient)))
+    return tuple(_in_order(message) for message in chain)
+
+
+def _without_orphans(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """Drop results that answer nothing in the assistant message before them, and second answers."""
+    kept: list[ModelMessage] = []
+    asked: set[str] = set()
+    for message in messages:
+        if message.role is Role.ASSISTANT:
+            asked = {b.id for b in message.blocks if isinstance(b, ToolUseBlock)} | asked
+            kept.append(message)
+            continue
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if isinstance(block, ToolResultBlock):
+                if block.tool_use_id not in asked:
+                    continue
+                asked.discard(block.tool_use_id)
+            blocks.append(block)
+        if blocks:
+            kept.append(ModelMessage(message.role, tuple(blocks)))
+    return kept
+
+
+def _merge_roles(messages: list[ModelMessage]) -> list[ModelMessage]:
+    merged: list[ModelMessage] = []
+    for message in messages:
+        if merged and merged[-1].role is message.role and not _expects_results(merged[-1]):
+            merged[-1] = replace(merged[-1], blocks=merged[-1].blocks + message.blocks)
+        else:
+            merged.append(message)
+    return merged
+
+
+def _expects_results(message: ModelMessage) -> bool:
+    return message.role is Role.ASSISTANT and any(isinstance(b, ToolUseBlock) for b in message.blocks)
+
+
+def _answer_tools(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """Give every tool use its result in the very next message, in request order (SPEC UNI-16)."""
+    answered: list[ModelMessage] = []
+    for index, message in enumerate(messages):
+        answered.append(message)
+        if not _expects_results(message):
+            continue
+        following = messages[index + 1] if index + 1 < len(messages) else None
+        if following is None or following.role is Role.ASSISTANT:
+            answered.append(_with_results(message, ModelMessage(Role.USER, ())))
+        else:
+            messages[index + 1] = _with_results(message, following)
+    return answered
+
+
+def _with_results(asking: ModelMessage, answer: ModelMessage) -> ModelMessage:
+    given = {b.tool_use_id: b for b in answer.blocks if isinstance(b, ToolResultBlock)}
+    wanted = [b.id for b in asking.blocks if isinstance(b, ToolUseBlock)]
+    missing = (TextBlock(MISSING_RESULT),)
+    results = tuple(given.get(call) or ToolResultBlock(call, missing, is_error=True) for call in wanted)
+    rest = tuple(b for b in answer.blocks if not isinstance(b, ToolResultBlock))
+    return ModelMessage(Role.USER, results + rest)
+
+
+def _in_order(message: ModelMessage) -> ModelMessage:
+    """Results first, no empty text, never an empty message (SPEC c12.5)."""
+    blocks = tuple(b for b in message.blocks if not (isinstance(b, TextBlock) and not b.text.strip()))
+    if message.role is Role.ASSISTANT:
+        spoken = any(not isinstance(b, ThinkingBlock) for b in blocks)
+        return replace(message, blocks=blocks if spoken else (*blocks, TextBlock(EMPTY)))
+    results = tuple(b for b in blocks if isinstance(b, ToolResultBlock))
+    rest = tuple(b for b in blocks if not isinstance(b, ToolResultBlock))
+    return replace(message, blocks=(results + rest) or (TextBlock(EMPTY),))

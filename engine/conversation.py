@@ -1,0 +1,234 @@
+"""One open conversation: what a screen or a script may ask of it, and how it listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from engine.executor.composing import (
+    History,
+    answer_text,
+    keep_rule,
+    message_blocks,
+    read_history,
+    shell_arguments,
+    why_not_sent,
+    window_of,
+)
+from engine.executor.inbox import Entry, Priority
+from engine.executor.loop import MoveLoop
+from engine.executor.performer import Performer
+from engine.executor.publisher import Listener
+from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
+from engine.executor.session import Session
+from engine.machine.events import ApprovalAnswered, Event, RetryAsked, UserCancelled, UserMessage, UserShell, Verdict
+from engine.machine.messages import NewMessage, Origin, Role, ToolCall
+from engine.machine.states import State, is_busy
+from engine.ports import ConversationChanges, ProviderError, StorageError
+from engine.records import Attachment, ConversationRecord
+from engine.updates import ConversationChanged, JobsChanged, Question, Snapshot
+from tools.contract import JobInfo
+
+LAST_MESSAGES = 8
+"""Enough rows to find one that a model can see behind trailing notices."""
+
+
+class Conversation:
+    """A conversation that is open here; `read_only` is not empty when another process owns it."""
+
+    def __init__(self, session: Session, performer: Performer, read_only: str = "") -> None:
+        self.id = session.record.id
+        self.read_only = read_only
+        self._session = session
+        self._performer = performer
+        self._loop = MoveLoop(session, performer)
+        self._task: asyncio.Task[None] | None = None
+
+    async def load(self) -> None:
+        """Read what the newest message is, then serve the inbox."""
+        session = self._session
+        history = await read_history(session, LAST_MESSAGES)
+        session.remember(history.messages)
+        if not self.read_only:
+            self._task = asyncio.get_running_loop().create_task(self._loop.run())
+
+    @property
+    def record(self) -> ConversationRecord:
+        """The conversation as it stands now."""
+        return self._session.record
+
+    @property
+    def state(self) -> State:
+        """The machine's state."""
+        return self._session.state
+
+    @property
+    def question(self) -> Question | None:
+        """The approval that is open now."""
+        return self._session.question
+
+    async def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` a snapshot, then everything that follows; the result ends it."""
+        session = self._session
+        async with self._loop.between_moves:
+            history = await read_history(session, session.settings.snapshot_messages)
+            snapshot = Snapshot(
+                conversation=session.record,
+                state=session.state,
+                state_since=session.ports.clock.monotonic(),
+                messages=history.messages,
+                tool_calls=history.tool_calls,
+                live_text="".join(session.publisher.text),
+                live_thinking="".join(session.publisher.thinking),
+                question=session.question,
+                resumable=session.resumable,
+                read_only=self.read_only,
+            )
+            listener(snapshot)
+            return session.publisher.add(listener)
+
+    async def history(self, before_seq: int, limit: int) -> History:
+        """Up to `limit` messages before a seq, ascending, with their tool calls."""
+        return await read_history(self._session, limit, before_seq - 1)
+
+    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        """Send a message; it is stored before anything else happens, or refused with the reason."""
+        session = self._session
+        blocks = await message_blocks(session, text, image_ids)
+        refusal = why_not_sent(session, blocks)
+        if refusal:
+            return Refused(refusal)
+        caps = caps or RunCaps()
+        message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
+        run_id = session.ports.ids.new()
+        limit = caps.max_turns or session.settings.max_iterations
+        return await self._ask(lambda: UserMessage(message, session.last, run_id, limit), message.id, caps)
+
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+        """Cancel what runs, then send (SPEC C1)."""
+        self.cancel()
+        await self.wait_idle()
+        return await self.say(text, image_ids)
+
+    async def attach(self, data: bytes) -> Attachment:
+        """Decode, shrink and store an image for a message to come.
+
+        Raises:
+            ImageRejected: the bytes are no usable image.
+            StorageError: it cannot be stored.
+        """
+        ports = self._session.ports
+        image = await ports.images.prepare(data)
+        return await ports.store.add_attachment(self.id, image, ports.clock.now())
+
+    def cancel(self) -> None:
+        """Stop the run: its connection and its processes at once, the rest as the machine decides."""
+        if self.read_only:
+            return
+        session = self._session
+        self._performer.interrupt()
+        message_id = session.ports.ids.new()
+        elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
+        session.post(lambda: UserCancelled(message_id, elapsed), Priority.CANCEL)
+
+    async def answer(self, call_id: str, answer: Answer) -> Receipt:
+        """Answer the open question; a rule is kept before the tool starts."""
+        question = self._session.question
+        note = f"{question.call.name}: {answer_text(answer, question.rule)}" if question else ""
+        if question is not None and answer.choice in {Choice.CONVERSATION, Choice.ALWAYS}:
+            refusal = keep_rule(self._session, answer.choice, answer.rule or question.rule)
+            if refusal:
+                return Refused(refusal)
+        verdict = Verdict.DENY if answer.choice is Choice.DENY else Verdict.ALLOW
+        message_id = self._session.ports.ids.new()
+        return await self._ask(lambda: ApprovalAnswered(call_id, verdict, message_id, answer.reason, note))
+
+    async def retry(self) -> Receipt:
+        """Resume an interrupted turn, or try again after an error."""
+        session = self._session
+        run_id = session.ports.ids.new()
+        return await self._ask(lambda: RetryAsked(session.last, run_id, session.settings.max_iterations))
+
+    async def shell(self, command: str, send_to_model: bool) -> Receipt:
+        """Run a command of the user in the conversation's directory."""
+        session, new_id = self._session, self._session.ports.ids.new
+        arguments = shell_arguments(command)
+        call = ToolCall(f"shell_{new_id()}", "bash", arguments)
+        message_id, run_id = new_id(), new_id()
+        return await self._ask(lambda: UserShell(message_id, call, run_id, send_to_model, session.last), message_id)
+
+    async def change(self, changes: ConversationChanges) -> None:
+        """Change draft, title, model, mode and the like.
+
+        Raises:
+            StorageError: it cannot be stored, or another process owns the conversation.
+        """
+        if self.read_only:
+            raise StorageError(self.read_only)
+        session = self._session
+        now = session.ports.clock.now()
+        await session.ports.store.change(self.id, changes, now)
+        record = session.record
+        session.record = replace(
+            record,
+            title=record.title if changes.title is None else changes.title,
+            draft=record.draft if changes.draft is None else changes.draft,
+            scroll_seq=record.scroll_seq if changes.scroll_seq is None else changes.scroll_seq,
+            model=changes.model or record.model,
+            permission_mode=changes.permission_mode or record.permission_mode,
+            context_window=window_of(session, changes.model) if changes.model else record.context_window,
+            archived=record.archived if changes.archived is None else changes.archived,
+            deleted=record.deleted if changes.deleted is None else changes.deleted,
+        )
+        session.publisher.publish(ConversationChanged(session.record))
+
+    def warm(self) -> None:
+        """Open a connection ahead: the user has begun to type."""
+        try:
+            provider, _ = self._session.ports.providers.resolve(self.record.model)
+        except ProviderError:
+            return  # said when a message is sent
+        self._session.background(provider.warm())
+
+    def jobs(self) -> tuple[JobInfo, ...]:
+        """Background commands of this conversation."""
+        return self._session.ports.jobs.jobs(self.id)
+
+    async def kill_job(self, job_id: str) -> None:
+        """End one background command. Raises KeyError for an unknown id."""
+        await self._session.ports.jobs.kill(job_id)
+        self._session.publisher.publish(JobsChanged(self.jobs()))
+
+    async def wait_idle(self) -> State:
+        """Wait until nothing runs; gives the state then."""
+        while is_busy(self.state) or self._session.inbox.waiting or self._loop.moving:
+            self._loop.settled.clear()
+            await self._loop.settled.wait()
+        return self.state
+
+    async def close(self) -> None:
+        """Stop what runs, end its jobs, forget the subscribers, give up ownership."""
+        session = self._session
+        if self._task is None:
+            return
+        if is_busy(self.state):
+            self.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(session.settings.close_grace):
+                    await self.wait_idle()
+        await self._performer.close()
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        session.inbox.refuse_all("the conversation was closed")
+        await session.ports.jobs.end_all(self.id)
+        await session.ports.store.release(self.id)
+
+    async def _ask(self, build: Callable[[], Event], message_id: str = "", caps: RunCaps | None = None) -> Receipt:
+        if self.read_only:
+            return Refused(self.read_only)
+        receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        entry = Entry(build, message_id, caps or RunCaps(), receipt)
+        self._session.inbox.put(Priority.USER, entry)
+        return await asyncio.shield(receipt)

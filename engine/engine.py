@@ -1,0 +1,217 @@
+"""The engine: creates, opens, lists and closes conversations; owns every one that runs here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.conversation import Conversation
+from engine.executor.composing import window_of
+from engine.executor.governor import Governor
+from engine.executor.performer import Performer
+from engine.executor.publisher import Publisher
+from engine.executor.session import EngineSettings, Ports, Session
+from engine.machine.states import AwaitingApproval, Errored, State
+from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.records import (
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    NewConversation,
+    PermissionMode,
+    Recovery,
+)
+from engine.summaries import summary_of
+from engine.updates import Asked, ConversationChanged, MessageSaved, StateChanged, Update
+
+
+class EngineError(Exception):
+    """A request makes no sense; the message is one sentence that names the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationOptions:
+    """What a new conversation begins with."""
+
+    cwd: Path
+    model: str
+    title: str = ""
+    permission_mode: PermissionMode = PermissionMode.ASK
+    profile: str = ""
+    system_prompt: str = ""
+    append_system_prompt: str = ""
+    id: str = ""
+    """Chosen by the caller (SPEC SDK-01); empty: made here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Something changed in a conversation that is open here."""
+
+    summary: ConversationSummary
+    state: State
+    needs_you: bool
+
+
+Watcher = Callable[[Activity], None]
+
+
+class Engine:
+    """Conversations of one database, in one process."""
+
+    def __init__(self, ports: Ports, settings: EngineSettings | None = None) -> None:
+        self.ports = ports
+        self._settings = settings or EngineSettings()
+        self._governor = Governor()
+        self._open: dict[str, Conversation] = {}
+        self._watchers: list[Watcher] = []
+        self._opening = asyncio.Lock()
+
+    @property
+    def warning(self) -> str:
+        """Not empty while nothing is kept on disk."""
+        return self.ports.store.warning
+
+    async def start(self) -> Sequence[Recovery]:
+        """Boot recovery; no model is asked anything (SPEC C3)."""
+        return await self.ports.store.recover_all()
+
+    async def create(self, options: ConversationOptions) -> Conversation:
+        """A new conversation, open and idle.
+
+        Raises:
+            EngineError: the folder is no usable working directory.
+        """
+        cwd = working_directory(options.cwd)
+        new = NewConversation(
+            id=options.id or self.ports.ids.new(),
+            cwd=cwd,
+            model=options.model,
+            title=options.title,
+            permission_mode=options.permission_mode,
+            profile=options.profile,
+            system_prompt=options.system_prompt,
+            append_system_prompt=options.append_system_prompt,
+        )
+        return await self._adopt(await self.ports.store.create(new, self.ports.clock.now()))
+
+    async def open(self, conversation_id: str) -> Conversation:
+        """A stored conversation; read-only when another process owns it.
+
+        Raises:
+            EngineError: there is no such conversation.
+        """
+        async with self._opening:
+            return self._open.get(conversation_id) or await self._take(conversation_id)
+
+    async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
+        """Stored conversations, newest first."""
+        return await self.ports.store.conversations(query or ConversationQuery())
+
+    async def find(self, reference: str) -> Sequence[ConversationSummary]:
+        """By id, unique prefix of an id, or exact title."""
+        return await self.ports.store.find(reference)
+
+    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:
+        """A copy under a new id, open here."""
+        new_id, now = self.ports.ids.new(), self.ports.clock.now()
+        record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq)
+        return await self._adopt(record)
+
+    async def change(self, conversation_id: str, changes: ConversationChanges) -> None:
+        """Rename, archive, trash and the like.
+
+        Raises:
+            EngineError: another process owns the conversation, or it is busy and would vanish.
+        """
+        conversation = self._open.get(conversation_id)
+        if conversation is not None:
+            await conversation.change(changes)
+            return
+        try:
+            await self.ports.store.take(conversation_id)
+        except OwnedElsewhere as owner:
+            raise EngineError(
+                f"Process {owner.pid} has this conversation open; close it there, or --fork it."
+            ) from owner
+        try:
+            await self.ports.store.change(conversation_id, changes, self.ports.clock.now())
+        finally:
+            await self.ports.store.release(conversation_id)
+
+    def live(self) -> tuple[Conversation, ...]:
+        """Every conversation that is open here."""
+        return tuple(self._open.values())
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tell `watcher` of changes in every open conversation; the result ends it."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
+
+    async def forget(self, conversation_id: str) -> None:
+        """Close one conversation; what runs in it is stopped."""
+        conversation = self._open.pop(conversation_id, None)
+        if conversation is not None:
+            await conversation.close()
+
+    async def stop_all(self) -> None:
+        """Cancel the run of every open conversation."""
+        for conversation in self.live():
+            conversation.cancel()
+        await asyncio.gather(*(conversation.wait_idle() for conversation in self.live()))
+
+    async def close(self) -> None:
+        """Stop everything within the grace time, then close store and providers."""
+        await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._open)))
+        await self.ports.providers.close()
+        await self.ports.store.close()
+
+    async def _take(self, conversation_id: str) -> Conversation:
+        read_only = ""
+        try:
+            await self.ports.store.take(conversation_id)
+        except OwnedElsewhere as owner:
+            read_only = f"Process {owner.pid} has this conversation open: it is read-only here. /fork makes a copy."
+        record = await self.ports.store.conversation(conversation_id)
+        if record is None:
+            raise EngineError(f"There is no conversation {conversation_id}. `phoenix conversations list` shows all.")
+        return await self._adopt(record, read_only)
+
+    async def _adopt(self, record: ConversationRecord, read_only: str = "") -> Conversation:
+        publisher = Publisher()
+        session = Session(record, self.ports, self._settings, self._governor, publisher)
+        session.set_window(window_of(session, record.model))
+        conversation = Conversation(session, Performer(session), read_only)
+        publisher.add(lambda update: self._tell(conversation, update))
+        await conversation.load()
+        self._open[record.id] = conversation
+        return conversation
+
+    def _tell(self, conversation: Conversation, update: Update) -> None:
+        if not self._watchers or not isinstance(update, StateChanged | ConversationChanged | MessageSaved | Asked):
+            return
+        state = conversation.state
+        needs_you = isinstance(state, AwaitingApproval | Errored)
+        activity = Activity(summary_of(conversation.record), state, needs_you)
+        for watcher in tuple(self._watchers):
+            watcher(activity)
+
+
+def working_directory(path: Path) -> Path:
+    """The real path of a usable working directory (SPEC SDK-25).
+
+    Raises:
+        EngineError: it does not exist, is no folder or cannot be read.
+    """
+    try:
+        resolved = path.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise EngineError(f"The working directory {path} does not exist: choose another with -C.") from error
+    if not resolved.is_dir():
+        raise EngineError(f"{path} is not a directory: choose another with -C.")
+    if not os.access(resolved, os.R_OK | os.X_OK):
+        raise EngineError(f"The directory {path} cannot be read: check its permissions.")
+    return resolved

@@ -1,0 +1,99 @@
+"""Builds what a request needs: message blocks, permission rules, stretches of history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.executor.requests import Answer, Choice
+from engine.executor.session import Session
+from engine.machine.messages import Block, ImageBlock, TextBlock
+from engine.permissions.rules import parse_rule
+from engine.ports import ProviderError
+from engine.records import Attachment, StoredMessage, ToolCallRecord
+
+EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A stretch of stored messages with the tool calls they asked for."""
+
+    messages: tuple[StoredMessage, ...]
+    tool_calls: tuple[ToolCallRecord, ...]
+
+
+async def read_history(session: Session, limit: int, last_seq: int | None = None) -> History:
+    """The newest `limit` messages up to a seq, ascending."""
+    store, conversation = session.ports.store, session.record.id
+    messages = await store.messages(conversation, last_seq=last_seq, limit=limit)
+    calls = await store.tool_calls(conversation, [message.id for message in messages])
+    return History(tuple(messages), tuple(calls))
+
+
+async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) -> tuple[Block, ...]:
+    """Images first, then the text (SPEC T-IMG); unknown images are left out."""
+    stored: Mapping[str, Attachment] = await session.ports.store.attachments(image_ids) if image_ids else {}
+    images = [stored[key] for key in image_ids if key in stored]
+    blocks: list[Block] = [ImageBlock(image.id, image.width, image.height) for image in images]
+    if text.strip():
+        blocks.append(TextBlock(text))
+    return tuple(blocks)
+
+
+def why_not_sent(session: Session, blocks: tuple[Block, ...]) -> str:
+    """Why this message cannot go out: it is empty, or the model cannot see its images."""
+    if not blocks:
+        return EMPTY_MESSAGE
+    if not any(isinstance(block, ImageBlock) for block in blocks):
+        return ""
+    try:
+        provider, name = session.ports.providers.resolve(session.record.model)
+    except ProviderError as error:
+        return error.message
+    if provider.describe(name).vision is False:
+        return f"{session.record.model} cannot see images: choose another model with /model, or remove the image."
+    return ""
+
+
+def window_of(session: Session, model: str) -> int:
+    """The context window of a model reference, 0 while unknown."""
+    try:
+        provider, name = session.ports.providers.resolve(model)
+    except ProviderError:
+        return 0
+    return provider.describe(name).context_window
+
+
+def keep_rule(session: Session, choice: Choice, text: str) -> str:
+    """Keep a rule for this conversation or for good; gives the reason where it cannot."""
+    rule = parse_rule(text)
+    if rule is None:
+        return f"'{text}' is no rule: write it as tool(pattern), for example bash(make test*)."
+    if choice is Choice.ALWAYS:
+        try:
+            session.ports.rules.add(text)
+        except OSError as error:
+            return f"The rule could not be saved: {error.strerror or error}."
+    session.rules.append(rule)
+    return ""
+
+
+def answer_text(answer: Answer, suggested: str) -> str:
+    """The decision in words, for the transcript's audit trail."""
+    rule = answer.rule or suggested
+    match answer.choice:
+        case Choice.ONCE:
+            return "allowed once"
+        case Choice.CONVERSATION:
+            return f"allowed for this conversation: {rule}"
+        case Choice.ALWAYS:
+            return f"always allowed: {rule}"
+        case Choice.DENY:
+            return f"denied: {answer.reason}" if answer.reason else "denied"
+
+
+def shell_arguments(command: str) -> str:
+    """The bash tool's arguments for a command the user typed."""
+    return json.dumps({"command": command})

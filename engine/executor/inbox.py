@@ -1,0 +1,67 @@
+"""The inbox of one conversation: cancel first, then the user, then the executor's answers (SPEC c)."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from engine.executor.requests import Receipt, Refused, RunCaps
+from engine.machine.events import Event
+
+
+class Priority(IntEnum):
+    """Who is served first."""
+
+    CANCEL = 0
+    USER = 1
+    OUTCOME = 2
+
+
+@dataclass(slots=True)
+class Entry:
+    """An event to come: built when its turn comes, so that the facts in it are those of that moment."""
+
+    build: Callable[[], Event]
+    message_id: str = ""
+    caps: RunCaps = field(default_factory=RunCaps)
+    receipt: asyncio.Future[Receipt] | None = None
+
+    def settle(self, receipt: Receipt) -> None:
+        """Tell who asked, if anyone still waits."""
+        if self.receipt is not None and not self.receipt.done():
+            self.receipt.set_result(receipt)
+
+
+@dataclass(slots=True)
+class Inbox:
+    """A priority queue; within a priority, first come, first served."""
+
+    _heap: list[tuple[Priority, int, Entry]] = field(default_factory=list[tuple[Priority, int, Entry]])
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def put(self, priority: Priority, entry: Entry) -> None:
+        """Add one; never waits."""
+        heapq.heappush(self._heap, (priority, next(self._order), entry))
+        self._arrived.set()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anything waits."""
+        return bool(self._heap)
+
+    async def take(self) -> Entry:
+        """The next one by priority."""
+        while not self._heap:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return heapq.heappop(self._heap)[2]
+
+    def refuse_all(self, reason: str) -> None:
+        """Settle everything that waits when the conversation closes."""
+        while self._heap:
+            heapq.heappop(self._heap)[2].settle(Refused(reason))

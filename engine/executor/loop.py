@@ -1,0 +1,178 @@
+"""The one task that owns a conversation's state: take an event, step, commit, tell, act (ARCHITECTURE 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field, replace
+
+from engine.executor.inbox import Entry
+from engine.executor.performer import Performer
+from engine.executor.requests import Accepted, Refused
+from engine.executor.session import Session
+from engine.executor.writes import add_usage, saves_of, writes_of
+from engine.machine.effects import Effect, FinishRun, Refuse, Save, SaveToolResult, StartRun
+from engine.machine.events import Event, LlmReplied, UserCancelled
+from engine.machine.messages import Role, TextBlock, ToolResult
+from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, RetryWait, State, run_of
+from engine.machine.step import step
+from engine.machine.transition import Step
+from engine.ports import Committed, Move, StorageError
+from engine.updates import (
+    Asked,
+    ContextChanged,
+    ConversationChanged,
+    LiveTextDropped,
+    MessageSaved,
+    RunEnded,
+    StateChanged,
+    TextArrived,
+    ToolEnded,
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class MoveLoop:
+    """Runs the moves of one conversation, one at a time."""
+
+    session: Session
+    performer: Performer
+    between_moves: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held during a move: whoever reads a snapshot under it sees no half move."""
+    moving: bool = False
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after every move; waiters look at the state again."""
+
+    async def run(self) -> None:
+        """Serve the inbox until cancelled."""
+        while True:
+            entry = await self.session.inbox.take()
+            self.moving = True
+            async with self.between_moves:
+                await self._move(entry)
+            self.moving = False
+            self.settled.set()
+
+    async def _move(self, entry: Entry) -> None:
+        session = self.session
+        before, event = session.state, entry.build()
+        after = step(before, event)
+        refusal = next((e for e in after.effects if isinstance(e, Refuse)), None)
+        if refusal is not None:
+            entry.settle(Refused(refusal.reason))
+            return
+        if after.state == before and not after.effects:
+            log.debug("%s changes nothing in %s", type(event).__name__, type(before).__name__)
+            entry.settle(Accepted(entry.message_id))
+            return
+        try:
+            committed = await self._commit(event, before, after)
+        except StorageError as error:
+            self._storage_failed(entry, after.state, str(error))
+            return
+        if any(isinstance(effect, StartRun) for effect in after.effects):
+            self.performer.run_started(entry.caps)
+        entry.settle(Accepted(entry.message_id))
+        self._tell(event, before, after, committed)
+        for effect in after.effects:
+            if not isinstance(effect, Save | Refuse):
+                self.performer.start(effect)
+
+    async def _commit(self, event: Event, before: State, after: Step) -> Committed:
+        session = self.session
+        run = run_of(after.state) or run_of(before)
+        writes = writes_of(session, event, saves_of(after.effects), run.id if run else "")
+        now = session.ports.clock.now()
+        move = Move(session.record.id, after.state, writes, now)
+        committed = await session.ports.store.commit(move)
+        session.record = replace(
+            session.record,
+            state=after.state,
+            updated_at=now,
+            message_count=session.record.message_count + len(committed.messages),
+        )
+        session.remember(committed.messages)
+        if committed.messages and not session.record.title:
+            await self._take_title()
+        return committed
+
+    async def _take_title(self) -> None:
+        """The first human message names the conversation; the store has cut it to length."""
+        session = self.session
+        stored = await session.ports.store.conversation(session.record.id)
+        if stored is not None and stored.title:
+            session.record = replace(session.record, title=stored.title)
+            session.publisher.publish(ConversationChanged(session.record))
+
+    def _storage_failed(self, entry: Entry, wanted: State, message: str) -> None:
+        """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC c)."""
+        session = self.session
+        run = run_of(wanted)
+        self.performer.stop_all()
+        failed = Errored(wanted.gen + 1, "storage", message, retryable=True, run_id=run.id if run else "")
+        session.record = replace(session.record, state=failed)
+        entry.settle(Refused(message))
+        session.publisher.publish(LiveTextDropped(cancelled=False))
+        session.publisher.publish(StateChanged(failed, session.ports.clock.monotonic()))
+
+    # What subscribers learn of a move, in the order of SPEC c12.3.
+
+    def _tell(self, event: Event, before: State, after: Step, committed: Committed) -> None:
+        session, publish = self.session, self.session.publisher.publish
+        for result in _results(after.effects):
+            publish(ToolEnded(result, self.performer.elapsed(result.call_id), self.performer.ended(result.call_id)))
+        self._close_live_text(event, before, after.state, committed)
+        for message in committed.messages:
+            publish(MessageSaved(message))
+        if isinstance(event, LlmReplied):
+            self._count(event)
+        if isinstance(before, AwaitingApproval):
+            session.question = None
+            publish(Asked(None))
+        self._tell_end(after.effects)
+        publish(StateChanged(after.state, session.ports.clock.monotonic(), session.resumable))
+
+    def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
+        """Say that streamed text will not be stored, unless it was, or is being continued."""
+        saved = any(message.role is Role.ASSISTANT for message in committed.messages)
+        if not isinstance(before, AwaitingLlm) or saved:
+            return
+        publish = self.session.publisher.publish
+        if isinstance(state, AwaitingLlm):
+            if isinstance(state.phase, RetryWait):
+                publish(LiveTextDropped(cancelled=False))
+                kept = "".join(block.text for block in state.partial if isinstance(block, TextBlock))
+                publish(TextArrived(kept))
+            return
+        publish(LiveTextDropped(cancelled=isinstance(event, UserCancelled)))
+
+    def _count(self, event: LlmReplied) -> None:
+        session = self.session
+        run = session.run
+        if run.cost_usd is not None:
+            run.cost_usd = None if run.reply_cost_usd is None else run.cost_usd + run.reply_cost_usd
+        session.record = replace(
+            session.record,
+            totals=add_usage(session.record.totals, event.usage, run.reply_cost_usd),
+            context_tokens=session.context_of(event.usage),
+            context_estimated=run.reply_estimated,
+        )
+        record = session.record
+        session.publisher.publish(
+            ContextChanged(
+                record.context_tokens, record.context_window, record.context_estimated, record.totals.cost_usd
+            )
+        )
+
+    def _tell_end(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            if isinstance(effect, FinishRun):
+                self.performer.forget_run()
+                ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
+                self.session.publisher.publish(ended)
+
+
+def _results(effects: tuple[Effect, ...]) -> list[ToolResult]:
+    return [effect.result for effect in effects if isinstance(effect, SaveToolResult)]

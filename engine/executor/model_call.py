@@ -1,0 +1,140 @@
+"""One call of a model: assemble, stream to subscribers, answer with the whole reply or a sorted failure."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import assert_never
+
+from engine.context.assemble import Assembly, assemble
+from engine.context.prompt import PromptFacts
+from engine.executor.session import Session
+from engine.machine import texts
+from engine.machine.effects import RequestLlm
+from engine.machine.events import LlmFailed, LlmReplied
+from engine.ports import (
+    ModelReply,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    StorageError,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
+
+NO_REPLY = ProviderError("the answer ended too early", kind="network", retryable=True)
+
+
+@dataclass(slots=True)
+class ToolDraft:
+    """The tool call that is being written."""
+
+    name: str = ""
+    characters: int = 0
+
+    def grow(self, delta: ToolCallDelta) -> ToolDrafted:
+        """Add a piece; a new name begins a new call."""
+        if delta.name:
+            self.name, self.characters = delta.name, 0
+        self.characters += len(delta.json)
+        return ToolDrafted(self.name, self.characters)
+
+
+async def call_model(session: Session, ask: RequestLlm) -> None:
+    """Perform one RequestLlm; cancelling closes the connection and answers nothing."""
+    started = session.ports.clock.monotonic()
+    model = session.record.model
+    try:
+        _check_budget(session)
+        await _hold_back(session)
+        provider, name = session.ports.providers.resolve(model)
+        request = await assemble(session.ports.store, ask, _assembly(session, name))
+        reply = await _stream(session, provider, request)
+    except ProviderError as error:
+        _failed(session, ask, error)
+        return
+    except StorageError as error:
+        _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False))
+        return
+    session.governor.succeeded(model)
+    session.run.reply_cost_usd = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+    session.run.reply_estimated = reply.usage_estimated
+    _replied(session, ask, reply, int((session.ports.clock.monotonic() - started) * 1000))
+
+
+async def _stream(session: Session, provider: Provider, request: ModelRequest) -> ModelReply:
+    publish, draft = session.publisher.publish, ToolDraft()
+    async with aclosing(provider.stream(request)) as stream:
+        async for item in stream:
+            match item:
+                case TextDelta(text):
+                    publish(TextArrived(text))
+                case ThinkingDelta(text):
+                    publish(ThinkingArrived(text))
+                case ToolCallDelta():
+                    publish(draft.grow(item))
+                case ModelReply():
+                    return item
+                case _:
+                    assert_never(item)
+    raise NO_REPLY
+
+
+def _assembly(session: Session, name: str) -> Assembly:
+    record = session.record
+    facts = PromptFacts(
+        cwd=record.cwd,
+        conversation_id=record.id,
+        model=record.model,
+        permission_mode=record.permission_mode.value,
+        tools=tuple(tool.spec for tool in session.ports.tools.values()),
+        instructions=session.settings.instructions(record.cwd),
+        replacement=record.system_prompt,
+        appended=record.append_system_prompt,
+    )
+    return Assembly(record, facts, name, session.ports.clock.now())
+
+
+def _check_budget(session: Session) -> None:
+    limit, spent = session.run.caps.max_budget_usd, session.run.cost_usd
+    if limit and spent is not None and spent >= limit:
+        text = f"The budget of ${limit:g} for this run is used up (${spent:.4f})."
+        raise ProviderError(text, kind="budget", retryable=False)
+
+
+async def _hold_back(session: Session) -> None:
+    """Wait before the call where the model has been throttling (SPEC UNI-18); cancellable."""
+    seconds = session.governor.delay(session.record.model)
+    if seconds > 0:
+        factor = session.governor.multiplier(session.record.model)
+        session.publisher.publish(Noticed(f"waiting {seconds:.0f} s (rate limit ×{factor:.1f})"))
+        await asyncio.sleep(seconds)
+
+
+def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:
+    if error.kind in {"rate_limit", "overloaded"}:
+        session.governor.throttled(session.record.model)
+    message = texts.overflow(error.message) if error.context_overflow else error.message
+    event = LlmFailed(ask.gen, error.kind, message, error.retryable, error.retry_after)
+    session.post(lambda: event)
+
+
+def _replied(session: Session, ask: RequestLlm, reply: ModelReply, duration_ms: int) -> None:
+    message_id = session.ports.ids.new()
+    session.post(
+        lambda: LlmReplied(
+            gen=ask.gen,
+            message_id=message_id,
+            blocks=reply.blocks,
+            stop=reply.stop,
+            usage=reply.usage,
+            model=reply.model,
+            last=session.last,
+            duration_ms=duration_ms,
+            truncated_call=reply.truncated_call,
+            context_tokens=session.context_of(reply.usage),
+        )
+    )

@@ -1,0 +1,204 @@
+"""Starts and stops the work of one conversation: a model call, a tool, timers. Never waits for any of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from engine.executor.model_call import call_model
+from engine.executor.requests import RunCaps
+from engine.executor.session import RunFacts, Session
+from engine.executor.tool_call import CallFacts, run_tool
+from engine.machine.effects import (
+    AbortLlm,
+    Act,
+    AfterRun,
+    AskApproval,
+    CancelAgents,
+    CancelTimer,
+    Compact,
+    ExecTool,
+    KillTool,
+    Notice,
+    Refuse,
+    RequestLlm,
+    RouteRequest,
+    ScheduleRetry,
+    StartCancelDeadline,
+)
+from engine.machine.events import (
+    CancelDeadlinePassed,
+    CompactionEnded,
+    Event,
+    LlmFailed,
+    RetryDue,
+    RouteDecided,
+    ToolAborted,
+    ToolFinished,
+    UserCancelled,
+)
+from engine.machine.messages import ToolResult, ToolStatus
+from engine.updates import Asked, Noticed, RetryScheduled
+
+log = logging.getLogger(__name__)
+
+FAILED_INSIDE = "Phoenix itself failed here; the log has the details (phoenix doctor names the file)"
+NO_SUMMARY = "Summaries of older messages are not available"
+
+AskingAct: TypeAlias = RequestLlm | AbortLlm | ScheduleRetry | CancelTimer | Compact | RouteRequest
+ToolAct: TypeAlias = ExecTool | KillTool | StartCancelDeadline | AskApproval
+
+
+@dataclass(slots=True)
+class Performer:
+    """The running effects of one conversation."""
+
+    session: Session
+    calls: dict[str, CallFacts] = field(default_factory=dict[str, CallFacts])
+    _model: asyncio.Task[None] | None = None
+    _tool: asyncio.Task[None] | None = None
+    _retry: asyncio.TimerHandle | None = None
+    _limit: asyncio.TimerHandle | None = None
+    _others: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    def start(self, act: Act) -> None:
+        """Begin one act; its answer comes through the inbox."""
+        match act:
+            case RequestLlm() | AbortLlm() | ScheduleRetry() | CancelTimer() | Compact() | RouteRequest():
+                self._start_asking(act)
+            case ExecTool() | KillTool() | StartCancelDeadline() | AskApproval():
+                self._start_tool(act)
+            case Notice(text):
+                self.session.publisher.publish(Noticed(text))
+            case AfterRun() | CancelAgents() | Refuse():
+                pass  # nothing runs for these: no background jobs, no sub-agents; a refusal is an answer
+            case _:
+                assert_never(act)
+
+    def _start_asking(self, act: AskingAct) -> None:
+        session = self.session
+        match act:
+            case RequestLlm():
+                self._model = self._spawn(call_model(session, act), lambda: self._model_broke(act.gen))
+            case AbortLlm():
+                _cancel(self._model)
+            case ScheduleRetry():
+                self._retry = self._later(act.seconds, lambda: RetryDue(act.gen))
+                session.publisher.publish(RetryScheduled(act.attempt, act.seconds, act.cause))
+            case CancelTimer():
+                _stop(self._retry)
+            case Compact():
+                session.post(lambda: CompactionEnded(act.gen, NO_SUMMARY))
+            case RouteRequest():
+                session.post(lambda: RouteDecided(act.gen, session.ports.ids.new()))
+            case _:
+                assert_never(act)
+
+    def _start_tool(self, act: ToolAct) -> None:
+        session = self.session
+        match act:
+            case ExecTool():
+                facts = self.calls.setdefault(act.call.id, CallFacts())
+                self._tool = self._spawn(run_tool(session, act, facts), lambda: self._tool_broke(act))
+            case KillTool():
+                self._others.add(self._spawn(self._kill(act), None))
+            case StartCancelDeadline():
+                new_id = session.ports.ids.new
+                self._later(act.seconds, lambda: CancelDeadlinePassed(act.gen, new_id()))
+            case AskApproval():
+                session.publisher.publish(Asked(session.question))
+            case _:
+                assert_never(act)
+
+    def interrupt(self) -> None:
+        """Esc was pressed: close the connection and kill the tool now; the machine follows at once."""
+        _cancel(self._model)
+        _cancel(self._tool)
+
+    def run_started(self, caps: RunCaps) -> None:
+        """A run begins: its clock, and its time limit if it has one."""
+        session = self.session
+        session.run = RunFacts(session.ports.clock.monotonic(), caps)
+        if caps.timeout:
+            self._limit = self._later(caps.timeout, self._time_is_up)
+
+    def forget_run(self) -> None:
+        """The run is over: no limit, no retry of it may fire."""
+        _stop(self._limit)
+        _stop(self._retry)
+
+    def elapsed(self, call_id: str) -> float:
+        """Seconds a call has run, 0 where it never did."""
+        facts = self.calls.get(call_id)
+        return self.session.ports.clock.monotonic() - facts.started if facts and facts.started else 0.0
+
+    def ended(self, call_id: str) -> int:
+        """Processes that ended with a stopped call."""
+        facts = self.calls.get(call_id)
+        return facts.ended if facts else 0
+
+    def stop_all(self) -> None:
+        """Cancel everything without telling the machine."""
+        self.interrupt()
+        self.forget_run()
+        for task in self._others:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Cancel everything and wait until it is gone."""
+        self.stop_all()
+        running = [task for task in (self._model, self._tool, *self._others) if task is not None]
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _kill(self, act: KillTool) -> None:
+        task = self._tool
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+        facts = self.calls.get(act.call_id, CallFacts())
+        message_id = self.session.ports.ids.new()
+        self.session.post(lambda: ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors))
+
+    def _spawn(self, work: Coroutine[None, None, None], broken: Callable[[], None] | None) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+
+        def ended(done: asyncio.Task[None]) -> None:
+            self._others.discard(done)
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                log.error("an effect failed", exc_info=error)
+                if broken is not None:
+                    broken()
+
+        task.add_done_callback(ended)
+        return task
+
+    def _later(self, seconds: float, build: Callable[[], Event]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self.session.post, build)
+
+    def _time_is_up(self) -> UserCancelled:
+        session = self.session
+        self.interrupt()
+        elapsed = int(session.ports.clock.monotonic() - session.run.started)
+        return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True)
+
+    def _model_broke(self, gen: int) -> None:
+        self.session.post(lambda: LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False))
+
+    def _tool_broke(self, act: ExecTool) -> None:
+        result = ToolResult(act.call.id, f"{act.call.name}: {FAILED_INSIDE}.", ToolStatus.ERROR)
+        message_id = self.session.ports.ids.new()
+        self.session.post(lambda: ToolFinished(act.gen, result, message_id))
+
+
+def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+
+
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

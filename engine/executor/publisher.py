@@ -1,0 +1,57 @@
+"""Tells subscribers what happens, in order; one that fails is dropped, never the conversation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.machine.messages import Role
+from engine.updates import LiveTextDropped, MessageSaved, TextArrived, ThinkingArrived, Update
+
+Listener = Callable[[Update], None]
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Publisher:
+    """The listeners of one conversation and the text that is streaming now."""
+
+    text: list[str] = field(default_factory=list[str])
+    thinking: list[str] = field(default_factory=list[str])
+    _listeners: list[Listener] = field(default_factory=list[Listener])
+
+    def add(self, listener: Listener) -> Callable[[], None]:
+        """Subscribe; the returned function ends it."""
+        self._listeners.append(listener)
+
+        def remove() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return remove
+
+    def publish(self, update: Update) -> None:
+        """Tell everyone, and keep the live text for whoever subscribes later."""
+        match update:
+            case TextArrived(text):
+                self.text.append(text)
+            case ThinkingArrived(text):
+                self.thinking.append(text)
+            case MessageSaved(message) if message.role is not Role.ASSISTANT:
+                pass
+            case MessageSaved() | LiveTextDropped():
+                self.text.clear()
+                self.thinking.clear()
+            case _:
+                pass  # everything else leaves the live text as it is
+        for listener in tuple(self._listeners):
+            self._tell(listener, update)
+
+    def _tell(self, listener: Listener, update: Update) -> None:
+        try:
+            listener(update)
+        except Exception:  # the app edge: a screen that fails must not stop a conversation
+            log.exception("a subscriber failed on %s and was dropped", type(update).__name__)
+            if listener in self._listeners:
+                self._listeners.remove(listener)

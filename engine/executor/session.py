@@ -1,0 +1,135 @@
+"""The live facts of one conversation, shared by its loop and its effects. Only the loop writes `state`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.executor.governor import Governor
+from engine.executor.inbox import Entry, Inbox, Priority
+from engine.executor.publisher import Publisher
+from engine.executor.requests import RunCaps
+from engine.machine.events import Event
+from engine.machine.messages import LastMessage, Role, ToolResultBlock, ToolUseBlock, Usage
+from engine.machine.states import State
+from engine.permissions.rules import Rule, RuleBook
+from engine.ports import Clock, Ids, Library, Providers, Store
+from engine.records import ConversationRecord, StoredMessage
+from engine.updates import Question
+from tools.contract import ImageReader, JobBoard, Tool
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Everything the engine is given from outside."""
+
+    store: Store
+    library: Library
+    providers: Providers
+    tools: Mapping[str, Tool]
+    jobs: JobBoard
+    images: ImageReader
+    rules: RuleBook
+    clock: Clock
+    ids: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """Numbers and choices that hold for every conversation."""
+
+    max_iterations: int = 250
+    """Model calls of a user's run (SPEC C11)."""
+    instructions: Callable[[Path], str] = lambda _cwd: ""
+    """The project's AGENTS.md for a folder, empty while it is not trusted."""
+    snapshot_messages: int = 60
+    """How many of the newest messages a snapshot carries."""
+    close_grace: float = 2.0
+    """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
+
+
+@dataclass(slots=True)
+class RunFacts:
+    """What is known of the run under way beside its state."""
+
+    started: float = 0.0
+    """Monotonic."""
+    caps: RunCaps = field(default_factory=RunCaps)
+    cost_usd: float | None = 0.0
+    reply_cost_usd: float | None = None
+    reply_estimated: bool = False
+
+
+@dataclass(slots=True)
+class Session:
+    """One conversation while it is open here."""
+
+    record: ConversationRecord
+    ports: Ports
+    settings: EngineSettings
+    governor: Governor
+    publisher: Publisher
+    last: LastMessage = LastMessage.NONE
+    inbox: Inbox = field(default_factory=Inbox)
+    run: RunFacts = field(default_factory=RunFacts)
+    rules: list[Rule] = field(default_factory=list[Rule])
+    """Allowed for this conversation only."""
+    question: Question | None = None
+    _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    @property
+    def state(self) -> State:
+        """The machine's state, as last committed."""
+        return self.record.state
+
+    def post(self, build: Callable[[], Event], priority: Priority = Priority.OUTCOME) -> None:
+        """Put an event of the executor into the inbox."""
+        self.inbox.put(priority, Entry(build))
+
+    def set_window(self, tokens: int) -> None:
+        """Take the window of the model in use."""
+        self.record = replace(self.record, context_window=tokens)
+
+    def background(self, work: Coroutine[None, None, None]) -> None:
+        """Do something nobody waits for; a failure goes to the log."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_ended)
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.warning("background work failed: %s", error)
+
+    def remember(self, messages: tuple[StoredMessage, ...]) -> None:
+        """Keep what the newest message is: the turn rule needs it (SPEC C25)."""
+        for message in messages:
+            self.last = kind_of(message, self.last)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the last message waits for an answer: "Resume interrupted turn" (SPEC c10)."""
+        return self.last in {LastMessage.USER, LastMessage.TOOL_RESULT}
+
+    def context_of(self, usage: Usage) -> int:
+        """Tokens in the window after a reply."""
+        return usage.context_tokens or self.record.context_tokens
+
+
+def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
+    """What a model would see as the last message; notices change nothing."""
+    match message.role:
+        case Role.SYSTEM:
+            return before
+        case Role.ASSISTANT:
+            asks = any(isinstance(block, ToolUseBlock) for block in message.blocks)
+            return LastMessage.TOOL_USE if asks else LastMessage.ANSWER
+        case Role.USER:
+            answers = any(isinstance(block, ToolResultBlock) for block in message.blocks)
+            return LastMessage.TOOL_RESULT if answers else LastMessage.USER

@@ -1,0 +1,174 @@
+"""One tool call: parse its arguments, ask the policy, run it, answer with its result. Nothing raises out."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import assert_never
+
+import msgspec
+
+from engine.codec import encode_display
+from engine.executor.session import Session
+from engine.machine.effects import ExecTool
+from engine.machine.events import ApprovalNeeded, ToolFinished
+from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
+from engine.machine.states import ToolExecuting, ToolOrigin
+from engine.permissions.policy import Allow, Ask, Decision, Deny, decide
+from engine.permissions.rules import Rule, parse_rule, suggest
+from engine.ports import StorageError
+from engine.records import PermissionMode
+from engine.updates import Question, ToolProgressed, ToolStarted
+from tools.contract import (
+    JsonObject,
+    JsonValue,
+    OutputChunk,
+    ProcessesEnded,
+    ProcessStarted,
+    Progress,
+    Tool,
+    ToolContext,
+    ToolInputError,
+    ToolOutput,
+    ToolRequest,
+)
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CallFacts:
+    """What happened to a call while it ran."""
+
+    started: float = 0.0
+    """Monotonic; 0 while it has not begun."""
+    announced: bool = False
+    ended: int = 0
+    survivors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCall:
+    """A call whose arguments make sense."""
+
+    tool: Tool
+    args: JsonObject
+    request: ToolRequest
+
+
+async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
+    """Perform one ExecTool; cancelling ends the tool and answers nothing."""
+    try:
+        ready = await _prepare(session, act.call)
+    except ToolInputError as error:
+        _announce(session, act.call, None, facts)
+        _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
+        return
+    _announce(session, act.call, ready.request, facts)
+    decision = _decide(session, act, ready)
+    match decision:
+        case Allow(outside):
+            facts.started = session.ports.clock.monotonic()
+            output = await _run(session, act.call, ready, outside, facts)
+            await _store_images(session, act, output)
+        case Ask(reason):
+            _ask(session, act, ready, reason)
+        case Deny(text):
+            _finish(session, act, ToolOutput(text, is_error=True))
+        case _:
+            assert_never(decision)
+
+
+async def _prepare(session: Session, call: ToolCall) -> ReadyCall:
+    tool = session.ports.tools.get(call.name)
+    if tool is None:
+        raise ToolInputError(f"no such tool. There are: {', '.join(session.ports.tools)}")
+    args = parse_arguments(call.input_json)
+    return ReadyCall(tool, args, await tool.request(args, session.record.cwd))
+
+
+def parse_arguments(text: str) -> JsonObject:
+    """The arguments of a call as a JSON object.
+
+    Raises:
+        ToolInputError: they are not one; the text says why.
+    """
+    try:
+        return msgspec.json.decode(
+            text.encode("utf-8", "replace") if text.strip() else b"{}", type=dict[str, JsonValue]
+        )
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ToolInputError(f"the arguments are not valid JSON ({reason}). Send one JSON object.") from error
+
+
+def _decide(session: Session, act: ExecTool, ready: ReadyCall) -> Decision:
+    state = session.state
+    typed = isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
+    mode = session.record.permission_mode
+    unattended = mode in {PermissionMode.PLAN, PermissionMode.DENY}
+    if act.approved or (typed and not unattended):
+        return Allow(outside=True)
+    return decide(ready.tool.spec, ready.request, mode, session.record.cwd, _rules(session))
+
+
+def _rules(session: Session) -> list[Rule]:
+    kept = (parse_rule(text) for text in session.ports.rules.rules())
+    return [*session.rules, *(rule for rule in kept if rule is not None)]
+
+
+def _announce(session: Session, call: ToolCall, request: ToolRequest | None, facts: CallFacts) -> None:
+    if not facts.announced:
+        facts.announced = True
+        session.publisher.publish(ToolStarted(call, request))
+
+
+async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool, facts: CallFacts) -> ToolOutput:
+    def report(progress: Progress) -> None:
+        match progress:
+            case OutputChunk():
+                pass  # only for the eye
+            case ProcessStarted(pid, started):
+                _note_process(session, call.id, pid, started)
+            case ProcessesEnded(count, survivors):
+                facts.ended, facts.survivors = count, survivors
+            case _:
+                assert_never(progress)
+        session.publisher.publish(ToolProgressed(call.id, progress))
+
+    context = ToolContext(session.record.id, call.id, session.record.cwd, outside, report)
+    try:
+        return await ready.tool.run(ready.args, context)
+    except Exception as error:  # one of the two places: a tool that breaks is an error result
+        log.exception("tool %s failed", call.name)
+        return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+
+def _note_process(session: Session, call_id: str, pid: int, started: int) -> None:
+    session.background(session.ports.store.note_process(session.record.id, call_id, pid, started))
+
+
+async def _store_images(session: Session, act: ExecTool, output: ToolOutput) -> None:
+    blocks: list[ImageBlock] = []
+    try:
+        for image in output.images:
+            stored = await session.ports.store.add_attachment(session.record.id, image, session.ports.clock.now())
+            blocks.append(ImageBlock(stored.id, stored.width, stored.height))
+    except StorageError as error:
+        output = ToolOutput(f"{act.call.name}: the image could not be stored. {error}", is_error=True)
+    _finish(session, act, output, tuple(blocks))
+
+
+def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -> None:
+    record = session.record
+    rule = suggest(ready.tool.spec, ready.request, record.cwd)
+    session.question = Question(act.call, ready.request, reason, str(rule), record.title)
+    session.post(lambda: ApprovalNeeded(act.gen, act.call.id, reason))
+
+
+def _finish(session: Session, act: ExecTool, output: ToolOutput, images: tuple[ImageBlock, ...] = ()) -> None:
+    status = ToolStatus.ERROR if output.is_error else ToolStatus.SUCCESS
+    display = encode_display(output.display) if output.display is not None else ""
+    result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
+    message_id = session.ports.ids.new()
+    session.post(lambda: ToolFinished(act.gen, result, message_id))

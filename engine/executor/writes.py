@@ -1,0 +1,113 @@
+"""Turns the saves of one step into the writes of one transaction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import assert_never
+
+from engine.executor.session import Session
+from engine.machine.effects import (
+    DrainInbox,
+    Effect,
+    FinishRun,
+    MarkToolCall,
+    Save,
+    SaveMessage,
+    SaveNotice,
+    SaveToolCalls,
+    SaveToolResult,
+    StartRun,
+)
+from engine.machine.events import Event, LlmReplied
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock, Usage
+from engine.machine.states import run_of
+from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, Write
+from engine.records import Totals
+
+INBOX_ROWS = 32
+"""Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
+PREVIEW = 500
+"""Characters of output a span keeps (SPEC CLAW-81)."""
+
+
+def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:
+    """The effects that belong into the transaction."""
+    return tuple(effect for effect in effects if isinstance(effect, Save))
+
+
+def writes_of(session: Session, event: Event, saves: tuple[Save, ...], run_id: str) -> tuple[Write, ...]:
+    """The writes of one move, in order; a reply brings its usage, its span and its cost along."""
+    writes: list[Write] = []
+    for save in saves:
+        writes += _write(session, save, run_id)
+    if isinstance(event, LlmReplied):
+        writes += _reply_facts(session, event, run_id)
+    return tuple(writes)
+
+
+def _write(session: Session, save: Save, run_id: str) -> list[Write]:
+    new = session.ports.ids.new
+    match save:
+        case SaveMessage():
+            cost = session.run.reply_cost_usd if save.usage else None
+            return [
+                AppendMessage(
+                    save.message, run_id, save.new_turn, save.usage, save.model, save.duration_ms, cost_usd=cost
+                )
+            ]
+        case SaveNotice(text):
+            row = NewMessage(new(), Role.SYSTEM, Origin.NOTICE, (TextBlock(text),))
+            return [AppendMessage(row, run_id)]
+        case DrainInbox(new_turn):
+            return [DrainInboxRows(run_id, tuple(new() for _ in range(INBOX_ROWS)), new_turn)]
+        case StartRun(run):
+            return [save, RecordEvent(new(), "task:started", json.dumps({"model": session.record.model}), run_id=run)]
+        case FinishRun(run):
+            kind = {"success": "task:completed", "cancelled": "task:cancelled"}.get(save.status.value, "task:failed")
+            payload = {"status": save.status.value, "error": save.error, "code": save.error_code}
+            return [save, RecordEvent(new(), kind, json.dumps(payload), run_id=run)]
+        case SaveToolCalls() | MarkToolCall() | SaveToolResult():
+            return [save]
+        case _:
+            assert_never(save)
+
+
+def _reply_facts(session: Session, event: LlmReplied, run_id: str) -> list[Write]:
+    totals = add_usage(session.record.totals, event.usage, session.run.reply_cost_usd)
+    provider, _, _ = session.record.model.partition("/")
+    preview = "".join(block.text for block in event.blocks if isinstance(block, TextBlock))[:PREVIEW]
+    span = RecordSpan(
+        id=session.ports.ids.new(),
+        run_id=run_id,
+        kind="llm",
+        name=event.model,
+        iteration=run.iteration if (run := run_of(session.state)) else 1,
+        status="ok",
+        duration_ms=event.duration_ms,
+        provider=provider,
+        model=event.model,
+        usage=event.usage,
+        output_preview=preview,
+    )
+    context = SetContext(
+        context_tokens=session.context_of(event.usage),
+        context_window=session.record.context_window,
+        estimated=session.run.reply_estimated,
+        totals=totals,
+        last_usage=event.usage,
+    )
+    return [span, context]
+
+
+def add_usage(totals: Totals, usage: Usage, cost_usd: float | None) -> Totals:
+    """The totals after one more reply; an unknown price makes the sum unknown."""
+    known = totals.cost_usd is not None and cost_usd is not None
+    return replace(
+        totals,
+        input_tokens=totals.input_tokens + usage.input_tokens,
+        output_tokens=totals.output_tokens + usage.output_tokens,
+        cache_creation_tokens=totals.cache_creation_tokens + usage.cache_creation_tokens,
+        cache_read_tokens=totals.cache_read_tokens + usage.cache_read_tokens,
+        cost_usd=(totals.cost_usd or 0.0) + (cost_usd or 0.0) if known else None,
+    )

@@ -1,0 +1,1 @@
+"""Who may run what: modes, rules and the policy that joins them (CONTRACT 6)."""

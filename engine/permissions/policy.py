@@ -1,0 +1,71 @@
+"""The permission policy: mode, rules and paths give one decision per call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, assert_never
+
+from engine.permissions.rules import Rule, matches
+from engine.records import PermissionMode
+from tools.contract import ToolClass, ToolRequest, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """Run it; `outside` where it may leave the working directory."""
+
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the user first, for this reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Do not run it; the model reads `text`."""
+
+    text: str
+
+
+Decision: TypeAlias = Allow | Ask | Deny
+
+
+def decide(
+    spec: ToolSpec, request: ToolRequest, mode: PermissionMode, working_dir: Path, rules: Iterable[Rule]
+) -> Decision:
+    """What happens to a call (CONTRACT 6)."""
+    outside = [path for path in request.paths if not path.is_relative_to(working_dir)]
+    free = _runs_freely(spec.tool_class, mode)
+    match mode:
+        case PermissionMode.AUTO:
+            return Allow(outside=True)
+        case PermissionMode.PLAN | PermissionMode.DENY:
+            if free and not outside:
+                return Allow()
+            return Deny(f"Permission mode '{mode.value}' does not allow {spec.name}.")
+        case PermissionMode.ASK | PermissionMode.ACCEPT_EDITS:
+            if free and not outside:
+                return Allow()
+            if any(matches(rule, spec, request, working_dir) for rule in rules):
+                return Allow(outside=True)
+            return Ask(_reason(spec, mode, outside))
+        case _:
+            assert_never(mode)
+
+
+def _runs_freely(tool_class: ToolClass, mode: PermissionMode) -> bool:
+    if tool_class is ToolClass.READ:
+        return True
+    return tool_class is ToolClass.EDIT and mode is PermissionMode.ACCEPT_EDITS
+
+
+def _reason(spec: ToolSpec, mode: PermissionMode, outside: list[Path]) -> str:
+    if outside:
+        return f"outside the working directory: {outside[0]}"
+    return f"permission mode '{mode.value}' asks before {spec.tool_class.value} tools"

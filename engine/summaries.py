@@ -1,0 +1,25 @@
+"""A list row made from a whole conversation."""
+
+from __future__ import annotations
+
+from engine.machine.states import STATE_NAMES
+from engine.records import ConversationRecord, ConversationSummary
+
+
+def summary_of(record: ConversationRecord) -> ConversationSummary:
+    """The row of an open conversation; it is read while it is shown, so never unread here."""
+    return ConversationSummary(
+        id=record.id,
+        title=record.title,
+        cwd=record.cwd,
+        model=record.model,
+        state_name=STATE_NAMES[type(record.state)],
+        context_tokens=record.context_tokens,
+        context_window=record.context_window,
+        totals=record.totals,
+        archived=record.archived,
+        unread=False,
+        updated_at=record.updated_at,
+        message_count=record.message_count,
+        owner_pid=record.owner_pid,
+    )
