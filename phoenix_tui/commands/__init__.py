@@ -1,0 +1,1 @@
+"""Slash commands: their names, what completes them, and what they do."""

@@ -1,0 +1,76 @@
+"""The slash commands by name (CONTRACT 7): what the completion, the palette and the help list."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command; `argument` says what may follow its name."""
+
+    name: str
+    meaning: str
+    argument: str = ""
+    required: bool = False
+    """Whether it does nothing without its argument."""
+
+    @property
+    def usage(self) -> str:
+        """As it is typed: `/rename TITLE`."""
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command("help", "every key and command"),
+    Command("new", "new conversation"),
+    Command("resume", "open another conversation", "TITLE OR ID"),
+    Command("rename", "give this conversation a title", "TITLE"),
+    Command("model", "choose the model", "PROVIDER/MODEL"),
+    Command("key", "paste an API key"),
+    Command("permissions", "choose what runs without asking", "MODE"),
+    Command("context", "what fills the context window"),
+    Command("cost", "tokens and cost of this conversation"),
+    Command("images", "the images of the next message"),
+    Command("copy", "copy the last answer"),
+    Command("search", "find text in all conversations", "TEXT", required=True),
+    Command("fork", "continue in a copy"),
+    Command("export", "write this conversation to a file", "FILE"),
+    Command("retry", "try the last request again"),
+    Command("jobs", "background commands"),
+    Command("stop", "stop this conversation's run"),
+    Command("stopall", "stop every run of every conversation"),
+    Command("archive", "put this conversation away"),
+    Command("delete", "move this conversation to the trash"),
+    Command("theme", "choose the colours", "NAME"),
+    Command("config", "where the configuration is"),
+    Command("doctor", "what works on this machine"),
+    Command("quit", "leave Phoenix"),
+)
+BY_NAME: Final[dict[str, Command]] = {command.name: command for command in COMMANDS}
+
+
+def is_command(text: str) -> bool:
+    """Whether a message is meant as a command; a path such as /usr/bin is not."""
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    return word.startswith("/") and "/" not in word[1:] and word[1:].isalpha() and "\n" not in text.strip()
+
+
+def split_command(text: str) -> tuple[str, str]:
+    """Name and argument of `/name argument`."""
+    name, _, argument = text.strip().removeprefix("/").partition(" ")
+    return name.lower(), argument.strip()
+
+
+def closest(name: str) -> str:
+    """The command that was probably meant; empty when none is near."""
+    return (difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5) or [""])[0]
+
+
+def matching(query: str) -> list[Command]:
+    """Commands for what was typed after the slash: names that begin so, then those that contain it."""
+    wanted = query.lower()
+    begins = [command for command in COMMANDS if command.name.startswith(wanted)]
+    return begins + [command for command in COMMANDS if command not in begins and wanted in command.name]

@@ -1,0 +1,279 @@
+"""A state as words, a glyph and a colour: what status line and list say (SPEC c11, LOOK.md 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+from engine.machine.states import (
+    CONTINUATIONS,
+    RETRIES,
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    CompactingContext,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    Requesting,
+    RetryWait,
+    Routing,
+    State,
+    ToolExecuting,
+    ToolRound,
+)
+from engine.records import PermissionMode
+from tools.clean import clean_line
+
+
+class Tone(StrEnum):
+    """What a colour means; the value is the theme variable."""
+
+    YOU = "$accent"
+    WORK = "$primary"
+    NEEDS_YOU = "$warning"
+    GOOD = "$success"
+    BAD = "$error"
+    QUIET = "$text-muted"
+
+
+@dataclass(frozen=True, slots=True)
+class Glyph:
+    """A sign one cell wide, its ASCII form and what its colour means."""
+
+    sign: str
+    plain: str
+    tone: Tone
+
+    def mark(self, plain: bool) -> str:
+        """The sign for this terminal."""
+        return self.plain if plain else self.sign
+
+
+READY: Final = Glyph("○", ".", Tone.GOOD)
+THINKING: Final = Glyph("◐", "*", Tone.WORK)
+RUNNING: Final = Glyph("▸", ">", Tone.WORK)
+ASKING: Final = Glyph("◆", "!", Tone.NEEDS_YOU)
+AGENTS: Final = Glyph("◇", "&", Tone.WORK)
+RETRYING: Final = Glyph("↻", "~", Tone.WORK)
+STOPPED: Final = Glyph("■", "#", Tone.QUIET)
+FAILED: Final = Glyph("✗", "x", Tone.BAD)
+UNREAD: Final = Glyph("●", "o", Tone.GOOD)
+DONE: Final = Glyph("✓", "v", Tone.GOOD)
+TURNING: Final = "◐◓◑◒"
+"""The faces of THINKING, shown one after another where it is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a label needs beside the state; times in seconds."""
+
+    elapsed: float = 0.0
+    """Since the state began."""
+    writing: bool = False
+    """Whether the answer has begun to arrive."""
+    drafting: str = ""
+    """The tool whose call is being written."""
+    rate: float = 0.0
+    """Tokens a second, estimated; 0 unknown."""
+    resumable: bool = False
+    stopped_after: float | None = None
+    """How long the run lasted that the user stopped last, None when it ended by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A glyph and words."""
+
+    glyph: Glyph
+    text: str
+
+
+def label(state: State, moment: Moment) -> Label:
+    """Say what a conversation does; every state has its own words."""
+    match state:
+        case Idle():
+            return _idle(moment)
+        case AwaitingLlm():
+            return _awaiting_llm(state, moment)
+        case ToolExecuting():
+            return Label(RUNNING, f"{_tool(state.round)} {clock(moment.elapsed)}{_queued(state.round)}")
+        case AwaitingApproval():
+            return Label(ASKING, f"{_tool(state.round)} asks{_place(state.round)}")
+        case AwaitingSubagents(pending=pending, outcomes=outcomes):
+            total = len(pending) + len(outcomes)
+            return Label(AGENTS, f"sub-agents {len(outcomes)}/{total} done · {clock(moment.elapsed)}")
+        case Cancelling():
+            return Label(STOPPED, "cancelling…")
+        case Compacting():
+            return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
+        case Errored() | Completed() | Failed():
+            return _ended(state)
+        case _:
+            assert_never(state)
+
+
+def _ended(state: Errored | Completed | Failed) -> Label:
+    match state:
+        case Errored(message=message, retryable=retryable):
+            return Label(FAILED, f"{clean_line(message)}{' · Enter retries' if retryable else ''}")
+        case Completed():
+            return Label(DONE, "result handed in")
+        case Failed(error=error, partial=partial):
+            return Label(FAILED, f"{clean_line(error)}{' (partial kept)' if partial else ''}")
+        case _:
+            assert_never(state)
+
+
+def _idle(moment: Moment) -> Label:
+    if moment.resumable:
+        return Label(STOPPED, "ready · interrupted, Enter resumes")
+    if moment.stopped_after is not None:
+        return Label(STOPPED, f"ready · stopped after {clock(moment.stopped_after)}")
+    return Label(READY, "ready")
+
+
+def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
+    match state.phase:
+        case Requesting():
+            return Label(THINKING, _requesting(state, moment))
+        case RetryWait(seconds=seconds, cause=cause):
+            left = max(seconds - moment.elapsed, 0.0)
+            return Label(RETRYING, f"retrying {state.attempt}/{RETRIES} in {left:.1f} s: {clean_line(cause)}")
+        case Routing():
+            return Label(THINKING, f"routing… {clock(moment.elapsed)}")
+        case CompactingContext():
+            return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
+        case _:
+            assert_never(state.phase)
+
+
+def _requesting(state: AwaitingLlm, moment: Moment) -> str:
+    step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
+    if moment.drafting:
+        return f"writing {clean_line(moment.drafting)}… {clock(moment.elapsed)}{step}"
+    if moment.writing:
+        return f"writing… {f'{moment.rate:.0f} tok/s' if moment.rate >= 1 else clock(moment.elapsed)}{step}"
+    if state.continuations:
+        return f"continuing (output limit) {state.continuations}/{CONTINUATIONS}"
+    if state.attempt:
+        return f"thinking… {clock(moment.elapsed)} · try {state.attempt + 1} of {RETRIES + 1}{step}"
+    return f"thinking… {clock(moment.elapsed)}{step}"
+
+
+def _tool(tool_round: ToolRound) -> str:
+    return clean_line(tool_round.current.name)
+
+
+def _queued(tool_round: ToolRound) -> str:
+    return f" (+{len(tool_round.queue)} queued)" if tool_round.queue else ""
+
+
+def _place(tool_round: ToolRound) -> str:
+    total = len(tool_round.results) + 1 + len(tool_round.queue)
+    return f" · {len(tool_round.results) + 1} of {total}" if total > 1 else ""
+
+
+def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
+    """What Esc, or the key that matters more, does now; `open_thing` is a popup or the list overlay."""
+    if open_thing:
+        return "Esc closes"
+    match state:
+        case AwaitingApproval():
+            return "y s a n r answer · Esc stops"
+        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
+            return "Ctrl+S sends now · Esc stops" if has_text else "Esc stops"
+        case Errored():
+            return "Esc dismisses"
+        case Cancelling() | Completed() | Failed():
+            return ""
+        case Idle():
+            return "Esc Esc clears" if has_text else "? help"
+        case _:
+            assert_never(state)
+
+
+def short_state(state: State, elapsed: float) -> Label:
+    """The form for a row of the list."""
+    match state:
+        case AwaitingLlm(phase=RetryWait()):
+            return Label(RETRYING, "retrying")
+        case AwaitingLlm():
+            return Label(THINKING, f"thinking {age(elapsed)}")
+        case ToolExecuting():
+            return Label(RUNNING, f"{_tool(state.round)} {age(elapsed)}")
+        case AwaitingApproval():
+            return Label(ASKING, "asks")
+        case AwaitingSubagents(pending=pending, outcomes=outcomes):
+            return Label(AGENTS, f"{len(outcomes)}/{len(pending) + len(outcomes)} agents")
+        case Cancelling() | Compacting():
+            return Label(THINKING, "stopping" if isinstance(state, Cancelling) else "compacting")
+        case Idle() | Errored() | Completed() | Failed():
+            return SETTLED[type(state)]
+        case _:
+            assert_never(state)
+
+
+SETTLED: Final[dict[type[State], Label]] = {
+    Idle: Label(READY, ""),
+    Errored: Label(FAILED, "failed"),
+    Completed: Label(DONE, "result"),
+    Failed: Label(FAILED, "failed"),
+}
+MODE_WORDS: Final[dict[PermissionMode, tuple[str, Tone]]] = {
+    PermissionMode.ASK: ("ask", Tone.QUIET),
+    PermissionMode.ACCEPT_EDITS: ("edits", Tone.NEEDS_YOU),
+    PermissionMode.AUTO: ("auto", Tone.BAD),
+    PermissionMode.PLAN: ("plan", Tone.GOOD),
+    PermissionMode.DENY: ("deny", Tone.GOOD),
+}
+"""The word of a permission mode in the status line, and its colour."""
+MODE_MEANINGS: Final[dict[PermissionMode, str]] = {
+    PermissionMode.ASK: "reading runs, everything else asks",
+    PermissionMode.ACCEPT_EDITS: "reading and edits in this folder run, commands ask",
+    PermissionMode.AUTO: "everything runs, nothing is asked",
+    PermissionMode.PLAN: "reading only, everything else is refused",
+    PermissionMode.DENY: "reading only, for unattended use",
+}
+SECOND_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+TOKEN_UNITS: Final = ((1_000_000, "M", 1), (10_000, "k", 0), (1_000, "k", 1))
+"""From this many on: the unit and its digits after the point."""
+CENT: Final = 0.01
+
+
+def clock(seconds: float) -> str:
+    """A running time with its two largest units: 4 s, 1 m 12 s, 2 h 5 m."""
+    left = int(max(seconds, 0))
+    parts: list[str] = []
+    for size, unit in SECOND_UNITS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def age(seconds: float) -> str:
+    """How long ago: 12s, 9m, 3h, 2d."""
+    whole = int(max(seconds, 0))
+    return next((f"{whole // size}{unit}" for size, unit in SECOND_UNITS if whole >= size), "0s")
+
+
+def tokens(count: int) -> str:
+    """A count of tokens: 950, 4.2k, 84k, 1.2M."""
+    for least, unit, digits in TOKEN_UNITS:
+        if count >= least:
+            return f"{count / (1_000_000 if unit == 'M' else 1_000):.{digits}f}{unit}"
+    return str(count)
+
+
+def money(dollars: float | None) -> str:
+    """A cost; empty for nothing, `$?` where a price is unknown."""
+    if dollars is None:
+        return "$?"
+    if dollars == 0:
+        return ""
+    return f"${dollars:.2f}" if dollars >= CENT else "<$0.01"

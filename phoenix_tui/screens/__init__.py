@@ -1,0 +1,1 @@
+"""The screens: the workspace and the sheets over it."""

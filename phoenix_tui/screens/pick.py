@@ -1,0 +1,118 @@
+"""Choose one of many: models, conversations, commands, modes, themes, search hits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.widgets.line_input import LineInput
+from tools.clean import clean_line
+
+MOST_ROWS: Final = 12
+MARGIN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One row: what is given back, its words, and a quiet remark at the right."""
+
+    key: str
+    words: str
+    remark: str = ""
+
+
+class PickScreen(Sheet[str]):
+    """Type to narrow, Up and Down to choose, Enter to take, Esc to leave. Gives the key of the row."""
+
+    DEFAULT_CSS = """
+    PickScreen { & Static { height: auto; } & LineInput { margin: 0 0 0 2; background: $background; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True),
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True),
+        Binding("pageup", "move(-10)", "Up", priority=True),
+        Binding("pagedown", "move(10)", "Down", priority=True),
+    ]
+
+    def __init__(self, heading: str, choices: Sequence[Choice], *, current: str = "", free: bool = False) -> None:
+        super().__init__()
+        self._heading = heading
+        self._choices = choices
+        self._free = free
+        self._found = list(choices)
+        self._chosen = next((place for place, one in enumerate(choices) if one.key == current), 0)
+
+    def compose(self) -> ComposeResult:
+        """Heading, line to narrow, rows."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield LineInput(placeholder="type to narrow")
+            yield Static(id="rows", markup=False)
+
+    def on_mount(self) -> None:
+        """Draw and take the keys."""
+        self.set_focus(self.query_one(LineInput))
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Narrow to rows that hold every word."""
+        words = event.text_area.text.lower().split()
+        self._found = [
+            one for one in self._choices if all(word in f"{one.words} {one.remark} {one.key}".lower() for word in words)
+        ]
+        self._chosen = min(self._chosen, max(len(self._found) - 1, 0))
+        self._draw()
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Take the chosen row, or what was typed where that is allowed."""
+        event.stop()
+        if self._found:
+            self.dismiss(self._found[self._chosen].key)
+        elif self._free and event.text:
+            self.dismiss(event.text)
+
+    def action_move(self, by: int) -> None:
+        """Choose another row."""
+        if self._found:
+            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._draw()
+
+    def _draw(self) -> None:
+        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
+        self.query_one("#heading", Static).update(
+            Content.assemble((self._heading, "bold"), (f"   {place}   Enter takes · Esc closes", Tone.QUIET.value))
+        )
+        self.query_one("#rows", Static).update(self._rows())
+
+    def _rows(self) -> Content:
+        if not self._found:
+            wide = "Enter takes it as it is." if self._free else "Fewer letters find more."
+            return Content.styled(f"  Nothing matches. {wide}", Tone.QUIET.value)
+        rows = max(min(MOST_ROWS, self.size.height // 2), 2)
+        first = max(min(self._chosen - rows // 2, len(self._found) - rows), 0)
+        lines = [
+            self._row(one, place == self._chosen)
+            for place, one in enumerate(self._found[first : first + rows], start=first)
+        ]
+        return Content("\n").join(lines)
+
+    def _row(self, choice: Choice, chosen: bool) -> Content:
+        width = max(self.size.width - MARGIN, 1)
+        remark = Content.styled(clean_line(choice.remark), Tone.QUIET.value).truncate(width // 2, ellipsis=True)
+        words = Content(f"{'›' if chosen else ' '} {clean_line(choice.words)}")
+        words = words.truncate(width - remark.cell_length - 1, ellipsis=True, pad=True)
+        line = Content.assemble(words, " ", remark)
+        return line.stylize("reverse") if chosen else line

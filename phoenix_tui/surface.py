@@ -1,0 +1,257 @@
+"""What the screens need from outside, as Protocols and the values that cross them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from engine.engine import Activity, ConversationOptions
+from engine.executor.composing import History
+from engine.executor.requests import Answer, Receipt
+from engine.machine.states import State
+from engine.ports import ConversationChanges, ModelInfo
+from engine.records import (
+    Attachment,
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    PermissionMode,
+    Recovery,
+    SearchHit,
+)
+from engine.updates import Question, Update
+from tools.contract import JobInfo, JsonObject, ProcessRunner
+
+Unsubscribe = Callable[[], None]
+
+
+class ConversationSurface(Protocol):
+    """One open conversation, as the screens use it (ARCHITECTURE.md section 4)."""
+
+    @property
+    def id(self) -> str:
+        """Its identifier."""
+        ...
+
+    @property
+    def record(self) -> ConversationRecord:
+        """Title, folder, model, mode and totals."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """What it does now."""
+        ...
+
+    @property
+    def read_only(self) -> str:
+        """Not empty when another process owns it: the sentence to show."""
+        ...
+
+    @property
+    def question(self) -> Question | None:
+        """The open question, if there is one."""
+        ...
+
+    async def subscribe(self, listener: Callable[[Update], None]) -> Unsubscribe:
+        """Tell `listener` how things stand, then everything that happens."""
+        ...
+
+    async def say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+        """Send a message."""
+        ...
+
+    async def attach(self, data: bytes) -> Attachment:
+        """Store an image. Raises ImageRejected."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop the run; returns at once."""
+        ...
+
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+        """Stop the run, then send a message."""
+        ...
+
+    async def answer(self, call_id: str, answer: Answer) -> Receipt:
+        """Answer the open question."""
+        ...
+
+    async def retry(self) -> Receipt:
+        """Resume an interrupted turn, or try again after an error."""
+        ...
+
+    async def shell(self, command: str, send_to_model: bool) -> Receipt:
+        """Run the user's own command in the conversation's folder."""
+        ...
+
+    async def change(self, changes: ConversationChanges) -> None:
+        """Change draft, title, model or mode."""
+        ...
+
+    async def history(self, before_seq: int, limit: int) -> History:
+        """Older messages with their tool calls."""
+        ...
+
+    def warm(self) -> None:
+        """Open the model's connection ahead of the first request."""
+        ...
+
+    def jobs(self) -> tuple[JobInfo, ...]:
+        """Background commands, oldest first."""
+        ...
+
+    async def kill_job(self, job_id: str) -> None:
+        """End one background command. Raises KeyError for an unknown id."""
+        ...
+
+
+class EngineSurface(Protocol):
+    """All conversations, as the screens use them (ARCHITECTURE.md section 4)."""
+
+    async def create(self, new: ConversationOptions) -> ConversationSurface:
+        """Create a conversation. Raises EngineError."""
+        ...
+
+    async def open(self, conversation_id: str) -> ConversationSurface:
+        """Open a conversation; read-only when another process owns it. Raises EngineError."""
+        ...
+
+    async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
+        """The list, newest first."""
+        ...
+
+    async def find(self, reference: str) -> Sequence[ConversationSummary]:
+        """Those with this id, id prefix or title."""
+        ...
+
+    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> ConversationSurface:
+        """Continue in a copy. Raises EngineError."""
+        ...
+
+    async def change(self, conversation_id: str, changes: ConversationChanges) -> None:
+        """Change a conversation that need not be open. Raises EngineError."""
+        ...
+
+    def watch(self, watcher: Callable[[Activity], None]) -> Unsubscribe:
+        """Tell `watcher` of list-level changes of every live conversation."""
+        ...
+
+    def live(self) -> Sequence[ConversationSurface]:
+        """Those held open by this process."""
+        ...
+
+    async def forget(self, conversation_id: str) -> None:
+        """Close one conversation; what runs in it is stopped."""
+        ...
+
+    async def stop_all(self) -> None:
+        """Stop every run."""
+        ...
+
+    async def close(self) -> None:
+        """Stop everything and close the store."""
+        ...
+
+
+class LibrarySurface(Protocol):
+    """What is done to whole conversations (`engine.ports.Library`)."""
+
+    async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
+        """Messages that contain `text`, newest first."""
+        ...
+
+    async def export(self, conversation_id: str) -> JsonObject:
+        """Everything of a conversation as JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOffer:
+    """A model that can be installed and then runs on this machine; sizes in bytes."""
+
+    name: str
+    download_bytes: int
+    memory_bytes: int
+    source: str
+    """Where it comes from, in words."""
+    refusal: str = ""
+    """Not empty when this machine cannot run it: why, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallProgress:
+    """How far an installation is; `total` is 0 while unknown."""
+
+    done: int
+    total: int
+    step: str
+
+
+class Onboarding(Protocol):
+    """What can be offered to someone who has no model yet. Failures raise EngineError."""
+
+    async def local_offer(self) -> LocalOffer | None:
+        """The model this machine could run, or None where there is none to offer."""
+        ...
+
+    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
+        """Install it and give the model reference; cancelling the call removes what was half done."""
+        ...
+
+    async def save_key(self, provider: str, key: str) -> str:
+        """Keep a key and give the model reference it opens."""
+        ...
+
+    async def local_servers(self) -> Sequence[ModelInfo]:
+        """Models of servers that answer on this machine now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything behind the screens, opened after the first frame."""
+
+    engine: EngineSurface
+    library: LibrarySurface
+    onboarding: Onboarding
+    runner: ProcessRunner
+    models: Callable[[], Awaitable[Sequence[ModelInfo]]]
+    """The models on offer now."""
+    doctor: Callable[[], Awaitable[str]]
+    """What works on this machine and what does not, as text."""
+    save_setting: Callable[[str, str], None]
+    """Keep one key of the user's `config.toml`. Raises EngineError."""
+    recoveries: Sequence[Recovery] = ()
+    """What boot recovery found."""
+    warning: str = ""
+    """What the user must know from the start: nothing is kept, a fallback is in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the command line asked for."""
+
+    cwd: Path
+    state_folder: Path
+    """Where the prompt history lives."""
+    config_file: Path
+    keymap_file: Path
+    model: str = "demo/guide"
+    permission_mode: PermissionMode = PermissionMode.ASK
+    title: str = ""
+    profile: str = ""
+    system_prompt: str = ""
+    append_system_prompt: str = ""
+    conversation_id: str = ""
+    """Open this one instead of a new one."""
+    pick: bool = False
+    """Start with the list of conversations to resume."""
+    prompt: str = ""
+    """Sent as the first message."""
+    images: tuple[Path, ...] = ()
+    theme: str = ""
+    plain: bool = False
+    """ASCII glyphs, for screen readers and terminals without UTF-8."""

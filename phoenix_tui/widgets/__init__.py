@@ -1,0 +1,1 @@
+"""What stands on a screen, one part a file."""

@@ -1,0 +1,64 @@
+"""The context meter as text: how full the window is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from phoenix_tui.labels import Tone, tokens
+
+NEAR: Final = 75
+"""Per cent from which the window needs the user (SPEC BED-012)."""
+FULL: Final = 90
+CELLS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """Tokens in the window, its size (0 unknown), and whether the count is an estimate."""
+
+    tokens: int = 0
+    window: int = 0
+    estimated: bool = False
+
+    @property
+    def percent(self) -> int | None:
+        """How full it is; None while the window is unknown."""
+        return round(100 * self.tokens / self.window) if self.window else None
+
+    @property
+    def tone(self) -> Tone:
+        """Quiet, then a warning, then bad."""
+        percent = self.percent or 0
+        if percent >= FULL:
+            return Tone.BAD
+        return Tone.NEEDS_YOU if percent >= NEAR else Tone.QUIET
+
+
+def short_meter(use: ContextUse) -> str:
+    """`ctx 42%`, or the tokens where the window is unknown; empty before anything was said."""
+    if not use.tokens:
+        return ""
+    about = "~" if use.estimated else ""
+    return f"ctx {about}{tokens(use.tokens)}" if use.percent is None else f"ctx {about}{use.percent}%"
+
+
+def wide_meter(use: ContextUse, plain: bool) -> str:
+    """`ctx ▰▰▰▰▱▱▱▱▱▱ 42% 84k/200k`."""
+    percent = use.percent
+    if percent is None or not use.tokens:
+        return short_meter(use)
+    filled = min(round(percent * CELLS / 100), CELLS)
+    full, empty = ("#", "-") if plain else ("▰", "▱")
+    about = "~" if use.estimated else ""
+    bar = full * filled + empty * (CELLS - filled)
+    return f"ctx {bar} {about}{percent}% {tokens(use.tokens)}/{tokens(use.window)}"
+
+
+def crossing(before: ContextUse, after: ContextUse) -> str:
+    """One sentence when the window has just become nearly full, else nothing; re-armed on the way down."""
+    was, now = before.percent or 0, after.percent or 0
+    for limit in (FULL, NEAR):
+        if was < limit <= now:
+            return f"The context window is {now} % full. Older messages are summarized when it is."
+    return ""

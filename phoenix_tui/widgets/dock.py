@@ -1,0 +1,150 @@
+"""The dock at the foot of a conversation: question, notice, completions, images and the composer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import TextArea
+
+from engine.records import Attachment
+from engine.updates import Question
+from phoenix_tui.commands.completion import FileIndex, command_completions
+from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
+from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.image_chips import ImageChips
+from phoenix_tui.widgets.notices import NoticeBar
+from phoenix_tui.widgets.question_panel import QuestionPanel
+
+
+class Dock(Vertical):
+    """Everything that grows upwards from the composer; the composer's last row never moves."""
+
+    DEFAULT_CSS = """
+    Dock { height: auto; }
+    Dock > #rule { height: auto; border-top: solid $panel; }
+    """
+
+    @dataclass
+    class Edited(Message):
+        """The text of the composer changed."""
+
+        text: str
+
+    @dataclass
+    class Chosen(Message):
+        """A command was chosen that needs nothing more."""
+
+        text: str
+
+    def __init__(self, *, plain: bool = False) -> None:
+        super().__init__()
+        self.question = QuestionPanel(plain=plain)
+        self.notice = NoticeBar()
+        self.popup = CompletionPopup()
+        self.chips = ImageChips()
+        self.composer = Composer()
+        self.files: FileIndex | None = None
+        """Set by the screen for the folder of the conversation."""
+        self._listed = False
+
+    def compose(self) -> ComposeResult:
+        """From top to bottom."""
+        yield self.question
+        yield self.notice
+        yield self.popup
+        with Vertical(id="rule"):
+            yield self.chips
+            yield self.composer
+
+    @property
+    def open_thing(self) -> bool:
+        """Whether Esc has something to close here."""
+        return self.composer.completing or self.question.has_class("-filling")
+
+    def close(self) -> bool:
+        """Close the innermost open thing; False when nothing was open."""
+        if self.composer.completing:
+            self._offer([])
+            return True
+        return self.question.close_line()
+
+    def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
+        """Show a question, or none; the draft stays, dimmed."""
+        had_focus = self.question.has_focus_within
+        self.question.show(question, folder, place)
+        self.composer.question_since = since if question is not None else None
+        self.composer.set_class(question is not None, "-waiting")
+        if question is None and had_focus:
+            self.screen.set_focus(self.composer)
+
+    def drop_last_image(self) -> Attachment | None:
+        """Take the last image away from the message."""
+        *kept, last = self.chips.images or (None,)
+        self.chips.images = tuple(image for image in kept if image is not None)
+        return last
+
+    async def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Offer what completes the word under the cursor; tell that the text changed."""
+        if event.text_area is not self.composer:
+            return
+        event.stop()
+        self.post_message(self.Edited(self.composer.text))
+        token = self.composer.token()
+        completions = command_completions(token)
+        if not completions and token.text.startswith("@") and self.files is not None:
+            if not self._listed:
+                self._listed = True
+                await self.files.refresh()
+            completions = await self.files.completions(token.text[1:])
+        else:
+            self._listed = False
+        if any(one.text == token.text for one in completions):
+            completions = [one for one in completions if one.text == token.text and not token.text.startswith("@")]
+        self._offer(completions)
+
+    def on_composer_completion_moved(self, event: Composer.CompletionMoved) -> None:
+        """Up or Down while completions are open."""
+        event.stop()
+        self.popup.move(event.by)
+
+    def on_composer_completion_taken(self, event: Composer.CompletionTaken) -> None:
+        """Put the chosen completion into the text; a whole command is run by Enter at once."""
+        event.stop()
+        chosen, token = self.popup.choice, self.composer.token()
+        self._offer([])
+        if chosen is None:
+            return
+        if event.send and chosen.runs:
+            self.composer.take()
+            self.post_message(self.Chosen(chosen.text))
+        else:
+            self.composer.replace_token(token, f"{chosen.text} ")
+
+    def on_composer_answer_pressed(self, event: Composer.AnswerPressed) -> None:
+        """A letter on an empty text answers the question."""
+        event.stop()
+        self.question.press(event.key)
+
+    def on_composer_question_wanted(self, event: Composer.QuestionWanted) -> None:
+        """Up: the question gets the keys."""
+        event.stop()
+        self.screen.set_focus(self.question)
+
+    def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
+        """Its line was closed."""
+        event.stop()
+        self.screen.set_focus(self.composer)
+
+    def on_composer_image_dropped(self, event: Composer.ImageDropped) -> None:
+        """Backspace on an empty text."""
+        event.stop()
+        self.drop_last_image()
+
+    def _offer(self, completions: Sequence[Completion]) -> None:
+        self.popup.show(completions)
+        self.composer.completing = bool(completions)

@@ -1,0 +1,71 @@
+"""One line of text to fill in: a reason, a rule, a new title."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+
+from tools.clean import clean_line
+
+MOST_DOTS: Final = 40
+
+
+class LineInput(TextArea):
+    """Enter gives the line; whatever is pasted becomes one line."""
+
+    DEFAULT_CSS = """
+    LineInput {
+        height: 1; border: none; padding: 0; background: $surface; scrollbar-size: 0 0;
+        &:focus { border: none; background: $surface; }
+        & .text-area--placeholder { color: $text-muted; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Done", priority=True),
+        Binding("ctrl+j", "submit", "Done", priority=True),
+    ]
+    HELP = "Write one line. Enter takes it, Esc closes."
+
+    @dataclass
+    class Submitted(Message):
+        """Enter was pressed."""
+
+        line: LineInput
+        text: str
+
+        @property
+        def control(self) -> LineInput:
+            """The line it came from."""
+            return self.line
+
+    def __init__(self, text: str = "", *, placeholder: str = "", secret: bool = False, id: str | None = None) -> None:
+        super().__init__(text, compact=True, soft_wrap=False, tab_behavior="focus", placeholder=placeholder, id=id)
+        self.cursor_blink = False
+        self.highlight_cursor_line = False
+        self.secret = secret
+        """Whether the text is a key: nothing of it is shown, nor how long it is beyond 40."""
+
+    def get_line(self, line_index: int) -> Text:
+        """The line as it is shown; a key shows as dots."""
+        line = super().get_line(line_index)
+        return Text("•" * min(len(line), MOST_DOTS)) if self.secret else line
+
+    def fill(self, text: str) -> None:
+        """Start with this text, cursor at its end."""
+        self.load_text(clean_line(text))
+        self.move_cursor(self.document.end)
+
+    def action_submit(self) -> None:
+        """Give the line away."""
+        self.post_message(self.Submitted(self, self.text.strip()))
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.insert(clean_line(event.text[:100_000]).strip())

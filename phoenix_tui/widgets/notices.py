@@ -1,0 +1,52 @@
+"""The notice above the composer: an error with its way out, a read-only conversation, a warning that stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from phoenix_tui.labels import Tone
+from tools.clean import clean
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Words that stay until they are no longer true."""
+
+    text: str
+    tone: Tone
+    way_out: str = ""
+    """What the user can do now."""
+
+
+class NoticeBar(Widget):
+    """One notice with a bar in its colour; not shown when there is none."""
+
+    MOST_ROWS: ClassVar[int] = 6
+    DEFAULT_CSS = """
+    NoticeBar {
+        height: auto; max-height: 6; padding: 0 1; display: none; border-left: heavy $error;
+        &.-mild { border-left: heavy $warning; }
+    }
+    """
+    standing: reactive[Standing | None] = reactive(None, layout=True)
+    """Set by the screen."""
+
+    def watch_standing(self, standing: Standing | None) -> None:
+        """Show or hide."""
+        self.display = standing is not None
+        self.set_class(standing is not None and standing.tone is not Tone.BAD, "-mild")
+
+    def render(self) -> Content:
+        """The words, then the way out."""
+        standing = self.standing
+        if standing is None:
+            return Content("")
+        return Content.assemble(
+            (clean(standing.text), standing.tone.value),
+            (f"\n{standing.way_out}" if standing.way_out else "", Tone.QUIET.value),
+        )

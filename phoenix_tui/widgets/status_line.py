@@ -1,0 +1,127 @@
+"""The last row: mode, model, context, cost, what happens now, and what Esc does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from textual.content import Content
+from textual.reactive import reactive
+from textual.timer import Timer
+
+from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
+from engine.records import PermissionMode
+from phoenix_tui.labels import MODE_WORDS, THINKING, TURNING, Label, Moment, Tone, escape_hint, label, money
+from phoenix_tui.still import Still
+from phoenix_tui.widgets.context_meter import ContextUse, short_meter
+
+TICK: Final = 0.25
+"""Seconds between two faces of the spinner."""
+GAP: Final = " · "
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Everything the row says; `since` is monotonic."""
+
+    state: State = field(default_factory=lambda: Idle(0))
+    since: float = 0.0
+    mode: PermissionMode = PermissionMode.ASK
+    model: str = ""
+    context: ContextUse = field(default_factory=ContextUse)
+    cost_usd: float | None = 0.0
+    has_text: bool = False
+    open_thing: bool = False
+    moment: Moment = field(default_factory=Moment)
+    """Without `elapsed`: the row has its own clock."""
+    jobs: int = 0
+    """Background commands that run."""
+    read_only: bool = False
+
+
+class StatusLine(Still):
+    """One row that never blanks; its timer runs only during a run and repaints only itself."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; width: 1fr; background: $background; color: $foreground; padding: 0 1; }
+    """
+    status: reactive[Status] = reactive(Status)
+    """Set by the screen."""
+
+    def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._plain = plain
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._turn = 0
+
+    def watch_status(self, status: Status) -> None:
+        """Start the clock with a run and end it with the run."""
+        if is_busy(status.state) and self._timer is None:
+            self._timer = self.set_interval(TICK, self._tick)
+        elif not is_busy(status.state) and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._turn += 1
+        self.refresh()
+
+    @property
+    def ticking(self) -> bool:
+        """Whether the clock runs."""
+        return self._timer is not None
+
+    def render(self) -> Content:
+        """The row for the width there is; cost, model, context go first, state and Esc never."""
+        status, width = self.status, self.size.width
+        hint = escape_hint(status.state, has_text=status.has_text, open_thing=status.open_thing)
+        now = self._label()
+        state = Content.styled(self._shown(now), f"{now.glyph.tone.value}")
+        for left in self._lefts():
+            room = width - left.cell_length - state.cell_length - len(hint) - 1
+            if room >= 0:
+                return Content.assemble(left, state, " " * (room + 1), (hint, Tone.QUIET.value))
+        state = state.truncate(max(width - len(hint) - 1, 1), ellipsis=True)
+        return Content.assemble(state, " " * max(width - state.cell_length - len(hint), 1), (hint, Tone.QUIET.value))
+
+    def _label(self) -> Label:
+        status = self.status
+        moment = status.moment
+        elapsed = max(self._clock() - status.since, 0.0)
+        return label(
+            status.state,
+            Moment(elapsed, moment.writing, moment.drafting, moment.rate, moment.resumable, moment.stopped_after),
+        )
+
+    def _shown(self, now: Label) -> str:
+        sign = now.glyph.mark(self._plain)
+        retrying = isinstance(self.status.state, AwaitingLlm) and isinstance(self.status.state.phase, RetryWait)
+        if now.glyph is THINKING and not self._plain and not retrying:
+            sign = TURNING[self._turn % len(TURNING)]
+        return f"{sign} {now.text}"
+
+    def _lefts(self) -> list[Content]:
+        """What may stand before the state, longest first."""
+        status = self.status
+        word, tone = MODE_WORDS[status.mode]
+        mode = ("read-only" if status.read_only else word, tone.value)
+        model = (status.model, Tone.QUIET.value)
+        context = (short_meter(status.context), status.context.tone.value)
+        cost = (money(status.cost_usd), Tone.QUIET.value)
+        jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
+        choices = (
+            (mode, model, context, cost, jobs),
+            (mode, model, context, jobs),
+            (mode, context, jobs),
+            (mode, context),
+            (mode,),
+        )
+        return [_joined(parts) for parts in choices] + [Content("")]
+
+
+def _joined(parts: tuple[tuple[str, str], ...]) -> Content:
+    shown = [(text, style) for text, style in parts if text]
+    return Content.assemble(*(piece for part in shown for piece in (part, (GAP, Tone.QUIET.value))))

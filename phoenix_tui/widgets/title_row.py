@@ -1,0 +1,69 @@
+"""The row above a conversation: title, folder, what others need, and the wide context meter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from textual.content import Content
+from textual.reactive import reactive
+
+from phoenix_tui.labels import ASKING, UNREAD, Tone
+from phoenix_tui.still import Still
+from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
+from tools.clean import clean_line
+
+WIDE: Final = 80
+"""Columns from which the bar of the meter is shown."""
+SHORTEST_TITLE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the row says. `others_*` count conversations that are not the visible one."""
+
+    title: str = ""
+    folder: str = ""
+    context: ContextUse = field(default_factory=ContextUse)
+    others_asking: int = 0
+    others_unread: int = 0
+    list_hidden: bool = False
+
+
+class TitleRow(Still):
+    """One row; the folder goes first where there is no room."""
+
+    DEFAULT_CSS = """
+    TitleRow { height: 1; width: 1fr; padding: 0 1; background: $background; }
+    """
+    heading: reactive[Heading] = reactive(Heading)
+    """Set by the screen."""
+
+    def __init__(self, *, plain: bool = False) -> None:
+        super().__init__()
+        self._plain = plain
+
+    def render(self) -> Content:
+        """Title and folder at the left, needs and meter at the right."""
+        heading, width = self.heading, self.size.width
+        right = self._right(width)
+        title = Content.styled(clean_line(heading.title) or "New conversation", "bold")
+        folder = Content.styled(f" · {clean_line(heading.folder)}" if heading.folder else "", Tone.QUIET.value)
+        room = max(width - right.cell_length - 1, SHORTEST_TITLE)
+        left = Content.assemble(title, folder)
+        if left.cell_length > room:
+            left = title.truncate(room, ellipsis=True)
+        return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
+
+    def _right(self, width: int) -> Content:
+        heading = self.heading
+        parts: list[tuple[str, str]] = []
+        if heading.others_asking and heading.list_hidden:
+            parts.append((f"{ASKING.mark(self._plain)}{heading.others_asking} ", ASKING.tone.value))
+        if heading.others_unread and heading.list_hidden:
+            parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
+        if heading.list_hidden:
+            parts.append((" ^L", Tone.QUIET.value))
+        elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
+            parts.append((meter, heading.context.tone.value))
+        return Content.assemble(*parts)

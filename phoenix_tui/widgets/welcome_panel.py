@@ -1,0 +1,168 @@
+"""What an empty conversation shows: what works now, and how to get a model where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from engine.ports import ModelInfo
+from phoenix_tui.labels import Tone
+from phoenix_tui.surface import InstallProgress, LocalOffer
+from phoenix_tui.widgets.line_input import LineInput
+from tools.clean import clean_line
+
+GUIDE: Final = "demo/guide"
+BAR: Final = 30
+MEGABYTE: Final = 1_000_000
+KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("sk-", "openai"))
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """What the panel says. Without `needs_model` it is three lines and three things to type."""
+
+    folder: str
+    model: str
+    mode: str
+    needs_model: bool = False
+    offer: LocalOffer | None = None
+    servers: Sequence[ModelInfo] = ()
+    installing: InstallProgress | None = None
+    trouble: str = ""
+
+
+def provider_of(key: str) -> str:
+    """Whose key this is; empty when it looks like none."""
+    if any(letter.isspace() for letter in key):
+        return ""
+    return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
+
+
+class WelcomePanel(Vertical):
+    """Never a logo, never a zero."""
+
+    DEFAULT_CSS = """
+    WelcomePanel {
+        height: 1fr; padding: 1 2; display: none; overflow-y: auto;
+        & > Static { height: auto; }
+        & > #key { display: none; margin: 1 0 0 0; }
+        &.-asking-key > #key { display: block; }
+    }
+    """
+    HELP: ClassVar[str] = "What works now, and how to get a model."
+
+    @dataclass
+    class KeyEntered(Message):
+        """A key was pasted; it is shown nowhere and kept by whoever takes this."""
+
+        provider: str
+        key: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._welcome: Welcome | None = None
+
+    def compose(self) -> ComposeResult:
+        """The words, then the line for a key."""
+        yield Static(id="words", markup=False)
+        yield LineInput(id="key", secret=True, placeholder="Paste an API key here; Enter keeps it, Esc closes")
+
+    def show(self, welcome: Welcome | None) -> None:
+        """Show these words, or nothing."""
+        self._welcome = welcome
+        self.display = welcome is not None
+        if welcome is not None:
+            self.query_one("#words", Static).update(words(welcome))
+        else:
+            self.close_key()
+
+    @property
+    def welcome(self) -> Welcome | None:
+        """What it says now."""
+        return self._welcome
+
+    def ask_key(self) -> None:
+        """Open the line for a key."""
+        self.add_class("-asking-key")
+        self.screen.set_focus(self.query_one("#key", LineInput))
+
+    def close_key(self) -> bool:
+        """Close it and forget what it held; False when it was closed."""
+        self.query_one("#key", LineInput).clear()
+        was = self.has_class("-asking-key")
+        self.remove_class("-asking-key")
+        return was
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """A key was pasted."""
+        event.stop()
+        key = event.text
+        self.close_key()
+        if key:
+            self.post_message(self.KeyEntered(provider_of(key) or "anthropic", key))
+
+
+def words(welcome: Welcome) -> Content:
+    """Everything the panel says, by what is there."""
+    lines: list[tuple[str, str]] = [
+        (f"{clean_line(welcome.folder)}\n", "bold"),
+        (f"{clean_line(welcome.model)} · {welcome.mode}\n\n", Tone.QUIET.value),
+    ]
+    lines += _without_model(welcome) if welcome.needs_model else _things_to_type()
+    if welcome.trouble:
+        lines.append((f"\n{clean_line(welcome.trouble)}\n", Tone.BAD.value))
+    return Content.assemble(*lines).rstrip()
+
+
+def _things_to_type() -> list[tuple[str, str]]:
+    return [
+        ("What is in this folder?\n", ""),
+        ("@ names a file · / lists commands · ! runs a command · ? shows every key\n", Tone.QUIET.value),
+    ]
+
+
+def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = [
+        ("No model yet. ", f"bold {Tone.NEEDS_YOU.value}"),
+        ("The guide answers questions about Phoenix now: ask it anything, or type /help.\n\n", ""),
+    ]
+    for server in welcome.servers:
+        lines.append((f"Found on this machine: {clean_line(server.reference)}   /model uses it\n", Tone.GOOD.value))
+    if welcome.installing is not None:
+        lines += [*_progress(welcome.installing), ("Esc stops the download\n", Tone.QUIET.value)]
+    elif welcome.offer is not None:
+        lines += _offer(welcome.offer)
+    lines.append(("\n/key  paste an API key (kept in your keyring or a private file, never shown)\n", ""))
+    return lines
+
+
+def _offer(offer: LocalOffer) -> list[tuple[str, str]]:
+    if offer.refusal:
+        return [(f"{clean_line(offer.refusal)}\n", Tone.QUIET.value)]
+    sizes = f"{offer.download_bytes / MEGABYTE:,.0f} MB to download, {offer.memory_bytes / MEGABYTE:,.0f} MB of memory"
+    return [
+        ("Enter", f"bold {Tone.YOU.value}"),
+        (f"  installs {clean_line(offer.name)}, which runs on this machine and needs no account\n", ""),
+        (f"       {sizes}, from {clean_line(offer.source)}\n", Tone.QUIET.value),
+    ]
+
+
+def _progress(progress: InstallProgress) -> list[tuple[str, str]]:
+    if not progress.total:
+        return [(f"{clean_line(progress.step)}…\n", Tone.WORK.value)]
+    filled = min(BAR * progress.done // progress.total, BAR)
+    percent = min(100 * progress.done // progress.total, 100)
+    sizes = f"{progress.done / MEGABYTE:,.0f} of {progress.total / MEGABYTE:,.0f} MB"
+    return [
+        (f"{clean_line(progress.step)}  ", Tone.WORK.value),
+        ("━" * filled, Tone.WORK.value),
+        ("─" * (BAR - filled), Tone.QUIET.value),
+        (f"  {percent}% {sizes}\n", Tone.QUIET.value),
+    ]
