@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never, cast
 
 import msgspec
 
@@ -21,7 +21,6 @@ from engine.records import PermissionMode
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
     JsonObject,
-    JsonValue,
     OutputChunk,
     ProcessesEnded,
     ProcessStarted,
@@ -93,13 +92,12 @@ def parse_arguments(text: str) -> JsonObject:
     Raises:
         ToolInputError: they are not one; the text says why.
     """
+    raw = text.encode("utf-8", "replace") if text.strip() else b"{}"
     try:
-        return msgspec.json.decode(
-            text.encode("utf-8", "replace") if text.strip() else b"{}", type=dict[str, JsonValue]
-        )
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        return cast("JsonObject", msgspec.json.decode(raw, type=dict[str, Any]))
+    except (msgspec.DecodeError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ToolInputError(f"the arguments are not valid JSON ({reason}). Send one JSON object.") from error
+        raise ToolInputError(f"the arguments are not one JSON object ({reason}).") from error
 
 
 def _decide(session: Session, act: ExecTool, ready: ReadyCall) -> Decision:

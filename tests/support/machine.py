@@ -1,0 +1,271 @@
+"""Random walks through the machine: any event in any state, with the invariants of SPEC b checked at every step."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from engine.machine.effects import FinishRun, MarkToolCall, Refuse, SaveMessage, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.events import (
+    AgentFinished,
+    AgentsStarted,
+    ApprovalAnswered,
+    ApprovalNeeded,
+    CancelDeadlinePassed,
+    CompactAsked,
+    CompactionEnded,
+    Event,
+    ExecutorEvent,
+    InboxArrived,
+    LlmFailed,
+    LlmReplied,
+    RetryAsked,
+    RetryDue,
+    RouteDecided,
+    ToolAborted,
+    ToolFinished,
+    UserCancelled,
+    UserMessage,
+    UserShell,
+    Verdict,
+)
+from engine.machine.messages import (
+    Block,
+    LastMessage,
+    NewMessage,
+    Origin,
+    Role,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResult,
+    ToolResultBlock,
+    ToolStatus,
+    ToolUseBlock,
+    Usage,
+)
+from engine.machine.states import (
+    AgentOutcome,
+    AwaitingSubagents,
+    Cancelling,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    State,
+    is_busy,
+    run_of,
+)
+from engine.machine.step import step
+
+
+@dataclass
+class Walk:
+    """A conversation driven at random; `world` is what a database would hold after every commit."""
+
+    rng: random.Random
+    state: State = field(default_factory=lambda: Idle(0))
+    messages: list[NewMessage] = field(default_factory=list)
+    open_calls: dict[str, str] = field(default_factory=dict)
+    """Calls asked for and not yet settled, with the message that asked."""
+    running: set[str] = field(default_factory=set)
+    """Runs started and not finished."""
+    marked: list[str] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    serial: int = 0
+
+    def fresh(self, kind: str) -> str:
+        self.serial += 1
+        return f"{kind}{self.serial}"
+
+    @property
+    def last(self) -> LastMessage:
+        for message in reversed(self.messages):
+            if message.role is Role.ASSISTANT:
+                asks = any(isinstance(block, ToolUseBlock) for block in message.blocks)
+                return LastMessage.TOOL_USE if asks else LastMessage.ANSWER
+            if message.role is Role.USER:
+                answers = any(isinstance(block, ToolResultBlock) for block in message.blocks)
+                return LastMessage.TOOL_RESULT if answers else LastMessage.USER
+        return LastMessage.NONE
+
+    def take(self, steps: int) -> None:
+        for _ in range(steps):
+            self.apply(self.event())
+
+    def apply(self, event: Event) -> None:
+        before = self.state
+        after = step(before, event)
+        assert step(before, event) == after, "the same transition twice gives equal results"
+        self._check_refusals(before, event, after.state, after.effects)
+        self.state = after.state
+        for effect in after.effects:
+            self._commit(effect)
+        self._check_invariants()
+
+    def _check_refusals(self, before: State, event: Event, after: State, effects: tuple[object, ...]) -> None:
+        refused = any(isinstance(effect, Refuse) for effect in effects)
+        if refused:
+            assert after == before, "a refusal changes nothing"
+            assert len(effects) == 1, "a refusal does nothing else"
+        if isinstance(event, UserMessage):
+            assert refused == (is_busy(before) or isinstance(before, Completed | Failed)), "busy refuses, idle takes"
+        if isinstance(event, ExecutorEvent) and event.gen != before.gen:
+            assert (after, effects) == (before, ()), "a late answer changes nothing"
+        if isinstance(event, UserCancelled):
+            assert not is_busy(after) or isinstance(after, Cancelling), "Esc ends everything but the last 100 ms"
+        if before != after:
+            assert after.gen >= before.gen, "generations only grow"
+
+    def _commit(self, effect: object) -> None:
+        match effect:
+            case SaveMessage(message):
+                self._append(message)
+            case SaveToolCalls(message_id, calls):
+                self.open_calls.update({call.id: message_id for call in calls})
+            case MarkToolCall(call_id, ToolStatus.RUNNING):
+                assert call_id in self.open_calls, "only a call on record may start"
+                self.marked.append(call_id)
+            case SaveToolResult(result):
+                assert result.call_id not in self.settled, "a call is settled once"
+                self.settled.add(result.call_id)
+                del self.open_calls[result.call_id]
+            case StartRun(run_id):
+                assert not self.running, "one running run at most (I3)"
+                self.running.add(run_id)
+            case FinishRun(run_id):
+                self.running.remove(run_id)
+            case _:
+                pass
+
+    def _append(self, message: NewMessage) -> None:
+        if message.role is Role.SYSTEM:
+            self.messages.append(message)
+            return
+        spoken = [m for m in self.messages if m.role is not Role.SYSTEM]
+        asked = [b.id for b in spoken[-1].blocks if isinstance(b, ToolUseBlock)] if spoken else []
+        answers = [b.tool_use_id for b in message.blocks if isinstance(b, ToolResultBlock)]
+        assert answers == asked, "every tool use is answered at once, in request order (I1)"
+        assert message.blocks, "no message is empty"
+        self.messages.append(message)
+
+    def _check_invariants(self) -> None:
+        state = self.state
+        run = run_of(state)
+        assert ({run.id} if run else set()) == self.running, "a run is open exactly while the state is busy"
+        if not is_busy(state):
+            assert not self.open_calls, "no call is left unanswered when a run ends"
+        if hasattr(state, "round"):
+            waiting = {state.round.current.id, *(call.id for call in state.round.queue)}
+            assert waiting == set(self.open_calls), "current and queue are exactly the unanswered calls"
+        if isinstance(state, AwaitingSubagents):
+            assert len(state.pending) + len(state.outcomes) == 3, "pending and finished agents stay constant (I7)"
+
+    # Events, half of them fitting the moment, half of them not.
+
+    def event(self) -> Event:
+        gen = self.state.gen if self.rng.random() < 0.85 else self.rng.randrange(self.state.gen + 2)
+        kind = self.rng.randrange(16)
+        if kind < 5:
+            return self._user_event(kind)
+        if kind < 10:
+            return self._reply_event(kind, gen)
+        return self._tool_event(kind, gen)
+
+    def _user_event(self, kind: int) -> Event:
+        run, text = self.fresh("run"), (TextBlock("hi"),)
+        match kind:
+            case 0:
+                message = NewMessage(self.fresh("m"), Role.USER, Origin.HUMAN, text)
+                limit = self.rng.choice((1, 2, 5, 250))
+                return UserMessage(message, self.last, run, limit, supervisor=self.rng.random() < 0.1)
+            case 1:
+                return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3)
+            case 2:
+                return RetryAsked(self.last, run, 250)
+            case 3:
+                wakes = self.rng.random() < 0.5
+                return self.rng.choice((CompactAsked(), InboxArrived(wakes, run, 250)))
+            case _:
+                call = ToolCall(self.fresh("t"), "bash", "{}")
+                return UserShell(self.fresh("m"), call, run, self.rng.random() < 0.5, self.last)
+
+    def _reply_event(self, kind: int, gen: int) -> Event:
+        match kind:
+            case 5 | 6 | 7:
+                return self._reply(gen)
+            case 8:
+                overflow = self.rng.random() < 0.2
+                return LlmFailed(gen, "server", "it broke", self.rng.random() < 0.7, context_overflow=overflow)
+            case _:
+                spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
+                return self.rng.choice((RetryDue(gen), CompactionEnded(gen), RouteDecided(gen, self.fresh("m"), spawn)))
+
+    def _reply(self, gen: int) -> LlmReplied:
+        blocks: list[Block] = []
+        if self.rng.random() < 0.3:
+            blocks.append(ThinkingBlock("hm", "sig"))
+        if self.rng.random() < 0.7:
+            blocks.append(TextBlock(self.rng.choice(("word", " ", ""))))
+        blocks += [ToolUseBlock(self.fresh("t"), "bash", "{}") for _ in range(self.rng.choice((0, 0, 1, 3)))]
+        return LlmReplied(
+            gen,
+            self.fresh("m"),
+            tuple(blocks),
+            self.rng.choice(tuple(StopReason)),
+            Usage(10, 5),
+            "test",
+            self.last,
+            truncated_call=self.rng.random() < 0.1,
+            context_tokens=self.rng.choice((10, 900)),
+            compact_above=self.rng.choice((0, 750)),
+        )
+
+    def _tool_event(self, kind: int, gen: int) -> Event:
+        call, message = self._some_call(), self.fresh("m")
+        match kind:
+            case 10 | 11:
+                status = self.rng.choice((ToolStatus.SUCCESS, ToolStatus.ERROR))
+                stop = self.rng.random() < 0.1
+                return ToolFinished(gen, ToolResult(call, "out", status), message, stop_run=stop)
+            case 12:
+                return ApprovalNeeded(gen, call, "asks")
+            case 13:
+                return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note")
+            case 14:
+                return self.rng.choice((ToolAborted(gen, call, message), CancelDeadlinePassed(gen, message)))
+            case _:
+                return self._agent_event(gen, call, message)
+
+    def _agent_event(self, gen: int, call: str, message: str) -> Event:
+        pending = self.state.pending if isinstance(self.state, AwaitingSubagents) else ()
+        if not pending or self.rng.random() < 0.3:
+            return AgentsStarted(gen, call, ("a1", "a2", "a3"))
+        status = self.rng.choice(("success", "failed", "timeout"))
+        return AgentFinished(gen, AgentOutcome(self.rng.choice((*pending, "stranger")), status, "text"), message, "all")
+
+    def _some_call(self) -> str:
+        state = self.state
+        if hasattr(state, "round") and self.rng.random() < 0.8:
+            return state.round.current.id
+        return self.rng.choice([*self.open_calls, "unknown"])
+
+
+def walk(seed: int, steps: int = 50) -> Walk:
+    """One seeded walk from a random quiet state."""
+    rng = random.Random(seed)
+    start = rng.choice(
+        (
+            Idle(0),
+            Idle(3),
+            Errored(2, "server", "broke", retryable=True, run_id=""),
+            Completed(4, "r"),
+            Failed(5, "k", "e"),
+        )
+        if rng.random() < 0.2
+        else (Idle(0),)
+    )
+    done = Walk(rng, start)
+    done.take(steps)
+    return done
