@@ -1,0 +1,105 @@
+"""Phoenix's end of the zygote: spawned before threads exist, handed descriptors, spawned again if it dies."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+from tools.process.zygote import terminal as terminals
+from tools.process.zygote.main import CLEAN, CONTROL, RUN, TERMINAL
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOT = "import sys; sys.path.append(sys.argv[1]); from tools.process.zygote.main import main; main(sys.argv[2])"
+SAFE_DESCRIPTOR = 16
+"""Descriptors are moved above this before the spawn, so that moving one to 3 or 4 overwrites no other."""
+FAREWELL = 2.5
+"""Seconds to wait for the zygote's own end."""
+
+
+class ZygoteLink:
+    """The one zygote of this Phoenix."""
+
+    def __init__(self, terminal: int | None = None) -> None:
+        self._terminal = -1 if terminal is None else os.dup(terminal)
+        self._settings = "" if terminal is None else terminals.describe(terminal)
+        self._socket, self.pid = self._spawn()
+        atexit.register(self.say_goodbye)
+
+    def send(self, control: socket.socket, output: int, stdin: int) -> None:
+        """Have a supervisor forked that owns these three descriptors.
+
+        Raises:
+            OSError: no zygote can be started.
+        """
+        descriptors = [control.fileno(), output, stdin]
+        try:
+            socket.send_fds(self._socket, [RUN], descriptors)
+        except (BrokenPipeError, ConnectionResetError):
+            self.restart()
+            socket.send_fds(self._socket, [RUN], descriptors)
+
+    def restart(self) -> None:
+        """Replace a zygote that died."""
+        self._socket.close()
+        self._reap()
+        self._socket, self.pid = self._spawn()
+
+    def say_goodbye(self) -> None:
+        """Tell the zygote that the terminal is in order: an end after this is no accident."""
+        with contextlib.suppress(OSError):
+            self._socket.send(CLEAN)
+
+    def close(self) -> None:
+        """End the zygote and everything below it; blocks until it is gone, at most `FAREWELL`."""
+        atexit.unregister(self.say_goodbye)
+        self.say_goodbye()
+        self._socket.close()
+        if self._terminal >= 0:
+            os.close(self._terminal)
+            self._terminal = -1
+        deadline = time.monotonic() + FAREWELL
+        while not self._reap() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    def _reap(self) -> bool:
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+        except ChildProcessError:
+            return True
+
+    def _spawn(self) -> tuple[socket.socket, int]:
+        ours, theirs = socket.socketpair()
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        moved = [_lift(theirs.fileno()), _lift(null)]
+        actions = [(os.POSIX_SPAWN_DUP2, moved[1], number) for number in range(3)]
+        actions.append((os.POSIX_SPAWN_DUP2, moved[0], CONTROL))
+        if self._terminal >= 0:
+            moved.append(_lift(self._terminal))
+            actions.append((os.POSIX_SPAWN_DUP2, moved[2], TERMINAL))
+        arguments = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), self._settings]
+        try:
+            pid = os.posix_spawn(sys.executable, arguments, {"PATH": os.defpath}, file_actions=actions)
+        finally:
+            theirs.close()
+            for descriptor in (null, *moved):
+                os.close(descriptor)
+        return ours, pid
+
+
+def _lift(descriptor: int) -> int:
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, SAFE_DESCRIPTOR)
+
+
+def spawn_zygote(terminal: int | None = None) -> ZygoteLink:
+    """Start the zygote without waiting for it: call this before threads and before the terminal is touched.
+
+    `terminal` is a descriptor of the user's terminal, whose present settings are what is restored
+    should Phoenix be killed; None for a run without a screen.
+    """
+    return ZygoteLink(terminal)

@@ -1,0 +1,92 @@
+"""Finds out by trying what this system can enforce; `phoenix doctor` shows the sentences."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.contract import Command
+from tools.process.plan import BUBBLEWRAP, Planner, bubblewrap
+from tools.process.sandbox import SandboxMode, SandboxPolicy
+from tools.process.supervision import Supervision
+from tools.process.zygote import wire
+
+SUPERVISION_SENTENCES = {
+    wire.SUBREAPER: "Each command runs under a supervisor that adopts every process it leaves; none survives a stop.",
+    wire.SCAN: "This system cannot keep a command's processes together, so they are found by looking every 0.2 s: "
+    "best effort, a program that forks and detaches in between may survive.",
+}
+SANDBOX_SENTENCES = {
+    wire.NAMESPACE: "Commands run in namespaces of their own: writes, processes and protected files are enforced.",
+    BUBBLEWRAP: "Commands run under bubblewrap: writes, processes and protected files are enforced.",
+    wire.LANDLOCK: "Namespaces are blocked here, so Landlock enforces where commands may write and whom they may "
+    "signal; .git/hooks, .git/config and shell start files inside the working directory are not protected.",
+    "": "This system can enforce no sandbox: namespaces are blocked, bubblewrap does not work and Landlock is missing.",
+}
+NOT_LINUX = "The sandbox needs Linux; here commands run as you."
+TEST_SCRIPT = "echo x > inside; echo x > .git/hooks/denied; echo x > ../outside; exit 0"
+TEST_LIMIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSupport:
+    """What is in force and why, one readable sentence each."""
+
+    supervision: str
+    supervision_sentence: str
+    sandbox: str
+    """Empty when none can be enforced."""
+    sandbox_sentence: str
+    guards_files: bool
+    """Whether the sandbox also keeps single files inside the working directory as they are."""
+
+
+async def find_sandbox(supervision: Supervision, planner: Planner) -> None:
+    """Try the mechanisms, best first, until one refuses what it must; the planner remembers it."""
+    if planner.sandbox is not None:
+        return
+    if sys.platform != "linux":
+        planner.sandbox, planner.sandbox_reason = "", NOT_LINUX
+        return
+    candidates = [wire.NAMESPACE, *([BUBBLEWRAP] if bubblewrap() else []), wire.LANDLOCK]
+    for mechanism in candidates:
+        if await _enforces(supervision, planner, mechanism):
+            planner.sandbox = mechanism
+            break
+    else:
+        planner.sandbox = ""
+    planner.sandbox_reason = SANDBOX_SENTENCES[planner.sandbox]
+
+
+def describe(planner: Planner) -> ProcessSupport:
+    """The outcome of `find_sandbox` in words."""
+    sandbox = planner.sandbox or ""
+    return ProcessSupport(
+        planner.mechanism,
+        SUPERVISION_SENTENCES[planner.mechanism],
+        sandbox,
+        planner.sandbox_reason,
+        sandbox in {wire.NAMESPACE, BUBBLEWRAP},
+    )
+
+
+async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) -> bool:
+    """Whether a command in the sandbox can write where it may and nowhere else."""
+    with tempfile.TemporaryDirectory(prefix="phoenix-probe-") as folder:
+        outside = Path(folder)
+        workspace = outside / "workspace"
+        hooks = workspace / ".git" / "hooks"
+        hooks.mkdir(parents=True)
+        command = Command(("/bin/sh", "-c", TEST_SCRIPT), workspace, timeout=TEST_LIMIT)
+        policy = SandboxPolicy(SandboxMode.WORKSPACE)
+        plan = await planner.confined(command, mechanism, policy, ())
+        try:
+            running = await supervision.start_planned(command, plan)
+        except OSError:
+            return False
+        await running.execution.over.wait()
+        await supervision.end(running)
+        guarded = mechanism == wire.LANDLOCK or not (hooks / "denied").exists()
+        return (workspace / "inside").exists() and not (outside / "outside").exists() and guarded

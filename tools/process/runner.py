@@ -1,0 +1,41 @@
+"""The runner that tools are given: one command, its output bounded, its tree gone at the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tools.contract import Command, Finished, ProcessesEnded, Report
+from tools.process.supervision import Running, Supervision
+
+
+class SupervisedRunner:
+    """Implements `tools.contract.ProcessRunner`."""
+
+    def __init__(self, supervision: Supervision) -> None:
+        self._supervision = supervision
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        """Run to the end. On cancellation the tree is dead before this returns.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        running = await self._supervision.start(command, report)
+        timed_out = False
+        try:
+            try:
+                async with asyncio.timeout(command.timeout):
+                    await running.execution.over.wait()
+            except TimeoutError:
+                timed_out = True
+            captured = await self._supervision.end(running)
+        except asyncio.CancelledError:
+            await self._stop(running, report)
+            raise
+        return running.execution.finished(captured, timed_out=timed_out)
+
+    async def _stop(self, running: Running, report: Report | None) -> None:
+        await self._supervision.end(running)
+        if report is not None:
+            account = running.execution.account
+            report(ProcessesEnded(account.killed, account.survivors))

@@ -1,0 +1,66 @@
+"""The public door of process control: settings in, runner, jobs and probe out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.process.jobs import JobTable
+from tools.process.link import ZygoteLink, spawn_zygote
+from tools.process.plan import Planner
+from tools.process.probe import ProcessSupport, describe, find_sandbox
+from tools.process.runner import SupervisedRunner
+from tools.process.sandbox import SandboxMode, SandboxPolicy
+from tools.process.supervision import Supervision
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """How commands are to run; `clean` makes outside text showable."""
+
+    clean: Callable[[str], str]
+    sandbox: SandboxMode = SandboxMode.OFF
+    network: bool = True
+    protected: tuple[Path, ...] = ()
+    """Phoenix's own files and folders, read-only to every sandboxed command."""
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """Of Phoenix; commands see the harmless part."""
+    mechanism: str = ""
+    """Forces a way of supervision (`tools.process.zygote.wire`); empty: the best there is."""
+
+
+class Processes:
+    """Everything that can start a program."""
+
+    def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
+        policy = SandboxPolicy(settings.sandbox, settings.network, settings.protected)
+        self._link = link
+        self._planner = Planner(settings.environment, policy, settings.mechanism)
+        self._supervision = Supervision(link, self._planner, settings.clean)
+        self.runner = SupervisedRunner(self._supervision)
+        self.jobs = JobTable(self._supervision)
+
+    async def probe(self) -> ProcessSupport:
+        """What this system can enforce; tried once, then remembered."""
+        await find_sandbox(self._supervision, self._planner)
+        return describe(self._planner)
+
+    async def close(self) -> None:
+        """End every command, every job and the zygote."""
+        await self.jobs.close()
+        await self._supervision.end_everything()
+        await asyncio.to_thread(self._link.close)
+
+
+async def start_processes(settings: ProcessSettings, link: ZygoteLink | None = None) -> Processes:
+    """Make process control ready; `link` is the zygote when it was spawned earlier, as a screen does.
+
+    With a sandbox asked for, its self-test runs here: look at `probe()` before the first command.
+    """
+    processes = Processes(settings, link or spawn_zygote())
+    if settings.sandbox is not SandboxMode.OFF:
+        await processes.probe()
+    return processes

@@ -1,0 +1,163 @@
+"""Starting and ending executions: shared by the runner of tools and the table of background jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tools.contract import Captured, Command, Progress
+from tools.process.execution import Execution, NotSupervisedError
+from tools.process.link import ZygoteLink
+from tools.process.plan import Plan, Planner
+from tools.process.sandbox import release
+from tools.process.zygote.tree import children, kill_below, name_of, send, start_ticks
+
+Result = TypeVar("Result")
+GIVE_UP = 1.0
+"""Seconds a supervisor gets to empty its tree before Phoenix reports survivors."""
+LAUNCH_PAUSE = 0.002
+SWEEP_PAUSE = 0.005
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """An execution, and what its sandbox made on disk."""
+
+    execution: Execution
+    plan: Plan
+    ending: asyncio.Task[Captured] | None = None
+
+
+class Supervision:
+    """All executions of this Phoenix."""
+
+    def __init__(self, link: ZygoteLink, planner: Planner, clean: Callable[[str], str]) -> None:
+        self._link = link
+        self._planner = planner
+        self._clean = clean
+        self._live: set[Running] = set()
+
+    async def start(self, command: Command, report: Callable[[Progress], None] | None = None) -> Running:
+        """Start a command and return once it runs.
+
+        Raises:
+            OSError: it cannot be started, or the sandbox in force cannot hold it.
+        """
+        return await self.start_planned(command, await self._planner.plan(command), report)
+
+    async def start_planned(
+        self, command: Command, plan: Plan, report: Callable[[Progress], None] | None = None
+    ) -> Running:
+        """Start a command by a plan already made; the zygote is replaced once, should it be dead.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        try:
+            return await self._start(command, plan, report)
+        except NotSupervisedError:
+            self._link.restart()
+        try:
+            return await self._start(command, plan, report)
+        except NotSupervisedError as error:
+            raise OSError("the process helper of Phoenix does not stay alive") from error
+
+    async def end(self, running: Running) -> Captured:
+        """Kill what is left of the tree, wait until it is gone, collect the output; once, whoever asks."""
+        if running.ending is None:
+            running.ending = asyncio.create_task(self._end(running))
+        return await to_the_end(running.ending)
+
+    async def _end(self, running: Running) -> Captured:
+        execution = running.execution
+        if not execution.over.is_set():
+            execution.kill()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GIVE_UP):
+                    await execution.over.wait()
+        account = execution.account
+        if not account.ended and not account.survivors:
+            await self._sweep_orphans(running)
+        captured = await execution.finish()
+        self._live.discard(running)
+        if running.plan.confinement.placeholders:
+            await asyncio.to_thread(release, running.plan.confinement)
+        return captured
+
+    async def end_everything(self) -> None:
+        """End every execution there is."""
+        await asyncio.gather(*(self.end(running) for running in tuple(self._live)))
+
+    async def _start(self, command: Command, plan: Plan, report: Callable[[Progress], None] | None) -> Running:
+        running = Running(Execution(command, report, self._clean), plan)
+        self._live.add(running)
+        account = running.execution.account
+        try:
+            await running.execution.start(plan.request, self._link)
+            await running.execution.begun.wait()
+        except BaseException:  # also a cancellation: nothing may stay behind
+            await self.end(running)
+            raise
+        if account.pid:
+            return running
+        await self.end(running)
+        if account.failure:
+            subject = command.argv[0] if command.working_dir.is_dir() else str(command.working_dir)
+            raise OSError(account.failure, os.strerror(account.failure), subject)
+        raise NotSupervisedError
+
+    async def _sweep_orphans(self, lost: Running) -> None:
+        """Kill the tree of a supervisor that was killed or stopped itself: its orphans are the zygote's, or ours."""
+        if sys.platform != "linux":
+            return
+        account = lost.execution.account
+        if account.supervisor and account.supervisor in self._adopters_children():
+            send(account.supervisor, signal.SIGKILL)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GIVE_UP
+        while loop.time() < deadline:
+            if any(
+                not other.execution.account.supervisor and not other.execution.over.is_set() for other in self._live
+            ):
+                await asyncio.sleep(LAUNCH_PAUSE)  # a supervisor whose pid is unknown must not be taken for an orphan
+                continue
+            left = self._kill_orphans(account.started, account.supervisor)
+            account.survivors = tuple(sorted(left))
+            if not left:
+                return
+            await asyncio.sleep(SWEEP_PAUSE)
+
+    def _adopters_children(self) -> set[int]:
+        return {*children(self._link.pid), *children(os.getpid())}
+
+    def _kill_orphans(self, started: int, supervisor: int) -> set[int]:
+        """One round; gives the pids that are not dead yet."""
+        known = {other.execution.account.supervisor for other in self._live} - {supervisor, 0}
+        killed = kill_below(self._link.pid, frozenset(known))
+        mine = children(os.getpid())
+        older = {pid for pid in mine if start_ticks(pid) < started or not started}
+        adopted = set(mine) - older - known - {self._link.pid}
+        killed |= kill_below(os.getpid(), frozenset({self._link.pid, *known, *older}))
+        for pid in adopted:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        return {pid for pid in killed if name_of(pid)}
+
+
+async def to_the_end(task: asyncio.Task[Result]) -> Result:
+    """Wait for `task` however often the caller is cancelled; the cancellation follows then."""
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()

@@ -1,0 +1,1 @@
+"""The zygote and its supervisors: a bare interpreter that imports the lightest modules only."""

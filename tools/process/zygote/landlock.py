@@ -1,0 +1,85 @@
+"""The sandbox out of Landlock, for machines that allow no namespaces: writes and signals, nothing finer."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from tools.process.zygote import kernel
+
+SYS_CREATE_RULESET = 444
+SYS_ADD_RULE = 445
+SYS_RESTRICT_SELF = 446
+CREATE_RULESET_VERSION = 1
+RULE_PATH_BENEATH = 1
+
+WRITE_FILE = 1 << 1
+CHANGES = WRITE_FILE | sum(1 << bit for bit in range(4, 13))
+"""Remove and make, of every kind."""
+REFER = 1 << 13
+TRUNCATE = 1 << 14
+TCP = 0b11
+SCOPES = 0b11
+"""Abstract unix sockets and signals."""
+
+ABI_REFER = 2
+ABI_TRUNCATE = 3
+ABI_TCP = 4
+ABI_SCOPES = 6
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/ptmx", "/dev/pts")
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def abi() -> int:
+    """Which Landlock the kernel has; 0 is none."""
+    try:
+        return kernel.syscall(SYS_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(CREATE_RULESET_VERSION))
+    except OSError:
+        return 0
+
+
+def restrict(writable: tuple[str, ...], *, network: bool) -> None:
+    """Confine this process and all it starts: writes below `writable`, signals among themselves.
+
+    Raises:
+        OSError: the kernel has no Landlock.
+    """
+    version = abi()
+    changes = CHANGES | (REFER if version >= ABI_REFER else 0) | (TRUNCATE if version >= ABI_TRUNCATE else 0)
+    rules = _Ruleset(changes)
+    if version >= ABI_TCP and not network:
+        rules.network = TCP
+    if version >= ABI_SCOPES:
+        rules.scoped = SCOPES
+    ruleset = kernel.syscall(
+        SYS_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules)), ctypes.c_uint32(0)
+    )
+    for path in writable:
+        _allow(ruleset, path, changes)
+    for path in DEVICES:
+        _allow(ruleset, path, WRITE_FILE)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    kernel.syscall(SYS_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # a device or temp folder this machine lacks: then nothing below it is allowed
+    try:
+        rule = _PathBeneath(rights, beneath)
+        syscall_arguments = (ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH_BENEATH), ctypes.byref(rule))
+        kernel.syscall(SYS_ADD_RULE, *syscall_arguments, ctypes.c_uint32(0))
+    finally:
+        os.close(beneath)

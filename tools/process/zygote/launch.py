@@ -1,0 +1,74 @@
+"""From a supervisor to a running program: fork, the last settings, exec."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+
+from tools.process.zygote import wire
+from tools.process.zygote.tree import read_proc
+from tools.process.zygote.wire import Request
+
+OUT_OF_MEMORY_BIAS = 500
+"""Added to oom_score_adj, so that a command that eats the memory dies before Phoenix (FAULTS 3.1)."""
+OUT_OF_MEMORY_LIMIT = 1000
+EXEC_FAILED = 127
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def launch(request: Request, output: int, stdin: int) -> tuple[int, int]:
+    """Start the command in a session of its own; gives its pid and a descriptor to read.
+
+    The descriptor ends empty when the program runs, or gives the errno that kept it from running.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writer)
+        return pid, reader
+    number = errno.EIO
+    try:
+        _become(request, output, stdin, writer)
+    except OSError as error:
+        number = error.errno or number
+    except ValueError:  # an environment entry without a name
+        number = errno.EINVAL
+    finally:
+        os.write(writer, str(number).encode())
+        os._exit(EXEC_FAILED)
+    return 0, reader
+
+
+def _become(request: Request, output: int, stdin: int, writer: int) -> None:
+    os.setsid()
+    for target, source in enumerate((stdin, output, output)):
+        os.dup2(source, target)
+    os.closerange(3, writer)
+    os.closerange(writer + 1, 1 << 20)
+    for number in IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    _offer_to_the_memory_killer()
+    os.chdir(request.working_dir)
+    environment = dict(entry.split("=", 1) for entry in request.environment)
+    if request.mechanism == wire.NAMESPACE:
+        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+
+        kernel.drop_capabilities()
+    elif request.mechanism == wire.LANDLOCK:
+        from tools.process.zygote import landlock  # noqa: PLC0415 - Linux alone can load it
+
+        landlock.restrict(request.writable, network=request.network)
+    os.execvpe(request.argv[0], request.argv, environment)
+
+
+def _offer_to_the_memory_killer() -> None:
+    path = "/proc/self/oom_score_adj"
+    with contextlib.suppress(OSError, ValueError):
+        wanted = min(int(read_proc(path)) + OUT_OF_MEMORY_BIAS, OUT_OF_MEMORY_LIMIT)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, str(wanted).encode())
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,105 @@
+"""The zygote: forks one supervisor per command, and cleans up when Phoenix dies by any cause."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+
+from tools.process.zygote import terminal
+from tools.process.zygote.supervisor import supervise
+from tools.process.zygote.tree import kill_below
+
+CONTROL = 3
+TERMINAL = 4
+RUN = b"r"
+CLEAN = b"c"
+PROCESS_NAME = "phoenix-zygote"
+DESCRIPTORS = 3
+LAST_EFFORT = 2.0
+"""Seconds for the supervisors to empty their trees after Phoenix is gone."""
+NO_SIGNAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def main(settings: str) -> None:
+    """Serve the socket at descriptor 3; `settings` are those of the terminal at descriptor 4, or empty."""
+    os.setsid()
+    for number in NO_SIGNAL:
+        signal.signal(number, _carry_on)
+    supervisors: set[int] = set()
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: _reap(supervisors))
+    _name_and_adopt()
+    with socket.socket(fileno=CONTROL) as phoenix:
+        clean = _serve(phoenix, supervisors)
+    if settings and not clean:
+        terminal.restore(TERMINAL, settings)
+    _empty(supervisors)
+
+
+def _serve(phoenix: socket.socket, supervisors: set[int]) -> bool:
+    """Fork for every request until the end; True when Phoenix said goodbye first."""
+    clean = False
+    while True:
+        try:
+            word, descriptors, _, _ = socket.recv_fds(phoenix, 1, DESCRIPTORS)
+        except OSError:
+            return clean
+        if not word:
+            return clean
+        if word == CLEAN:
+            clean = True
+        elif word == RUN and len(descriptors) == DESCRIPTORS:
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+            supervisors.add(_fork(phoenix, descriptors))
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _fork(phoenix: socket.socket, descriptors: list[int]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        phoenix.close()
+        os.closerange(TERMINAL, min(descriptors))
+        control, output, stdin = descriptors
+        supervise(socket.socket(fileno=control), output, stdin)
+    finally:
+        os._exit(0)
+
+
+def _reap(supervisors: set[int]) -> bool:
+    """Collect the dead, also as the signal's handler; False when no child is left."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+        supervisors.discard(pid)
+
+
+def _empty(supervisors: set[int]) -> None:
+    """Wait for the supervisors and kill what a dead supervisor left here."""
+    deadline = time.monotonic() + LAST_EFFORT
+    while _reap(supervisors) and time.monotonic() < deadline:
+        kill_below(os.getpid(), frozenset(supervisors))
+        time.sleep(0.005)
+
+
+def _name_and_adopt() -> None:
+    if sys.platform != "linux":
+        return
+    from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+
+    kernel.rename_process(PROCESS_NAME)
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _carry_on(_number: int, _frame: object) -> None:
+    return

@@ -1,0 +1,216 @@
+"""The supervisor: one process per command, in a session of its own, that ends only when its tree is empty."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from tools.process.zygote import wire
+from tools.process.zygote.launch import launch
+from tools.process.zygote.tree import descendants, kill_below, name_of, send, start_ticks
+
+GRACE = 0.2
+"""Seconds a finished command's children keep to write their last words (FAULTS 3.2)."""
+STUCK_AFTER = 0.8
+"""Seconds of killing after which the pids still there are reported; the killing goes on."""
+PATIENT_PAUSE = 0.05
+BRISK_PAUSE = 0.002
+NAMES_LIMIT = 20
+CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+LINUX = sys.platform == "linux"
+
+
+class Supervisor:
+    """Starts a command, reaps all the time, and leaves nothing behind."""
+
+    look_again: float | None = None
+    """Seconds between two looks at a running tree; None where the kernel keeps the tree together."""
+
+    def __init__(self, control: socket.socket, output: int, stdin: int) -> None:
+        self._control = control
+        self._output = output
+        self._stdin = stdin
+        self._main = 0
+        self._exited = False
+        self._cancelled = False
+        self._killed: set[int] = set()
+        self._wake = _wake_on_child()
+
+    def run(self, request: wire.Request, shown_pid: int = 0) -> None:
+        """See one command through, from its start to the empty tree."""
+        self._main, failure = launch(request, self._output, self._stdin)
+        os.close(self._output)
+        os.close(self._stdin)
+        if self._program_runs(failure):
+            self.tell(f"started {shown_pid or self._main} {start_ticks(os.getpid() if shown_pid else self._main)}")
+            self._wait_until_over()
+        self._empty(namespace=request.mechanism == wire.NAMESPACE)
+        self.tell(f"ended {len(self._killed)}")
+
+    def tell(self, line: str) -> None:
+        """Send one line; Phoenix may be gone, which changes nothing here."""
+        with contextlib.suppress(OSError):
+            self._control.sendall(line.encode("utf-8", "replace") + b"\n")
+
+    def _program_runs(self, failure: int) -> bool:
+        watched = [failure, self._control.fileno()]
+        ready, _, _ = select.select(watched, [], [])
+        if failure not in ready:
+            self._cancelled = True
+            os.close(failure)
+            return False
+        number = os.read(failure, 16)
+        os.close(failure)
+        if number:
+            self.tell(f"failed {number.decode()}")
+        return not number
+
+    def _wait_until_over(self) -> None:
+        while self._reap() and not self._exited and not self._cancelled:
+            self._pause(self.look_again)
+            if self.look_again is not None:
+                self.pids_below()
+        deadline = time.monotonic() + GRACE
+        while self.anything_left() and not self._cancelled and (left := deadline - time.monotonic()) > 0:
+            self._pause(left)
+        if not self._cancelled:
+            self._name_leftovers()
+
+    def _name_leftovers(self) -> None:
+        names = self.names_below()
+        for name in names[:NAMES_LIMIT]:
+            self.tell(f"left {name}")
+        if len(names) > NAMES_LIMIT:
+            self.tell(f"left and {len(names) - NAMES_LIMIT} more")
+
+    def _empty(self, *, namespace: bool) -> None:
+        """Kill until `waitpid` knows of no child: at a subreaper that proves the tree is empty."""
+        began = time.monotonic()
+        told = False
+        while self.anything_left():
+            self._killed |= self.kill_once()
+            if namespace:
+                send(-1, signal.SIGKILL)  # everything in this world but PID 1, at once
+            late = time.monotonic() - began > STUCK_AFTER
+            if self.anything_left():
+                self._pause(PATIENT_PAUSE if late else BRISK_PAUSE)
+            if late and not told:
+                told = True
+                self.tell("stuck " + " ".join(str(pid) for pid in self.pids_below()))
+
+    def anything_left(self) -> bool:
+        """Whether part of the command's tree lives."""
+        return self._reap()
+
+    def pids_below(self) -> list[int]:
+        """The command's tree as it is now."""
+        return descendants(os.getpid())
+
+    def names_below(self) -> list[str]:
+        """What is alive in the tree, for a human."""
+        return [name for pid in self.pids_below() if (name := name_of(pid))]
+
+    def kill_once(self) -> set[int]:
+        """Kill all that is seen now; gives the pids."""
+        return kill_below(os.getpid())
+
+    def _reap(self) -> bool:
+        """Collect every dead child; False once there is no child at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._main:
+                self._exited = True
+                self.tell(f"exited {status}")
+
+    def _pause(self, seconds: float | None) -> None:
+        """Sleep until a child changes, Phoenix lets go of the control socket, or time is up."""
+        watched = [self._wake] if self._cancelled else [self._wake, self._control.fileno()]
+        ready, _, _ = select.select(watched, [], [], seconds)
+        if self._wake in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wake, 4096)
+        if self._control.fileno() in ready:
+            self._cancelled = True
+
+
+def supervise(control: socket.socket, output: int, stdin: int) -> None:
+    """A supervisor's whole life, after the zygote forked it."""
+    os.setsid()
+    body = _receive(control)
+    if body is None:
+        return
+    request = wire.decode(body)
+    if LINUX:
+        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    if request.mechanism == wire.NAMESPACE:
+        _supervise_in_namespace(request, control, output, stdin)
+    elif request.mechanism == wire.SCAN:
+        from tools.process.zygote.scan import ScanningSupervisor  # noqa: PLC0415 - only where there is no subreaper
+
+        ScanningSupervisor(control, output, stdin).run(request)
+    else:
+        Supervisor(control, output, stdin).run(request)
+
+
+def _supervise_in_namespace(request: wire.Request, control: socket.socket, output: int, stdin: int) -> None:
+    from tools.process.zygote import namespace  # noqa: PLC0415 - Linux alone can load it
+
+    def first() -> None:
+        os.setsid()
+        shown = namespace.outer_pid()
+        supervisor = Supervisor(control, output, stdin)
+        try:
+            namespace.build(request)
+        except OSError as error:
+            supervisor.tell(f"failed {error.errno}")
+            return
+        supervisor.run(request, shown)
+
+    try:
+        namespace.enter(request, first)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            control.sendall(f"failed {error.errno}\n".encode())
+
+
+def _receive(control: socket.socket) -> bytes | None:
+    """The request; None when Phoenix let go before it was complete."""
+    received = bytearray()
+    wanted = wire.LENGTH.size
+    with contextlib.suppress(OSError):
+        control.sendall(f"ready {os.getpid()}\n".encode())
+    while len(received) < wanted:
+        chunk = control.recv(wanted - len(received))
+        if not chunk:
+            return None
+        received += chunk
+        if wanted == wire.LENGTH.size == len(received):
+            wanted += wire.LENGTH.unpack(received)[0]
+    return bytes(received[wire.LENGTH.size :])
+
+
+def _wake_on_child() -> int:
+    """A descriptor that becomes readable when a child changes; the usual deadly signals only wake, too."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, *CAUGHT):
+        signal.signal(number, _carry_on)
+    return reader
+
+
+def _carry_on(_number: int, _frame: object) -> None:
+    return
