@@ -1,0 +1,131 @@
+"""Typed access to the arguments a model sends: every mistake becomes a sentence that names the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tools.contract import JsonObject, JsonValue, ToolInputError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def object_schema(properties: JsonObject, required: Sequence[str] = ()) -> JsonObject:
+    """The JSON schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+class Arguments:
+    """The arguments of one call, read field by field."""
+
+    def __init__(self, args: JsonObject, known: Sequence[str], where: str = "") -> None:
+        """Refuse any field not in `known`; `where` names a nested object in messages, such as `edits[0].`.
+
+        Raises:
+            ToolInputError: an unknown field.
+        """
+        self._args = args
+        self._where = where
+        for name in args:
+            if name not in known:
+                raise ToolInputError(f"Unknown argument {where}{name!s}; known are: {', '.join(known)}.")
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string; required without a default.
+
+        Raises:
+            ToolInputError: missing, not a string, or not valid Unicode.
+        """
+        value = self._value(name, default)
+        if not isinstance(value, str):
+            raise self._wrong(name, "a string", value)
+        if _SURROGATE.search(value):
+            raise ToolInputError(f"{self._where}{name} contains half a character (a lone surrogate).")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A boolean.
+
+        Raises:
+            ToolInputError: not a boolean.
+        """
+        value = self._value(name, default)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false", value)
+        return value
+
+    def number(self, name: str, default: float, low: float, high: float) -> float:
+        """A number within bounds, both included.
+
+        Raises:
+            ToolInputError: not a number, or out of bounds.
+        """
+        value = self._value(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(name, "a number", value)
+        if not low <= value <= high:
+            raise ToolInputError(f"{self._where}{name} must be between {low:g} and {high:g}, not {value:g}.")
+        return float(value)
+
+    def whole(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number within bounds, both included.
+
+        Raises:
+            ToolInputError: not a whole number, or out of bounds.
+        """
+        value = self.number(name, default, low, high)
+        if not value.is_integer():
+            raise self._wrong(name, "a whole number", value)
+        return int(value)
+
+    def objects(self, name: str) -> list[JsonObject]:
+        """A list of objects with at least one in it.
+
+        Raises:
+            ToolInputError: missing, empty, or something else.
+        """
+        value = self._value(name, None)
+        if not isinstance(value, list) or not value:
+            raise self._wrong(name, "a list with at least one object", value)
+        found: list[JsonObject] = []
+        for index, item in enumerate(value):
+            if not isinstance(item, dict):
+                raise self._wrong(f"{name}[{index}]", "an object", item)
+            found.append(item)
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether the model sent this field with a value."""
+        return self._args.get(name) is not None
+
+    def _value(self, name: str, default: JsonValue) -> JsonValue:
+        value = self._args.get(name)
+        if value is None:
+            value = default
+        if value is None:
+            raise ToolInputError(f"The argument {self._where}{name} is missing.")
+        return value
+
+    def _wrong(self, name: str, wanted: str, value: JsonValue) -> ToolInputError:
+        return ToolInputError(f"{self._where}{name} must be {wanted}, not {_kind(value)}.")
+
+
+def _kind(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return f"the number {value:g}" if abs(value) < 1e15 else "a number"  # noqa: PLR2004 - keeps the sentence short
+        case str():
+            return "a string"
+        case list():
+            return "a list" if value else "an empty list"
+        case dict():
+            return "an object"

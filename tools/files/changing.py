@@ -1,0 +1,49 @@
+"""What write_file and patch have in common: the request with its diff, and the change with its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tools.contract import DiffDisplay, ToolContext, ToolInputError, ToolOutput, ToolRequest
+from tools.failure import ToolFailure, explain, failed
+from tools.files.ledger import ReadLedger
+from tools.files.location import Location, admit, resolve, shown
+from tools.files.writing import Change, preview, rewrite
+
+
+def change_request(path: str, working_dir: Path, change: Change) -> ToolRequest:
+    """The path and the whole diff of a change that is not made yet.
+
+    Raises:
+        ToolInputError: the change cannot be made, so there is nothing to ask the user.
+    """
+    target = resolve(path, working_dir)
+    location = Location(Path(target.anchor), target.parts[1:], shown(target, working_dir))
+    try:
+        difference = preview(location, change)
+    except ToolFailure as failure:
+        raise ToolInputError(str(failure)) from failure
+    except OSError as error:
+        raise ToolInputError(explain(error, location.shown)) from error
+    return ToolRequest(summary=location.shown, paths=(target,), preview=difference)
+
+
+async def change_file(path: str, context: ToolContext, ledger: ReadLedger, change: Change) -> ToolOutput:
+    """Make a change and say what it did; a failure left the file as it was."""
+    try:
+        location = await asyncio.to_thread(admit, path, context)
+        difference = await rewrite(location, context, ledger, change)
+    except ToolFailure as failure:
+        return failed(str(failure))
+    except OSError as error:
+        return failed(explain(error, path))
+    return ToolOutput(_summary(difference), display=difference)
+
+
+def _summary(difference: DiffDisplay) -> str:
+    if difference.created:
+        return f"Created {difference.path}: +{difference.added} lines."
+    if not difference.added and not difference.removed:
+        return f"{difference.path} already has this content; nothing was written."
+    return f"Changed {difference.path}: +{difference.added} -{difference.removed} lines."

@@ -1,0 +1,104 @@
+"""Unified diffs, quick on large files: equal beginnings and ends are set aside before lines are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import takewhile
+
+from tools.contract import DiffDisplay
+from tools.files.content import speakable
+
+CONTEXT_LINES = 3
+MOST_COMPARED = 4000
+"""A changed stretch longer than this on either side is shown as one removal and one addition."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Lines `first:last` of the old text become lines `new_first:new_last` of the new one."""
+
+    first: int
+    last: int
+    new_first: int
+    new_last: int
+
+
+def diff_display(path: str, old: str, new: str, *, created: bool = False) -> DiffDisplay:
+    """The change of one file for the eye."""
+    before, after = _lines(old), _lines(new)
+    changes = list(_changes(before, after))
+    parts = [f"--- {'/dev/null' if created else path}\n", f"+++ {path}\n"]
+    for group in _grouped(changes):
+        parts.extend(_hunk(before, after, group))
+    return DiffDisplay(
+        path=path,
+        diff="".join(parts),
+        added=sum(change.new_last - change.new_first for change in changes),
+        removed=sum(change.last - change.first for change in changes),
+        created=created,
+    )
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their newline; only a last line may lack it."""
+    *whole, rest = speakable(text).split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[_Change]:
+    start = _equal(before, after)
+    shortest = min(len(before), len(after)) - start
+    end = min(_equal(before[::-1], after[::-1]), shortest)
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    if max(len(old), len(new)) > MOST_COMPARED:
+        yield _Change(start, start + len(old), start, start + len(new))
+        return
+    for tag, first, last, new_first, new_last in SequenceMatcher(None, old, new).get_opcodes():
+        if tag != "equal":
+            yield _Change(start + first, start + last, start + new_first, start + new_last)
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many first lines are the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _grouped(changes: Sequence[_Change]) -> Iterator[list[_Change]]:
+    """Changes whose surrounding lines touch, together."""
+    group: list[_Change] = []
+    for change in changes:
+        if group and change.first - group[-1].last > 2 * CONTEXT_LINES:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _hunk(before: Sequence[str], after: Sequence[str], group: Sequence[_Change]) -> Iterator[str]:
+    lead = min(group[0].first, CONTEXT_LINES)
+    trail = min(len(before) - group[-1].last, CONTEXT_LINES)
+    old = _span(group[0].first - lead, group[-1].last + trail)
+    new = _span(group[0].new_first - lead, group[-1].new_last + trail)
+    yield f"@@ -{old} +{new} @@\n"
+    at = group[0].first - lead
+    for change in group:
+        yield from _marked(" ", before[at : change.first])
+        yield from _marked("-", before[change.first : change.last])
+        yield from _marked("+", after[change.new_first : change.new_last])
+        at = change.last
+    yield from _marked(" ", before[at : at + trail])
+
+
+def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+
+
+def _span(first: int, last: int) -> str:
+    """A range as the unified format writes it: an empty one names the line before it."""
+    length = last - first
+    start = first + 1 if length else first
+    return str(start) if length == 1 else f"{start},{length}"

@@ -1,0 +1,86 @@
+"""What each conversation has read of each file, so that none overwrites what it has not seen (SPEC C22)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from tools.failure import ToolFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One state of a file: its content where it was small enough to hash, and its look from outside."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    digest: bytes = b""
+
+    @classmethod
+    def of(cls, state: os.stat_result, content: bytes | None = None) -> Version:
+        """The version seen by `fstat`, with the digest of `content` when all of it was read."""
+        digest = b"" if content is None else hashlib.blake2b(content, digest_size=16).digest()
+        return cls(state.st_ino, state.st_size, state.st_mtime_ns, digest)
+
+    def same_as(self, other: Version) -> bool:
+        """Whether both are the same content as far as can be told."""
+        if self.digest and other.digest:
+            return self.digest == other.digest
+        return (self.inode, self.size, self.modified_ns) == (other.inode, other.size, other.modified_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    conversation_id: str
+    version: Version
+
+
+class ReadLedger:
+    """Remembers reads and writes of all conversations of this process, and locks files against each other."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, Path], Version] = {}
+        self._written: dict[Path, _Written] = {}
+        self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, path: Path) -> asyncio.Lock:
+        """The lock to hold from reading the old content to having written the new."""
+        return self._locks.setdefault(path, asyncio.Lock())
+
+    def note_read(self, conversation_id: str, path: Path, version: Version) -> None:
+        """The conversation now knows this version."""
+        self._seen[conversation_id, path] = version
+
+    def note_write(self, conversation_id: str, path: Path, version: Version) -> None:
+        """The conversation made this version, and so knows it."""
+        self._seen[conversation_id, path] = version
+        self._written[path] = _Written(conversation_id, version)
+
+    def forget(self, conversation_id: str) -> None:
+        """Drop what a conversation that goes away has read."""
+        for key in [key for key in self._seen if key[0] == conversation_id]:
+            del self._seen[key]
+
+    def check(self, conversation_id: str, path: Path, now: Version, name: str) -> None:
+        """Make sure the conversation knows the file as it is `now`.
+
+        Raises:
+            ToolFailure: never read, or changed since by another, who is named.
+        """
+        seen = self._seen.get((conversation_id, path))
+        if seen is None:
+            raise ToolFailure(f"{name} exists and was not read in this conversation; read it with read_file first.")
+        if seen.same_as(now):
+            return
+        raise ToolFailure(f"{name} was changed by {self._writer(path, now)} since it was last read; read it again.")
+
+    def _writer(self, path: Path, now: Version) -> str:
+        written = self._written.get(path)
+        if written is None or not written.version.same_as(now):
+            return "a command or another program"
+        return f"conversation {written.conversation_id}"
