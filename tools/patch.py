@@ -1,0 +1,114 @@
+"""patch: edits of one file, all made or none."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.arguments import Arguments, object_schema
+from tools.contract import JsonObject, ToolClass, ToolContext, ToolInputError, ToolOutput, ToolRequest, ToolSpec
+from tools.failure import ToolFailure
+from tools.files.changing import change_file, change_request
+from tools.files.content import TextContent
+from tools.files.edits import Edit, Operation, apply_edits
+from tools.files.ledger import ReadLedger
+
+_EDIT_SCHEMA = object_schema(
+    {
+        "op": {"type": "string", "enum": [operation.value for operation in Operation]},
+        "old": {"type": "string", "description": "replace only: the text to replace; it must occur exactly once."},
+        "new": {"type": "string", "description": "The text that takes its place, or is added."},
+    },
+    ["op", "new"],
+)
+_SCHEMA = object_schema(
+    {
+        "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
+        "edits": {"type": "array", "minItems": 1, "items": _EDIT_SCHEMA, "description": "Applied in order."},
+    },
+    ["path", "edits"],
+)
+_SPEC = ToolSpec(
+    "patch",
+    "Change a text file that was read before: replace one exact occurrence of a text, append, prepend, or "
+    "overwrite. Several edits of one file are made together or not at all. Copy `old` exactly as the file has "
+    "it, without line numbers, and long enough to occur once.",
+    _SCHEMA,
+    ToolClass.EDIT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PatchInput:
+    """The file and its edits."""
+
+    path: str
+    edits: tuple[Edit, ...]
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> PatchInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they make no sense.
+        """
+        fields = Arguments(args, ("path", "edits"))
+        edits = (_edit(entry, f"edits[{index}].") for index, entry in enumerate(fields.objects("edits")))
+        return cls(fields.text("path"), tuple(edits))
+
+    def change(self, existing: TextContent | None) -> str:
+        """The text after all edits.
+
+        Raises:
+            ToolFailure: one of them does not apply.
+        """
+        if existing is not None:
+            edits = [_unix(edit) for edit in self.edits] if existing.crlf else self.edits
+            return apply_edits(existing.text, edits)
+        if self.edits[0].operation is Operation.REPLACE:
+            raise ToolFailure(f"{self.path} does not exist; create it with write_file.")
+        return apply_edits("", self.edits)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """The tool."""
+
+    ledger: ReadLedger
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Show the whole change."""
+        wanted = PatchInput.parse(args)
+        return await asyncio.to_thread(change_request, wanted.path, working_dir, wanted.change)
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Make all edits, or none."""
+        wanted = PatchInput.parse(args)
+        return await change_file(wanted.path, context, self.ledger, wanted.change)
+
+
+def _edit(entry: JsonObject, where: str) -> Edit:
+    fields = Arguments(entry, ("op", "old", "new"), where)
+    name = fields.text("op")
+    if name not in set(Operation):
+        raise ToolInputError(f"{where}op must be one of {', '.join(Operation)}, not {name}.")
+    operation = Operation(name)
+    if operation is not Operation.REPLACE:
+        return Edit(operation, fields.text("new"))
+    old, new = fields.text("old"), fields.text("new")
+    if not old:
+        raise ToolInputError(f"{where}old is empty; to set the whole content use the op overwrite.")
+    if old == new:
+        raise ToolInputError(f"{where}old and new are the same; nothing would change.")
+    return Edit(operation, new, old)
+
+
+def _unix(edit: Edit) -> Edit:
+    """The edit as it meets a text whose `\\r\\n` were read as `\\n`."""
+    return Edit(edit.operation, edit.new.replace("\r\n", "\n"), edit.old.replace("\r\n", "\n"))

@@ -1,0 +1,154 @@
+"""read_file: numbered lines of a text file, read only as far as they are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tools.arguments import Arguments, object_schema
+from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
+from tools.failure import ToolFailure, explain, failed
+from tools.files.content import PROBE_BYTES, is_binary
+from tools.files.ledger import ReadLedger, Version
+from tools.files.location import Location, admit, resolve, shown
+from tools.files.opening import opened_file
+
+MOST_LINES = 2000
+MOST_BYTES = 128 * 1024
+LONGEST_LINE = 8 * 1024
+MOST_HASHED = 8 * 1024 * 1024
+"""Files up to this size are remembered by content, larger ones by size and time."""
+
+_SCHEMA = object_schema(
+    {
+        "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
+        "offset": {"type": "integer", "minimum": 1, "description": "The first line to read, from 1."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_LINES, "description": "How many lines at most."},
+    },
+    ["path"],
+)
+_SPEC = ToolSpec(
+    "read_file",
+    f"Read a text file as numbered lines (number, tab, line), at most {MOST_LINES:,} lines or 128 KB at once. "
+    "Read a file before changing it.",
+    _SCHEMA,
+    ToolClass.READ,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFileInput:
+    """Which lines of which file."""
+
+    path: str
+    offset: int
+    limit: int
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> ReadFileInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they make no sense.
+        """
+        fields = Arguments(args, ("path", "offset", "limit"))
+        return cls(
+            fields.text("path"),
+            fields.whole("offset", 1, 1, 2**53),
+            fields.whole("limit", MOST_LINES, 1, MOST_LINES),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """The tool; `open_folders` may be read although they lie outside the working directory."""
+
+    ledger: ReadLedger
+    open_folders: tuple[Path, ...] = ()
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Name the file and the lines."""
+        wanted = ReadFileInput.parse(args)
+        path = await asyncio.to_thread(resolve, wanted.path, working_dir)
+        last = f"-{wanted.offset + wanted.limit - 1}" if Arguments(args, tuple(args)).has("limit") else ""
+        lines = f":{wanted.offset}{last}" if wanted.offset > 1 or last else ""
+        return ToolRequest(summary=f"{shown(path, working_dir)}{lines}", paths=(path,))
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Read it."""
+        wanted = ReadFileInput.parse(args)
+        try:
+            return await asyncio.to_thread(self._read, wanted, context)
+        except ToolFailure as failure:
+            return failed(str(failure))
+        except OSError as error:
+            return failed(explain(error, wanted.path))
+
+    def _read(self, wanted: ReadFileInput, context: ToolContext) -> ToolOutput:
+        location = admit(wanted.path, context, self.open_folders)
+        with opened_file(location) as stream:
+            version = _version(stream, location)
+            output = _excerpt(stream, wanted, location.shown)
+        self.ledger.note_read(context.conversation_id, location.path, version)
+        return output
+
+
+def _version(stream: BinaryIO, location: Location) -> Version:
+    """The version of the whole file; the stream stands at its start afterwards.
+
+    Raises:
+        ToolFailure: it is binary.
+    """
+    state = os.fstat(stream.fileno())
+    head = stream.read(MOST_HASHED if state.st_size <= MOST_HASHED else PROBE_BYTES)
+    if is_binary(head):
+        raise ToolFailure(f"{location.shown} is a binary file ({state.st_size:,} bytes); read_file reads text only.")
+    stream.seek(0)
+    return Version.of(state, head if state.st_size <= MOST_HASHED else None)
+
+
+def _excerpt(stream: BinaryIO, wanted: ReadFileInput, name: str) -> ToolOutput:
+    out: list[str] = []
+    size, number, cut = 0, 0, ""
+    for number, line in enumerate(_lines(stream), start=1):
+        if number < wanted.offset:
+            continue
+        if len(out) == wanted.limit or size + len(line) > MOST_BYTES:
+            cut = f"[{_count(len(out))} shown; the file goes on: continue with offset {number}]"
+            break
+        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        size += len(line)
+        out.append(f"{number:>6}\t{line.decode('utf-8', 'replace')}")
+    if not out:
+        return ToolOutput(f"[{name} is empty]") if not number else failed(_past_end(name, number, wanted.offset))
+    return ToolOutput("\n".join([*out, cut] if cut else out), truncated=bool(cut))
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines without their ends; of a very long one only the beginning is kept in memory."""
+    while line := stream.readline(LONGEST_LINE):
+        if line.endswith(b"\n") or len(line) < LONGEST_LINE:
+            yield line.rstrip(b"\r\n")
+            continue
+        dropped = 0
+        while (rest := stream.readline(64 * 1024)) and not rest.endswith(b"\n"):
+            dropped += len(rest)
+        yield line + f" [line cut: {dropped + len(rest):,} more bytes]".encode()
+
+
+def _count(lines: int) -> str:
+    return f"{lines:,} line{'' if lines == 1 else 's'}"
+
+
+def _past_end(name: str, lines: int, offset: int) -> str:
+    return f"{name} has {_count(lines)}; offset {offset} is past its end."

@@ -1,0 +1,72 @@
+"""write_file: create a text file or replace all of one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.arguments import Arguments, object_schema
+from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
+from tools.files.changing import change_file, change_request
+from tools.files.content import TextContent
+from tools.files.ledger import ReadLedger
+
+_SCHEMA = object_schema(
+    {
+        "path": {"type": "string", "description": "The file, relative to the working directory or absolute."},
+        "content": {"type": "string", "description": "The whole new content."},
+    },
+    ["path", "content"],
+)
+_SPEC = ToolSpec(
+    "write_file",
+    "Create a text file, with missing folders, or replace the whole content of one that was read before. "
+    "Use patch to change parts of a file.",
+    _SCHEMA,
+    ToolClass.EDIT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFileInput:
+    """The file and all of its new text."""
+
+    path: str
+    content: str
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> WriteFileInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they make no sense.
+        """
+        fields = Arguments(args, ("path", "content"))
+        return cls(fields.text("path"), fields.text("content"))
+
+    def change(self, _existing: TextContent | None) -> str:
+        """The new text, whatever was there."""
+        return self.content
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """The tool."""
+
+    ledger: ReadLedger
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Show the whole change."""
+        wanted = WriteFileInput.parse(args)
+        return await asyncio.to_thread(change_request, wanted.path, working_dir, wanted.change)
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Write it."""
+        wanted = WriteFileInput.parse(args)
+        return await change_file(wanted.path, context, self.ledger, wanted.change)
