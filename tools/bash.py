@@ -1,0 +1,157 @@
+"""bash: one shell command, in the foreground with a time limit or as a background job (SPEC REQ-BASH)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.arguments import Arguments, object_schema
+from tools.clean import clean_line
+from tools.contract import (
+    Command,
+    Finished,
+    JobBoard,
+    JsonObject,
+    PlainDisplay,
+    ProcessRunner,
+    TerminalDisplay,
+    ToolClass,
+    ToolContext,
+    ToolInputError,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+from tools.failure import explain, failed
+from tools.shell_output import MOST_BYTES, outcome_lines, readable
+
+DEFAULT_TIMEOUT = 30.0
+SLOW_TIMEOUT = 900.0
+"""Seconds; also the longest that can be asked for."""
+
+_SCHEMA = object_schema(
+    {
+        "command": {"type": "string", "description": "The command line for bash."},
+        "timeout": {
+            "type": "number",
+            "minimum": 1,
+            "maximum": SLOW_TIMEOUT,
+            "description": "Seconds until it is ended; 30 if not given. A background job has none if not given.",
+        },
+        "slow": {"type": "boolean", "description": "Allow 900 seconds, for builds and long tests."},
+        "background": {"type": "boolean", "description": "Start it as a job and return at once, for servers."},
+    },
+    ["command"],
+)
+_SPEC = ToolSpec(
+    "bash",
+    "Run a shell command in the working directory. There is no terminal and no standard input. Everything it "
+    "starts ends with it. Longer output keeps its first and last 4 KB; the whole goes to a file that is named. "
+    "A background job is read with job_output and ended with job_kill.",
+    _SCHEMA,
+    ToolClass.RUN,
+)
+_HINTS = (
+    (
+        re.compile(r"\bgit\s+add\s+(?:-A\b|--all\b|\.(?=\s|$|[;&|]))"),
+        "[hint: this stages every change, also ones that are not yours; name the files, or look at git status first]",
+    ),
+    (
+        re.compile(r"\bgit\s+push\b[^;&|\n]*\s(?:-f\b|--force(?!-with-lease))"),
+        "[hint: --force drops commits that others pushed; --force-with-lease refuses to]",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BashInput:
+    """A command and how long it may take; None means no limit."""
+
+    command: str
+    timeout: float | None
+    background: bool
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> BashInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they make no sense.
+        """
+        fields = Arguments(args, ("command", "timeout", "slow", "background"))
+        command = fields.text("command")
+        if not command.strip():
+            raise ToolInputError("The argument command is empty.")
+        if "\0" in command:
+            raise ToolInputError("The argument command contains a NUL character.")
+        background = fields.flag("background")
+        default = SLOW_TIMEOUT if fields.flag("slow") else DEFAULT_TIMEOUT
+        timeout = fields.number("timeout", default, 1, SLOW_TIMEOUT)
+        return cls(command, None if background and not fields.has("timeout") else timeout, background)
+
+
+@dataclass(frozen=True, slots=True)
+class Bash:
+    """The tool; output too long for a result goes to files in `spill_folder`."""
+
+    runner: ProcessRunner
+    jobs: JobBoard
+    spill_folder: Path
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Show the whole command."""
+        wanted = BashInput.parse(args)
+        return ToolRequest(summary=clean_line(wanted.command).strip(), preview=PlainDisplay(wanted.command))
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Run it to the end, or start the job."""
+        wanted = BashInput.parse(args)
+        try:
+            command = await asyncio.to_thread(self._command, wanted, context)
+            if wanted.background:
+                return await self._start(wanted, command, context)
+            finished = await self.runner.run(command, context.report)
+        except OSError as error:
+            return failed(f"The command could not be started. {explain(error, str(context.working_dir))}")
+        return _output(wanted, finished)
+
+    def _command(self, wanted: BashInput, context: ToolContext) -> Command:
+        self.spill_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Providers choose call ids, so they are no file names.
+        name = hashlib.sha256(f"{context.conversation_id}/{context.call_id}".encode("utf-8", "replace")).hexdigest()
+        return Command(
+            argv=(shutil.which("bash") or "sh", "-c", wanted.command),
+            working_dir=context.working_dir,
+            timeout=wanted.timeout,
+            keep_head=MOST_BYTES // 2,
+            keep_tail=MOST_BYTES // 2,
+            spill=self.spill_folder / f"output-{name[:16]}.txt",
+        )
+
+    async def _start(self, wanted: BashInput, command: Command, context: ToolContext) -> ToolOutput:
+        title = clean_line(wanted.command).strip()
+        job = await self.jobs.start(command, context.conversation_id, title)
+        text = f"Started background job {job.id}. Read it with job_output, end it with job_kill."
+        return ToolOutput(text, display=PlainDisplay(f"Job {job.id} runs in the background."))
+
+
+def _output(wanted: BashInput, finished: Finished) -> ToolOutput:
+    output = readable(finished.captured)
+    endings = outcome_lines(finished, wanted.timeout)
+    hints = [hint for pattern, hint in _HINTS if pattern.search(wanted.command)]
+    body = output.rstrip("\n") or "[no output]"
+    return ToolOutput(
+        text="\n".join([body, *endings, *hints]),
+        is_error=finished.timed_out or finished.exit_code != 0,
+        display=TerminalDisplay(output, finished.exit_code, finished.timed_out, finished.leftovers),
+        truncated=finished.captured.dropped > 0,
+    )

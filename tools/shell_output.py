@@ -1,0 +1,52 @@
+"""What a command printed, as the text a model and a person read."""
+
+from __future__ import annotations
+
+import signal
+
+from tools.clean import clean
+from tools.contract import Captured, Finished
+
+MOST_BYTES = 128 * 1024
+"""Output up to this size is given whole (SPEC REQ-BASH)."""
+KEPT_BYTES = 4 * 1024
+"""Of a longer one, this much of either end."""
+
+
+def readable(captured: Captured) -> str:
+    """The output without escape sequences: whole, or both ends with a line that names what is missing."""
+    if not captured.dropped and len(captured.head) + len(captured.tail) <= MOST_BYTES:
+        return _text(captured.head + captured.tail)
+    total = len(captured.head) + captured.dropped + len(captured.tail)
+    head, tail = captured.head[:KEPT_BYTES], (captured.head + captured.tail)[-KEPT_BYTES:]
+    where = f"; the whole output is in {captured.spill}" if captured.spill else ""
+    return f"{_text(head)}\n[… {total - len(head) - len(tail):,} of {total:,} bytes left out{where}]\n{_text(tail)}"
+
+
+def outcome_lines(finished: Finished, timeout: float | None) -> list[str]:
+    """How a command ended, one bracketed line each."""
+    lines: list[str] = []
+    if finished.timed_out:
+        lines.append(f"[timed out after {timeout:g} s]")
+    elif finished.exit_code is not None:
+        lines.append(f"[exit code {finished.exit_code}]")
+    else:
+        lines.append(f"[ended by {_signal_name(finished.signal)}]")
+    if finished.leftovers:
+        count = len(finished.leftovers)
+        names = ", ".join(dict.fromkeys(finished.leftovers))
+        lines.append(f"[{count} background process{'' if count == 1 else 'es'} ended: {names}]")
+    if finished.survivors:
+        lines.append(f"[still alive, cannot be ended: pid {', '.join(map(str, finished.survivors))}]")
+    return lines
+
+
+def _text(raw: bytes) -> str:
+    return clean(raw.decode("utf-8", "backslashreplace"))
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
