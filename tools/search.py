@@ -1,0 +1,202 @@
+"""search: lines that match a regular expression, in a child process that can be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.arguments import Arguments, object_schema
+from tools.contract import (
+    Command,
+    Finished,
+    JsonObject,
+    ProcessRunner,
+    ToolClass,
+    ToolContext,
+    ToolInputError,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+from tools.failure import ToolFailure, explain, failed
+from tools.files.location import admit, resolve, shown
+from tools.files.walking import Walked, matcher, walk
+from tools.searching.matches import FoundLine, parse, render
+
+MOST_MATCHES = 200
+MOST_CONTEXT = 10
+TIMEOUT = 30.0
+"""Seconds for one search program."""
+MOST_OUTPUT = 4 * 1024 * 1024
+ARGUMENT_BYTES = 96 * 1024
+"""Paths per ripgrep; well under every system's limit for a command line."""
+
+_GREP = Path(__file__).parent / "searching" / "grep.py"
+_SCHEMA = object_schema(
+    {
+        "pattern": {"type": "string", "description": "A regular expression, matched line by line."},
+        "path": {"type": "string", "description": "A folder or file; the working directory if not given."},
+        "glob": {"type": "string", "description": "Only these files: *.py looks at names, src/**/*.py at paths."},
+        "ignore_case": {"type": "boolean"},
+        "context": {"type": "integer", "minimum": 0, "maximum": MOST_CONTEXT, "description": "Lines around a match."},
+    },
+    ["pattern"],
+)
+_SPEC = ToolSpec(
+    "search",
+    f"Find lines by regular expression in the files under a folder, at most {MOST_MATCHES} matches. Skips binary "
+    "files and what ignore files exclude. Gives path:line: text.",
+    _SCHEMA,
+    ToolClass.READ,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchInput:
+    """What to find and where."""
+
+    pattern: str
+    path: str
+    glob: str
+    ignore_case: bool
+    context: int
+
+    @classmethod
+    def parse(cls, args: JsonObject) -> SearchInput:
+        """Read the arguments.
+
+        Raises:
+            ToolInputError: they make no sense.
+        """
+        fields = Arguments(args, ("pattern", "path", "glob", "ignore_case", "context"))
+        wanted = cls(
+            fields.text("pattern"),
+            fields.text("path", "."),
+            fields.text("glob", ""),
+            fields.flag("ignore_case"),
+            fields.whole("context", 0, 0, MOST_CONTEXT),
+        )
+        if not wanted.pattern or "\n" in wanted.pattern or "\0" in wanted.pattern:
+            raise ToolInputError("pattern must be one non-empty line; every line of a file is matched for itself.")
+        matcher(wanted.glob)
+        return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The tool; `open_folders` may be searched although they lie outside the working directory."""
+
+    runner: ProcessRunner
+    open_folders: tuple[Path, ...] = ()
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return _SPEC
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Name the pattern and the place."""
+        wanted = SearchInput.parse(args)
+        path = await asyncio.to_thread(resolve, wanted.path, working_dir)
+        place = shown(path, working_dir)
+        glob = f" ({wanted.glob})" if wanted.glob else ""
+        return ToolRequest(summary=f'"{wanted.pattern}" in {place}{glob}', paths=(path,))
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Walk, then search the files found."""
+        wanted = SearchInput.parse(args)
+        try:
+            walked = await asyncio.to_thread(_walk, wanted, context, self.open_folders)
+            return await self._searched(wanted, walked, context.working_dir)
+        except ToolFailure as failure:
+            return failed(str(failure))
+        except OSError as error:
+            return failed(explain(error, wanted.path))
+
+    async def _searched(self, wanted: SearchInput, walked: Walked, working_dir: Path) -> ToolOutput:
+        lines: list[FoundLine] = []
+        whole = walked.complete
+        for command in _commands(wanted, walked.files, working_dir):
+            finished = await self.runner.run(command)
+            found = parse(finished.captured.head)
+            _refuse(found.lines, found.problem, finished)
+            lines.extend(found.lines)
+            whole = whole and not finished.captured.dropped and not finished.timed_out
+            if sum(line.is_match for line in lines) >= MOST_MATCHES:
+                break
+        return _output(lines, whole, len(walked.files), working_dir)
+
+
+def _walk(wanted: SearchInput, context: ToolContext, also: tuple[Path, ...]) -> Walked:
+    location = admit(wanted.path, context, also)
+    if stat.S_ISREG(location.path.stat(follow_symlinks=False).st_mode):
+        return Walked((str(location.path),))
+    return walk(location.path, glob=wanted.glob)
+
+
+def _commands(wanted: SearchInput, files: Sequence[str], working_dir: Path) -> Iterator[Command]:
+    """One command for our own program, or as many as it takes for ripgrep."""
+    ripgrep = shutil.which("rg")
+    if not files:
+        return
+    if ripgrep is None:
+        yield _command((sys.executable, "-I", str(_GREP)), working_dir, _grep_input(wanted, files))
+        return
+    options = ["--json", "--no-config", "--no-messages", "--no-ignore", "--sort=path", f"--context={wanted.context}"]
+    options.append("--ignore-case" if wanted.ignore_case else "--case-sensitive")
+    for batch in _batches(files):
+        yield _command((ripgrep, *options, "-e", wanted.pattern, "--", *batch), working_dir, None)
+
+
+def _command(argv: tuple[str, ...], working_dir: Path, stdin: bytes | None) -> Command:
+    return Command(argv, working_dir, timeout=TIMEOUT, stdin=stdin, keep_head=MOST_OUTPUT, keep_tail=0, sandboxed=False)
+
+
+def _grep_input(wanted: SearchInput, files: Sequence[str]) -> bytes:
+    header = {
+        "pattern": wanted.pattern,
+        "ignore_case": wanted.ignore_case,
+        "context": wanted.context,
+        "limit": MOST_MATCHES,
+    }
+    return json.dumps(header).encode() + b"\n" + b"\0".join(map(os.fsencode, files))
+
+
+def _batches(files: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path in files:
+        batch.append(path)
+        size += len(os.fsencode(path)) + 1
+        if size > ARGUMENT_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _refuse(lines: Sequence[FoundLine], problem: str, finished: Finished) -> None:
+    if finished.timed_out and not lines:
+        raise ToolFailure(f"The search took longer than {TIMEOUT:g} s; use a simpler pattern or a smaller folder.")
+    if problem and finished.exit_code == 2 and not lines:
+        raise ToolFailure(f"The pattern cannot be searched: {problem}")
+
+
+def _output(lines: Sequence[FoundLine], whole: bool, files: int, working_dir: Path) -> ToolOutput:
+    matches = [place for place, line in enumerate(lines) if line.is_match]
+    if not matches:
+        return ToolOutput(f"[no match in {files:,} files]" if whole else "[no match in the part that was searched]")
+    cut = len(matches) >= MOST_MATCHES
+    shown_lines = lines[: matches[MOST_MATCHES]] if len(matches) > MOST_MATCHES else lines
+    out = list(render(shown_lines, working_dir))
+    if cut or not whole:
+        count = min(len(matches), MOST_MATCHES)
+        out.append(f"[{count} matches shown, there may be more; narrow it with path, glob or a longer pattern]")
+    return ToolOutput("\n".join(out), truncated=cut or not whole)

@@ -1,0 +1,103 @@
+"""ripgrep's JSON lines as values, and the values as text for a model."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tools.files.location import shown
+
+LONGEST_SHOWN = 300
+"""Characters of a line that are shown, chosen around the match."""
+
+
+class _Text(msgspec.Struct):
+    text: str | None = None
+    encoded: str | None = msgspec.field(name="bytes", default=None)
+
+    def raw(self) -> bytes:
+        if self.text is not None:
+            return self.text.encode("utf-8", "surrogateescape")
+        return base64.b64decode(self.encoded or "")
+
+
+class _Submatch(msgspec.Struct):
+    start: int
+
+
+class _Line(msgspec.Struct):
+    path: _Text
+    lines: _Text
+    line_number: int | None = None
+    submatches: list[_Submatch] = []
+
+
+class _Event(msgspec.Struct):
+    type: str
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """One line of a result: a match, or a line around one."""
+
+    path: str
+    number: int
+    text: str
+    is_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search program printed."""
+
+    lines: tuple[FoundLine, ...]
+    problem: str = ""
+    """What it complained about, when it did."""
+
+
+def parse(output: bytes) -> Found:
+    """Read JSON lines; anything else is taken for a complaint."""
+    found: list[FoundLine] = []
+    problems: list[str] = []
+    decoder = msgspec.json.Decoder(_Event)
+    for raw in output.split(b"\n"):
+        if not raw:
+            continue
+        try:
+            event = decoder.decode(raw)
+            if event.type in {"match", "context"}:
+                found.append(_found(msgspec.json.decode(event.data, type=_Line), event.type == "match"))
+            elif event.message:
+                problems.append(event.message)
+        except msgspec.DecodeError:
+            problems.append(raw.decode("utf-8", "replace"))
+    return Found(tuple(found), "\n".join(problems[:5]))
+
+
+def render(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:
+    """`path:12: text` for matches, `path-11- text` around them, `--` between separate places."""
+    previous: FoundLine | None = None
+    separated = any(not line.is_match for line in lines)
+    for line in lines:
+        adjoining = previous and previous.path == line.path and previous.number + 1 == line.number
+        if separated and previous and not adjoining:
+            yield "--"
+        mark = ":" if line.is_match else "-"
+        yield f"{shown(Path(line.path), working_dir)}{mark}{line.number}{mark} {line.text}"
+        previous = line
+
+
+def _found(line: _Line, is_match: bool) -> FoundLine:
+    raw = line.lines.raw().rstrip(b"\r\n")
+    start = line.submatches[0].start if line.submatches else 0
+    first = max(0, start - LONGEST_SHOWN // 3) if len(raw) > LONGEST_SHOWN else 0
+    text = raw[first : first + LONGEST_SHOWN].decode("utf-8", "replace")
+    text = f"{'…' if first else ''}{text}{'…' if first + LONGEST_SHOWN < len(raw) else ''}"
+    return FoundLine(os.fsdecode(line.path.raw()), line.line_number or 0, text, is_match)
