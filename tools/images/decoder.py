@@ -1,0 +1,82 @@
+"""The decoder: hands bytes to the image process and believes nothing but its answer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tools.contract import Command, Finished, ImageRejected, PreparedImage, ProcessRunner
+
+MOST_BYTES = 50 * 1024 * 1024
+TIMEOUT = 30.0
+_ANSWER_BYTES = 8 * 1024 * 1024
+_WORKER = Path(__file__).parent / "worker.py"
+
+
+class _Answer(msgspec.Struct):
+    error: str = ""
+    media_type: str = ""
+    width: int = 0
+    height: int = 0
+    original_width: int = 0
+    original_height: int = 0
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImageDecoder:
+    """Implements `ImageReader`: no image library is ever loaded into this process (FAULTS 51-53)."""
+
+    runner: ProcessRunner
+
+    async def prepare(self, data: bytes) -> PreparedImage:
+        """Decode, turn and shrink in a process of its own.
+
+        Raises:
+            ImageRejected: with one sentence for the user.
+        """
+        if not data:
+            raise ImageRejected("This image is empty.")
+        if len(data) > MOST_BYTES:
+            raise ImageRejected(f"This image has {len(data):,} bytes; the limit is {MOST_BYTES:,}.")
+        try:
+            finished = await self.runner.run(_command(data))
+        except OSError as error:
+            raise ImageRejected(f"The image could not be read: {error.strerror or error}.") from error
+        return _prepared(finished, data)
+
+
+def _command(data: bytes) -> Command:
+    return Command(
+        argv=(sys.executable, "-I", str(_WORKER)),
+        working_dir=_WORKER.parent,
+        timeout=TIMEOUT,
+        stdin=data,
+        keep_head=_ANSWER_BYTES,
+        keep_tail=0,
+        sandboxed=False,
+    )
+
+
+def _prepared(finished: Finished, data: bytes) -> PreparedImage:
+    line, _, content = finished.captured.head.partition(b"\n")
+    if finished.exit_code != 0 or finished.captured.dropped:
+        raise ImageRejected("This image could not be decoded within the limits of time and memory.")
+    try:
+        answer = msgspec.json.decode(line, type=_Answer)
+    except msgspec.DecodeError as error:
+        raise ImageRejected("This image could not be decoded.") from error
+    if answer.error:
+        raise ImageRejected(answer.error)
+    return PreparedImage(
+        data=data if answer.unchanged else content,
+        media_type=answer.media_type,
+        width=answer.width,
+        height=answer.height,
+        original_width=answer.original_width,
+        original_height=answer.original_height,
+        original_bytes=len(data),
+    )
