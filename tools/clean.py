@@ -41,9 +41,10 @@ _EMOJI: Final = "\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f0
 _HIDDEN: Final = re.compile(f"[{_INVISIBLE}]|(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
+_PLAIN: Final = re.compile(r"[\n\t -~]*+")
 _WHITE: Final = {ord("\n"): " ", ord("\t"): " "}
 
-_REVEALED: Final = re.compile(f"[^\n -~]|[{_INVISIBLE}]")
+_REVEALED: Final = re.compile(r"[^\n -~]")
 _BLANKS: Final = re.compile(r" {17,}+| ++(?=\n|\Z)")
 _PICTURES: Final = {chr(code): chr(0x2400 + code) for code in range(0x20)} | {"\x7f": "␡"}
 _BLANK_LOOKING: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f")
@@ -54,7 +55,7 @@ def clean(text: str) -> str:
 
     Keeps newlines and tabs; a bare carriage return writes over its line. Idempotent, linear in time.
     """
-    if text.isascii() and text.isprintable():
+    if _PLAIN.fullmatch(text):
         return text
     text = _TERMINAL.sub(_terminal_effect, text)
     if _CURSOR.search(text):

@@ -1,0 +1,141 @@
+"""Stand-ins for what tools are given: a plain process runner, a job board, a context."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tools.contract import (
+    Captured,
+    Command,
+    Finished,
+    JobInfo,
+    JsonObject,
+    OutputChunk,
+    Progress,
+    Report,
+    Tool,
+    ToolContext,
+    ToolOutput,
+)
+
+
+class PlainRunner:
+    """Runs commands with asyncio alone: one process group, killed at the time limit and on cancellation."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        """Run to the end."""
+        self.commands.append(command)
+        started = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            *command.argv,
+            cwd=command.working_dir,
+            env={**os.environ, **command.environment},
+            stdin=asyncio.subprocess.DEVNULL if command.stdin is None else asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        timed_out = False
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(command.stdin), command.timeout)
+        except TimeoutError:
+            timed_out, output = True, b""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if report is not None and output:
+            report(OutputChunk(output.decode("utf-8", "replace")))
+        code = process.returncode or 0
+        return Finished(
+            exit_code=None if code < 0 else code,
+            signal=-code if code < 0 else None,
+            captured=captured(command, output),
+            duration=time.monotonic() - started,
+            timed_out=timed_out,
+        )
+
+
+def captured(command: Command, output: bytes) -> Captured:
+    """Both ends of `output` within the command's limits, the whole in its spill file if they do not hold it."""
+    if len(output) <= command.keep_head + command.keep_tail:
+        return Captured(output)
+    if command.spill is not None:
+        command.spill.write_bytes(output)
+    tail = output[len(output) - command.keep_tail :]
+    return Captured(
+        output[: command.keep_head], tail, len(output) - command.keep_head - command.keep_tail, command.spill
+    )
+
+
+@dataclass
+class ScriptedRunner:
+    """Answers every command with the same outcome and remembers what was asked."""
+
+    finished: Finished
+    commands: list[Command] = field(default_factory=list[Command])
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        """Give the scripted outcome."""
+        self.commands.append(command)
+        return self.finished
+
+
+class MemoryJobs:
+    """A job board on which nothing really runs."""
+
+    def __init__(self) -> None:
+        self.commands: dict[str, Command] = {}
+        self.listed: dict[str, JobInfo] = {}
+        self.printed: dict[str, Captured] = {}
+
+    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+        """List it as running."""
+        job = JobInfo(f"job{len(self.listed) + 1}", conversation_id, title, True, None, 0.0)
+        self.listed[job.id], self.commands[job.id], self.printed[job.id] = job, command, Captured(b"")
+        return job
+
+    def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
+        """Those of one conversation."""
+        return tuple(job for job in self.listed.values() if job.conversation_id == conversation_id)
+
+    def output(self, job_id: str) -> Captured:
+        """What a test put there."""
+        return self.printed[job_id]
+
+    async def kill(self, job_id: str) -> JobInfo:
+        """List it as ended."""
+        self.listed[job_id] = replace(self.listed[job_id], running=False)
+        return self.listed[job_id]
+
+    async def end_all(self, conversation_id: str) -> None:
+        """End those of one conversation."""
+        for job in self.jobs(conversation_id):
+            await self.kill(job.id)
+
+
+def context_in(
+    folder: Path,
+    *,
+    conversation: str = "one",
+    outside: bool = False,
+    report: Callable[[Progress], None] = lambda progress: None,
+) -> ToolContext:
+    """A context whose working directory is `folder`."""
+    return ToolContext(conversation, "call-1", folder, outside, report)
+
+
+async def use(tool: Tool, folder: Path, conversation: str = "one", outside: bool = False, **args: object) -> ToolOutput:
+    """Run `tool` in `folder` with `args`."""
+    arguments: JsonObject = dict(args)  # type: ignore[arg-type]  # tests also send what no schema allows
+    return await tool.run(arguments, context_in(folder, conversation=conversation, outside=outside))

@@ -1,0 +1,48 @@
+"""The list of tools an agent is given, in the order of SPEC b."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.bash import Bash
+from tools.contract import ImageReader, JobBoard, ProcessRunner, Tool
+from tools.files.ledger import ReadLedger
+from tools.job_tools import JobKill, JobOutput
+from tools.list_files import ListFiles
+from tools.patch import Patch
+from tools.read_file import ReadFile
+from tools.read_image import ReadImage
+from tools.search import Search
+from tools.think import Think
+from tools.write_file import WriteFile
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDependencies:
+    """What the tools need from outside; one ledger serves all conversations of a process."""
+
+    runner: ProcessRunner
+    jobs: JobBoard
+    images: ImageReader
+    ledger: ReadLedger
+    spill_folder: Path
+    """Where outputs too long for a result go; read_file and search may look there."""
+
+
+def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
+    """Every tool by its name."""
+    spills = (dependencies.spill_folder,)
+    tools: tuple[Tool, ...] = (
+        Bash(dependencies.runner, dependencies.jobs, dependencies.spill_folder),
+        JobOutput(dependencies.jobs),
+        JobKill(dependencies.jobs),
+        ReadFile(dependencies.ledger, spills),
+        ListFiles(),
+        Search(dependencies.runner, spills),
+        WriteFile(dependencies.ledger),
+        Patch(dependencies.ledger),
+        ReadImage(dependencies.images),
+        Think(),
+    )
+    return {tool.spec.name: tool for tool in tools}
