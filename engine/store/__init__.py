@@ -1,0 +1,71 @@
+"""The store on SQLite. `open_store` and `open_ephemeral_store` are all that the wiring needs."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from engine.store.connection import open_connections
+from engine.store.faults import DamagedDatabase, NewerDatabase, WritingStopped, is_out_of_space, is_read_only, sentence
+from engine.store.opening import open_for_reading, open_for_writing, open_in_memory
+from engine.store.paths import StorePaths
+from engine.store.store import SqliteStore
+
+__all__ = [
+    "DamagedDatabase",
+    "NewerDatabase",
+    "SqliteStore",
+    "StorePaths",
+    "WritingStopped",
+    "open_ephemeral_store",
+    "open_store",
+]
+
+
+async def open_store(paths: StorePaths, *, fresh_beside: bool = False) -> SqliteStore:
+    """Open the store, or one in memory with its `warning` set where the disk takes nothing.
+
+    Raises:
+        DamagedDatabase: the file is damaged; with `fresh_beside` the new one beside it is used instead.
+        StorageError: the file cannot be opened; the sentence names the fix.
+    """
+    try:
+        transactions = await open_connections(
+            partial(open_for_writing, paths), partial(open_for_reading, paths.database), paths.database
+        )
+    except DamagedDatabase as damaged:
+        if not fresh_beside:
+            raise
+        return await open_store(replace(paths, database=damaged.fresh))
+    except (sqlite3.Error, OSError) as error:
+        warning = _why_in_memory(error, paths.database.parent)
+        if not warning:
+            raise sentence(error, paths.database) from error
+        return await open_ephemeral_store(warning)
+    return SqliteStore(transactions, paths)
+
+
+async def open_ephemeral_store(warning: str = "") -> SqliteStore:
+    """A store in memory; its images lie in a private folder. All of it is gone at close."""
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-"))
+    paths = StorePaths.under(folder)
+    for part in (paths.attachments, paths.locks):
+        part.mkdir(mode=0o700)
+    transactions = await open_connections(open_in_memory, None, Path(":memory:"))
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    return SqliteStore(transactions, paths, warning=warning, after_close=remove)
+
+
+def _why_in_memory(error: sqlite3.Error | OSError, folder: Path) -> str:
+    """The banner where `folder` cannot be written; empty for an error of another kind."""
+    if is_out_of_space(error):
+        cause, fix = f"The disk at {folder} is full", "free some space"
+    elif is_read_only(error):
+        cause, fix = f"The folder {folder} cannot be written", "make it writable"
+    else:
+        return ""
+    return f"{cause}, so this session is kept in memory and gone when Phoenix closes: {fix} and start Phoenix again."

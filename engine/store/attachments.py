@@ -1,0 +1,87 @@
+"""The table `attachments` and the files behind it: one row per image and conversation, one file per content."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+
+from engine.records import Attachment
+from engine.store.paths import write_file
+from tools.contract import PreparedImage
+
+
+def add(
+    connection: sqlite3.Connection, folder: Path, conversation_id: str, image: PreparedImage, at: float
+) -> Attachment:
+    """Store an image; the same content again gives the same attachment."""
+    digest = store_file(folder, image.data)
+    connection.execute(
+        """INSERT OR IGNORE INTO attachments (id, conversation_id, sha256, path, media_type, width, height, bytes,
+            orig_width, orig_height, orig_bytes, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            str(uuid4()),
+            conversation_id,
+            digest,
+            digest,
+            image.media_type,
+            image.width,
+            image.height,
+            len(image.data),
+            image.original_width,
+            image.original_height,
+            image.original_bytes,
+            at,
+        ),
+    )
+    row = connection.execute(
+        "SELECT id FROM attachments WHERE conversation_id = ? AND sha256 = ?", (conversation_id, digest)
+    ).fetchone()
+    return read(connection, folder, [row["id"]])[row["id"]]
+
+
+def store_file(folder: Path, content: bytes) -> str:
+    """Write the file of this content unless it is there; gives its SHA-256, which is its name."""
+    digest = hashlib.sha256(content).hexdigest()
+    if not (folder / digest).exists():
+        write_file(folder / digest, content)
+    return digest
+
+
+def read(connection: sqlite3.Connection, folder: Path, ids: Sequence[str]) -> dict[str, Attachment]:
+    """Attachments by id; unknown ids are missing."""
+    rows = connection.execute(
+        "SELECT a.* FROM json_each(?) AS wanted JOIN attachments AS a ON a.id = wanted.value",
+        (msgspec.json.encode(list(ids)).decode(),),
+    ).fetchall()
+    return {
+        row["id"]: Attachment(
+            id=row["id"],
+            path=folder / row["path"],
+            media_type=row["media_type"],
+            width=row["width"],
+            height=row["height"],
+            bytes=row["bytes"],
+            original_width=row["orig_width"],
+            original_height=row["orig_height"],
+            original_bytes=row["orig_bytes"],
+        )
+        for row in rows
+    }
+
+
+def files_of(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
+    """The names of a conversation's files."""
+    rows = connection.execute("SELECT path FROM attachments WHERE conversation_id = ?", (conversation_id,)).fetchall()
+    return [row["path"] for row in rows]
+
+
+def remove_unshared(connection: sqlite3.Connection, folder: Path, names: Iterable[str]) -> None:
+    """Remove files that no row names; runs in a transaction of its own, so nobody adds one meanwhile."""
+    for name in names:
+        if connection.execute("SELECT 1 FROM attachments WHERE path = ?", (name,)).fetchone() is None:
+            (folder / name).unlink(missing_ok=True)

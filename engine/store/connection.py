@@ -1,0 +1,126 @@
+"""The two connections of a store: one that writes, one transaction at a time, and one that reads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar, cast
+
+import aiosqlite
+
+from engine.store.faults import NewerDatabase, WritingStopped, sentence
+from engine.store.migrations import VERSION, version_of
+
+T = TypeVar("T")
+
+
+class Connection(aiosqlite.Connection):
+    """A connection on its own thread that runs whole jobs, in order.
+
+    A job is one item of the thread's queue. Whoever waits for it may be cancelled; the job never is, so no
+    transaction is left open (FAULTS 31).
+    """
+
+    def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(connector, iter_chunk_size=64)
+        self._thread.daemon = True  # an app that dies without closing the store must still end
+
+    async def run(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        """What `job` gives back; its exceptions come through."""
+        execute = cast("Callable[[Callable[[], T]], Awaitable[T]]", self._execute)
+        return await execute(partial(job, self._conn))
+
+
+class Transactions:
+    """Jobs on a writing and a reading connection, each in a transaction of its own."""
+
+    def __init__(self, writer: Connection, reader: Connection, path: Path) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._path = path
+        self._stopped: WritingStopped | None = None
+
+    async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `job` in one transaction; committed when this returns.
+
+        Raises:
+            StorageError: nothing of it was written, or, after an error of the disk, nothing counts as written.
+        """
+        return await self._writer.run(partial(self._guarded, partial(self._write, job)))
+
+    async def read(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `job` on one unchanging view of the database."""
+        return await self._reader.run(partial(self._guarded, partial(_read, job)))
+
+    async def close(self) -> None:
+        """End both when everything queued is done."""
+        if self._reader is not self._writer:
+            await self._reader.close()
+        await self._writer.close()
+
+    def _guarded(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+        try:
+            return job(connection)
+        except (sqlite3.Error, OSError) as error:
+            raise sentence(error, self._path) from error
+
+    def _write(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+        if self._stopped:
+            raise self._stopped
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._refuse_newer(connection)
+            result = job(connection)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            _roll_back(connection)
+            if isinstance(error, sqlite3.Error):
+                failure = sentence(error, self._path)
+                self._stopped = failure if isinstance(failure, WritingStopped) else None
+                raise failure from error
+            raise
+        return result
+
+    def _refuse_newer(self, connection: sqlite3.Connection) -> None:
+        """A newer Phoenix may bring the file up to date while this one runs (FAULTS 76)."""
+        found = version_of(connection)
+        if found > VERSION:
+            raise NewerDatabase(self._path, found, VERSION)
+
+
+def _read(job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+    connection.execute("BEGIN")
+    try:
+        return job(connection)
+    finally:
+        _roll_back(connection)
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):  # a failed disk may refuse this too; the journal undoes it at the next opening
+            connection.execute("ROLLBACK")
+
+
+async def open_connections(
+    writing: Callable[[], sqlite3.Connection], reading: Callable[[], sqlite3.Connection] | None, path: Path
+) -> Transactions:
+    """Open the writing connection and, where there is a file to read, the reading one.
+
+    Raises:
+        StorageError, OSError, sqlite3.Error: from opening.
+    """
+    writer = Connection(writing)
+    await writer
+    if reading is None:
+        return Transactions(writer, writer, path)
+    reader = Connection(reading)
+    try:
+        await reader
+    except BaseException:
+        await writer.close()
+        raise
+    return Transactions(writer, reader, path)

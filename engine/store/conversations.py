@@ -1,0 +1,226 @@
+"""The table `conversations`: rows as records and summaries, creation, lists and changes."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from engine.codec import decode_state, decode_totals, encode_state, encode_totals, encode_usage, storable
+from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
+from engine.ports import ConversationChanges, SetContext, StorageError
+from engine.records import (
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    NewConversation,
+    PermissionMode,
+    Totals,
+)
+from engine.store.ownership import Instance
+
+TITLE_LENGTH = 50
+"""Characters of the first message that name a conversation (SPEC c11)."""
+
+_ROWS = """SELECT c.*, (SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count
+    FROM conversations AS c"""
+
+
+def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> None:
+    """Insert a conversation in state idle."""
+    state = Idle(0)
+    connection.execute(
+        """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,
+            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            new.id,
+            storable(new.title),
+            storable(str(new.cwd)),
+            new.model,
+            new.profile,
+            new.permission_mode,
+            storable(new.system_prompt),
+            storable(new.append_system_prompt),
+            STATE_NAMES[Idle],
+            encode_state(state),
+            state.gen,
+            encode_totals(Totals()),
+            at,
+            at,
+        ),
+    )
+
+
+def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord | None:
+    """One conversation, or None."""
+    row = connection.execute(f"{_ROWS} WHERE c.id = ?", (conversation_id,)).fetchone()
+    if row is None:
+        return None
+    return ConversationRecord(
+        id=row["id"],
+        title=row["title"],
+        cwd=Path(row["cwd"]),
+        model=row["model"],
+        profile=row["profile"],
+        permission_mode=PermissionMode(row["permission_mode"]),
+        system_prompt=row["system_prompt_static"],
+        append_system_prompt=row["append_system_prompt"],
+        state=decode_state(row["state_json"]),
+        context_window=row["context_window"],
+        context_tokens=row["context_tokens"],
+        context_estimated=bool(row["context_estimated"]),
+        totals=decode_totals(row["totals_json"]),
+        draft=row["draft"],
+        scroll_seq=row["scroll_seq"],
+        context_start_seq=row["context_start_seq"],
+        summary=row["summary"],
+        archived=row["archived_at"] is not None,
+        deleted=row["deleted_at"] is not None,
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        message_count=row["message_count"] or 0,
+        owner_pid=instance.living_pid(connection, row["owner_instance"]),
+    )
+
+
+def record(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord:
+    """One conversation that is there. Raises StorageError when it is not."""
+    found = read(connection, conversation_id, instance)
+    if found is None:
+        raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
+    return found
+
+
+def list_page(
+    connection: sqlite3.Connection, query: ConversationQuery, instance: Instance
+) -> list[ConversationSummary]:
+    """The user's conversations that match, newest first. The trash holds archived and other ones alike."""
+    conditions = ["c.kind = 'user'", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
+    values: list[str | int] = []
+    if not query.deleted:
+        conditions.append(f"c.archived_at IS {'NOT NULL' if query.archived else 'NULL'}")
+    if query.cwd is not None:
+        conditions.append("c.cwd = ?")
+        values.append(storable(str(query.cwd)))
+    if query.title_contains:
+        conditions.append("c.title LIKE ? ESCAPE '\\'")
+        values.append(f"%{escape_like(storable(query.title_contains))}%")
+    rows = connection.execute(
+        f"{_ROWS} WHERE {' AND '.join(conditions)} ORDER BY c.updated_at DESC, c.rowid DESC LIMIT ? OFFSET ?",
+        (*values, query.limit, query.offset),
+    ).fetchall()
+    return _summaries(connection, rows, instance)
+
+
+def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> list[ConversationSummary]:
+    """By whole id, else by the beginning of an id, else by title; the trash is left out."""
+    wanted = storable(reference)
+    for condition, value in (
+        ("c.id = ?", wanted),
+        ("c.id LIKE ? ESCAPE '\\'", f"{escape_like(wanted)}%"),
+        ("c.title = ?", wanted),
+    ):
+        rows = connection.execute(
+            f"{_ROWS} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND {condition} ORDER BY c.updated_at DESC",
+            (value,),
+        ).fetchall()
+        if rows and wanted:
+            return _summaries(connection, rows, instance)
+    return []
+
+
+def change(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
+    """Set the fields that are given. The order of the list stays as it is: nothing was said."""
+    columns: dict[str, str | int | float | None] = {}
+    for column, value in (("title", changes.title), ("draft", changes.draft), ("model", changes.model)):
+        if value is not None:
+            columns[column] = storable(value)
+    if changes.scroll_seq is not None:
+        columns["scroll_seq"] = changes.scroll_seq
+    if changes.permission_mode is not None:
+        columns["permission_mode"] = changes.permission_mode.value
+    if changes.unread is not None:
+        columns["unread"] = int(changes.unread)
+    if changes.archived is not None:
+        columns["archived_at"] = at if changes.archived else None
+    if changes.deleted is not None:
+        columns["deleted_at"] = at if changes.deleted else None
+    if columns:
+        connection.execute(
+            f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
+            (*columns.values(), conversation_id),
+        )
+
+
+def set_state(connection: sqlite3.Connection, conversation_id: str, state: State, at: float) -> None:
+    """Write where the machine stands, and the result columns of a sub-agent that ended."""
+    connection.execute(
+        "UPDATE conversations SET state = ?, state_json = ?, gen = ?, updated_at = ? WHERE id = ?",
+        (STATE_NAMES[type(state)], encode_state(state), state.gen, at, conversation_id),
+    )
+    match state:
+        case Completed(result=result):
+            _set_result(connection, conversation_id, "success", result, "")
+        case Failed(kind=kind, error=error, partial=partial):
+            status = kind if kind in {"cancelled", "timeout"} else "failure"
+            _set_result(connection, conversation_id, status, partial, error)
+        case _:
+            pass  # every other state is one of a conversation that has no result
+
+
+def set_context(connection: sqlite3.Connection, conversation_id: str, context: SetContext) -> None:
+    """Write the meter and the totals."""
+    connection.execute(
+        """UPDATE conversations SET context_tokens = ?, context_window = ?, context_estimated = ?, totals_json = ?,
+            last_usage_json = COALESCE(?, last_usage_json) WHERE id = ?""",
+        (
+            context.context_tokens,
+            context.context_window,
+            int(context.estimated),
+            encode_totals(context.totals),
+            encode_usage(context.last_usage) if context.last_usage else None,
+            conversation_id,
+        ),
+    )
+
+
+def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) -> None:
+    """Give a conversation without a title the beginning of its first message."""
+    title = " ".join(text.split())[:TITLE_LENGTH].rstrip()
+    connection.execute("UPDATE conversations SET title = ? WHERE id = ? AND title = ''", (title, conversation_id))
+
+
+def escape_like(text: str) -> str:
+    """Text that LIKE takes literally, with ESCAPE backslash."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instance) -> list[ConversationSummary]:
+    owners = {row["owner_instance"] for row in rows}
+    pids = {owner: instance.living_pid(connection, owner) for owner in owners}
+    return [
+        ConversationSummary(
+            id=row["id"],
+            title=row["title"],
+            cwd=Path(row["cwd"]),
+            model=row["model"],
+            state_name=row["state"],
+            context_tokens=row["context_tokens"],
+            context_window=row["context_window"],
+            totals=decode_totals(row["totals_json"]),
+            archived=row["archived_at"] is not None,
+            unread=bool(row["unread"]),
+            updated_at=row["updated_at"],
+            message_count=row["message_count"] or 0,
+            owner_pid=pids[row["owner_instance"]],
+        )
+        for row in rows
+    ]
+
+
+def _set_result(connection: sqlite3.Connection, conversation_id: str, status: str, text: str, error: str) -> None:
+    connection.execute(
+        "UPDATE conversations SET result_status = ?, result_text = ?, result_error = ? WHERE id = ?",
+        (status, storable(text), storable(error), conversation_id),
+    )

@@ -1,0 +1,152 @@
+"""The rows of a whole conversation: read together, renamed together, inserted together."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias, cast
+from uuid import uuid4
+
+from engine.codec import CodecError, decode_blocks, decode_state, decode_totals, encode_blocks
+from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
+from engine.ports import StorageError
+
+Value: TypeAlias = "str | int | float | None"
+Row: TypeAlias = "dict[str, Value]"
+Rows: TypeAlias = "dict[str, list[Row]]"
+"""Table name -> its rows, in an order that foreign keys accept."""
+
+_OF_CONVERSATION = "conversation_id = ?"
+TABLES: Mapping[str, tuple[str, str]] = {
+    "conversations": ("id = ?", "id"),
+    "turns": (_OF_CONVERSATION, "turn_number"),
+    "tracked_tasks": (_OF_CONVERSATION, "ord"),
+    "runs": (_OF_CONVERSATION, "rowid"),
+    "messages": (_OF_CONVERSATION, "seq"),
+    "tool_calls": (_OF_CONVERSATION, "rowid"),
+    "attachments": (_OF_CONVERSATION, "rowid"),
+    "queued_messages": (_OF_CONVERSATION, "ord"),
+    "inbox": (_OF_CONVERSATION, "id"),
+    "events": (_OF_CONVERSATION, "seq"),
+    "traces": (_OF_CONVERSATION, "rowid"),
+    "spans": ("trace_id IN (SELECT id FROM traces WHERE conversation_id = ?)", "rowid"),
+}
+"""Which rows of a table belong to a conversation, and their order."""
+
+_LEFT_OUT: Mapping[str, frozenset[str]] = {
+    "conversations": frozenset({"owner_instance", "parent_id"}),
+    "inbox": frozenset({"id"}),
+    "events": frozenset({"seq"}),
+}
+"""Columns that mean nothing in another database, or are numbered by it."""
+
+_REFERENCES = frozenset(
+    {"id", "conversation_id", "turn_id", "run_id", "trigger_message_id", "parent_run_id", "assistant_message_id"}
+    | {"message_id", "trace_id", "parent_span_id", "tracked_task_id"}
+)
+"""Columns that hold an id minted by Phoenix."""
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The columns of a table that go along."""
+    rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    return [row["name"] for row in rows if row["name"] not in _LEFT_OUT.get(table, frozenset())]
+
+
+def read_rows(connection: sqlite3.Connection, conversation_id: str) -> Rows:
+    """Everything of a conversation. Raises StorageError when there is none."""
+    rows = {
+        table: _select(connection, table, condition, order, conversation_id)
+        for table, (condition, order) in TABLES.items()
+    }
+    if not rows["conversations"]:
+        raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
+    return rows
+
+
+def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
+    """Insert them all. Raises StorageError when they contradict each other or the schema."""
+    try:
+        for table, members in rows.items():
+            for row in members:
+                columns, marks = ", ".join(row), ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+    except sqlite3.IntegrityError as error:
+        raise StorageError(f"The parts of this conversation do not fit together ({error}).") from error
+
+
+def is_taken(connection: sqlite3.Connection, rows: Rows) -> bool:
+    """Whether any id of these rows is in use."""
+    return any(
+        connection.execute(f"SELECT 1 FROM {table} WHERE id = ?", (row["id"],)).fetchone() is not None
+        for table, members in rows.items()
+        for row in members
+        if "id" in row
+    )
+
+
+def renamed(rows: Rows, new_id: str) -> Rows:
+    """The same conversation under fresh ids; the ids of tool uses stay, models know them."""
+    fresh: dict[Value, str] = {
+        row["id"]: str(uuid4()) for members in rows.values() for row in members if isinstance(row.get("id"), str)
+    }
+    fresh[rows["conversations"][0]["id"]] = new_id
+    result = {table: [_renamed_row(row, fresh) for row in members] for table, members in rows.items()}
+    for call in result.get("tool_calls", []):
+        call["id"] = f"{call['assistant_message_id']}/{call['ordinal']}"
+    return result
+
+
+def check(connection: sqlite3.Connection, rows: Rows) -> None:
+    """Refuse rows that could not be read back.
+
+    Raises:
+        StorageError: an unknown column, or JSON that is no blocks, state or totals.
+    """
+    for table, members in rows.items():
+        known = set(columns_of(connection, table))
+        for row in members:
+            if unknown := set(row) - known:
+                raise StorageError(f"This conversation has a part that Phoenix does not know: {table}.{min(unknown)}.")
+    try:
+        conversation = rows["conversations"][0]
+        decode_state(str(conversation.get("state_json")))
+        decode_totals(str(conversation.get("totals_json")))
+        for row in (*rows["messages"], *rows["inbox"], *rows["queued_messages"]):
+            decode_blocks(str(row.get("content_json")))
+    except CodecError as error:
+        raise StorageError(f"This conversation cannot be read: {error}") from error
+
+
+def _select(connection: sqlite3.Connection, table: str, condition: str, order: str, conversation_id: str) -> list[Row]:
+    columns = columns_of(connection, table)
+    rows = connection.execute(
+        f"SELECT {', '.join(columns)} FROM {table} WHERE {condition} ORDER BY {order}", (conversation_id,)
+    ).fetchall()
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _renamed_row(row: Row, fresh: Mapping[Value, str]) -> Row:
+    result: Row = {column: fresh.get(value, value) if column in _REFERENCES else value for column, value in row.items()}
+    for column in ("content_json", "output_json"):
+        text = row.get(column)
+        if isinstance(text, str) and text:
+            result[column] = encode_blocks([_renamed_block(block, fresh) for block in decode_blocks(text)])
+    state = row.get("state_json")
+    if isinstance(state, str):
+        for old, new in fresh.items():
+            state = state.replace(f'"{old}"', f'"{new}"')
+        result["state_json"] = state
+    return result
+
+
+def _renamed_block(block: Block, fresh: Mapping[Value, str]) -> Block:
+    match block:
+        case ImageBlock(attachment_id=attachment_id):
+            return replace(block, attachment_id=fresh.get(attachment_id, attachment_id))
+        case ToolResultBlock(content=content):
+            renamed_content = tuple(_renamed_block(part, fresh) for part in content)
+            return replace(block, content=cast("tuple[TextBlock | ImageBlock, ...]", renamed_content))
+        case _:
+            return block

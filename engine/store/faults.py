@@ -1,0 +1,92 @@
+"""What can go wrong with a database file, each as one sentence for the user that names the fix."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from engine.ports import StorageError
+
+
+class DamagedDatabase(StorageError):
+    """The file is no whole Phoenix database; it was not touched. `fresh` is where a new one would be made."""
+
+    def __init__(self, path: Path, fresh: Path, problem: str) -> None:
+        super().__init__(
+            f"The database {path} {problem}; it was left as it is. "
+            f"Put a backup in its place, or let Phoenix start afresh in {fresh}."
+        )
+        self.path = path
+        self.fresh = fresh
+
+
+class NewerDatabase(StorageError):
+    """A later version of Phoenix wrote the file; it was not touched."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"The database {path} was written by a newer Phoenix (format {found}, this one knows {known}): "
+            "update Phoenix to open it."
+        )
+
+
+class WritingStopped(StorageError):
+    """The disk failed in a way that leaves open what it holds; nothing more is written until a restart."""
+
+
+def fresh_beside(path: Path) -> Path:
+    """Where a new database goes when the file at `path` is damaged."""
+    return path.with_name(f"{path.stem}.fresh{path.suffix}")
+
+
+def damage(error: sqlite3.Error) -> str:
+    """What is wrong with a file that SQLite refuses as damaged; empty for any other error."""
+    match _primary(error):
+        case sqlite3.SQLITE_NOTADB:
+            return "is not a database"
+        case sqlite3.SQLITE_CORRUPT:
+            return "is damaged"
+        case _:
+            return ""
+
+
+def is_out_of_space(error: sqlite3.Error | OSError) -> bool:
+    """Whether the disk, or the user's share of it, is full."""
+    if isinstance(error, OSError):
+        return error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return _primary(error) == sqlite3.SQLITE_FULL
+
+
+def is_read_only(error: sqlite3.Error | OSError) -> bool:
+    """Whether the file or its folder may not be written."""
+    if isinstance(error, OSError):
+        return error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}
+    return _primary(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+
+
+def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
+    """The error as the user should read it. `WritingStopped` after an error of the disk itself."""
+    if is_out_of_space(error):
+        return StorageError(f"The disk is full, so nothing was saved: free some space at {path.parent} and try again.")
+    if isinstance(error, OSError):
+        return StorageError(f"A file of the store cannot be used ({error.strerror}): check {error.filename}.")
+    if damage(error):
+        return DamagedDatabase(path, fresh_beside(path), damage(error))
+    match _primary(error):
+        case sqlite3.SQLITE_IOERR:
+            return WritingStopped(
+                f"The disk failed while saving to {path}, so Phoenix has stopped writing: "
+                "check the disk, then start Phoenix again."
+            )
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StorageError("Another Phoenix keeps the database busy: try again in a moment.")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return StorageError(f"The database {path} cannot be written: check its permissions and its folder's.")
+        case _:
+            return StorageError(f"The database {path} refused a change ({error}): please report this.")
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """The result code without its extension; 0 where Python raised the error itself."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -1,0 +1,63 @@
+"""The table `inbox`: what waits to become messages, and how it does (SPEC UNI-08)."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from engine.codec import decode_blocks, encode_blocks
+from engine.machine.messages import Block, NewMessage, Origin, Role
+from engine.ports import AppendMessage, DrainInboxRows
+from engine.records import StoredMessage
+from engine.store import messages
+
+_ORIGINS = {"completion": Origin.COMPLETION, "user": Origin.HUMAN}
+
+
+def deposit(
+    connection: sqlite3.Connection, conversation_id: str, kind: str, blocks: tuple[Block, ...], sender: str, at: float
+) -> None:
+    """Put an entry in; `kind` is tool_result, user or completion."""
+    connection.execute(
+        "INSERT INTO inbox (conversation_id, type, content_json, sender_id, created_at) VALUES (?, ?, ?, ?, ?)",
+        (conversation_id, kind, encode_blocks(blocks), sender, at),
+    )
+
+
+def drain(
+    connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float
+) -> list[StoredMessage]:
+    """Every waiting entry as a message: the tool results as one, then one each; at most the first opens a turn."""
+    rows = connection.execute(
+        "SELECT id, type, content_json FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL ORDER BY id",
+        (conversation_id,),
+    ).fetchall()
+    planned = _plan(rows)[: len(draining.message_ids)]
+    stored = [
+        messages.append(
+            connection,
+            conversation_id,
+            AppendMessage(
+                NewMessage(message_id, Role.USER, origin, blocks),
+                run_id=draining.run_id,
+                new_turn=draining.new_turn and position == 0,
+            ),
+            at,
+        )
+        for position, (message_id, (origin, blocks, _)) in enumerate(zip(draining.message_ids, planned, strict=False))
+    ]
+    consumed = [(at, entry) for _, _, entries in planned for entry in entries]
+    connection.executemany("UPDATE inbox SET consumed_at = ? WHERE id = ?", consumed)
+    return stored
+
+
+def _plan(rows: list[Any]) -> list[tuple[Origin, tuple[Block, ...], list[int]]]:
+    """Origin, blocks and inbox ids of each message to be."""
+    results = [row for row in rows if row["type"] == "tool_result"]
+    gathered = tuple(block for row in results for block in decode_blocks(row["content_json"]))
+    first = [(Origin.TOOL, gathered, [row["id"] for row in results])] if results else []
+    return first + [
+        (_ORIGINS[row["type"]], decode_blocks(row["content_json"]), [row["id"]])
+        for row in rows
+        if row["type"] != "tool_result"
+    ]

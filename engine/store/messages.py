@@ -1,0 +1,174 @@
+"""The tables `turns` and `messages`: appending by the turn rule, reading by seq, searching."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from engine.codec import decode_blocks, decode_usage, encode_blocks, encode_usage, storable
+from engine.machine.messages import Block, Origin, Role, TextBlock
+from engine.ports import AppendMessage
+from engine.records import SearchHit, StoredMessage
+from engine.store.conversations import escape_like, name_after
+
+SNIPPET_BEFORE = 40
+SNIPPET_LENGTH = 160
+"""Characters of a search hit, and how many of them stand before the match."""
+
+_ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the next message goes."""
+
+    seq: int
+    turn_id: str
+    turn_number: int
+    message_number: int
+
+
+def append(connection: sqlite3.Connection, conversation_id: str, addition: AppendMessage, at: float) -> StoredMessage:
+    """Insert a message behind all others; a conversation without a title is named after its first human one."""
+    message = addition.message
+    place = _next_place(connection, conversation_id, addition.new_turn, at)
+    text = plain_text(message.blocks)
+    connection.execute(
+        """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json, text,
+            original_len, silent, run_id, model, usage_json, cost_usd, duration_ms, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            message.id,
+            conversation_id,
+            place.turn_id,
+            place.seq,
+            place.message_number,
+            message.role,
+            message.origin,
+            encode_blocks(message.blocks),
+            text,
+            message.original_length,
+            int(message.silent),
+            addition.run_id or None,
+            addition.model,
+            encode_usage(addition.usage) if addition.usage else None,
+            addition.cost_usd,
+            addition.duration_ms,
+            at,
+        ),
+    )
+    if message.origin is Origin.HUMAN and text:
+        name_after(connection, conversation_id, text)
+    return StoredMessage(
+        id=message.id,
+        seq=place.seq,
+        turn_number=place.turn_number,
+        message_number=place.message_number,
+        role=message.role,
+        origin=message.origin,
+        blocks=message.blocks,
+        created_at=at,
+        silent=message.silent,
+        run_id=addition.run_id,
+        model=addition.model,
+        usage=addition.usage,
+        duration_ms=addition.duration_ms,
+    )
+
+
+def read_range(
+    connection: sqlite3.Connection, conversation_id: str, first: int, last: int | None, limit: int | None
+) -> list[StoredMessage]:
+    """Messages `first` to `last` by seq, ascending; with `limit` the newest of them."""
+    rows = connection.execute(
+        f"{_ROWS} WHERE m.conversation_id = ? AND m.seq BETWEEN ? AND ? ORDER BY m.seq DESC LIMIT ?",
+        (conversation_id, first, 2**62 if last is None else last, -1 if limit is None else limit),
+    ).fetchall()
+    return [_stored(row) for row in reversed(rows)]
+
+
+def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> StoredMessage | None:
+    """The last message a model can see, or None."""
+    row = connection.execute(
+        f"{_ROWS} WHERE m.conversation_id = ? AND m.role <> 'system' ORDER BY m.seq DESC LIMIT 1", (conversation_id,)
+    ).fetchone()
+    return _stored(row) if row else None
+
+
+def search(connection: sqlite3.Connection, text: str, limit: int) -> list[SearchHit]:
+    """What was said that contains `text`, newest first; upper and lower case of ASCII letters are the same."""
+    wanted = storable(text)
+    if not wanted.strip():
+        return []
+    rows = connection.execute(
+        """SELECT m.conversation_id, c.title, m.seq, m.role, m.text, m.created_at
+            FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id
+            WHERE m.text LIKE ? ESCAPE '\\' AND m.role <> 'system' AND m.silent = 0 AND c.deleted_at IS NULL
+            ORDER BY m.created_at DESC, m.seq DESC LIMIT ?""",
+        (f"%{escape_like(wanted)}%", limit),
+    ).fetchall()
+    return [
+        SearchHit(
+            conversation_id=row["conversation_id"],
+            title=row["title"],
+            seq=row["seq"],
+            role=Role(row["role"]),
+            snippet=_snippet(row["text"], wanted),
+            created_at=row["created_at"],
+        )
+        for row in rows
+    ]
+
+
+def plain_text(blocks: tuple[Block, ...]) -> str:
+    """The column `messages.text`: what the text blocks say."""
+    return storable("\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
+
+
+def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: bool, at: float) -> _Place:
+    newest = connection.execute(
+        "SELECT seq, turn_id, message_number FROM messages WHERE conversation_id = ? ORDER BY seq DESC LIMIT 1",
+        (conversation_id,),
+    ).fetchone()
+    turn = connection.execute(
+        "SELECT id, turn_number FROM turns WHERE conversation_id = ? ORDER BY turn_number DESC LIMIT 1",
+        (conversation_id,),
+    ).fetchone()
+    seq = newest["seq"] + 1 if newest else 1
+    in_use = newest is not None and turn is not None and newest["turn_id"] == turn["id"]
+    if turn is not None and not (new_turn and in_use):
+        return _Place(seq, turn["id"], turn["turn_number"], newest["message_number"] + 1 if in_use else 0)
+    number = turn["turn_number"] + 1 if turn else 0
+    turn_id = str(uuid4())
+    connection.execute(
+        "INSERT INTO turns (id, conversation_id, turn_number, started_at) VALUES (?, ?, ?, ?)",
+        (turn_id, conversation_id, number, at),
+    )
+    return _Place(seq, turn_id, number, 0)
+
+
+def _stored(row: Any) -> StoredMessage:
+    return StoredMessage(
+        id=row["id"],
+        seq=row["seq"],
+        turn_number=row["turn_number"],
+        message_number=row["message_number"],
+        role=Role(row["role"]),
+        origin=Origin(row["origin"]),
+        blocks=decode_blocks(row["content_json"]),
+        created_at=row["created_at"],
+        silent=bool(row["silent"]),
+        run_id=row["run_id"] or "",
+        model=row["model"],
+        usage=decode_usage(row["usage_json"]) if row["usage_json"] else None,
+        duration_ms=row["duration_ms"],
+    )
+
+
+def _snippet(text: str, wanted: str) -> str:
+    """One line around the first match."""
+    start = max(0, text.lower().find(wanted.lower()) - SNIPPET_BEFORE)
+    part = " ".join(text[start : start + SNIPPET_LENGTH].split())
+    return f"{'…' if start else ''}{part}{'…' if start + SNIPPET_LENGTH < len(text) else ''}"

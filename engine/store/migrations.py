@@ -1,0 +1,44 @@
+"""The versions of the schema, oldest first: each is one function, applied in one transaction with its number."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from engine.store.schema import VERSION_1
+
+Migration: TypeAlias = Callable[[sqlite3.Connection], None]
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Version 1: everything of SPEC section b."""
+    for statement in VERSION_1:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (create_tables,)
+"""The n-th brings a file from version n-1 to version n. Only ever appended to."""
+
+VERSION = len(MIGRATIONS)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version the file is at; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring the file up to date. Another process may do the same at the same time."""
+    while version_of(connection) < len(migrations):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            reached = version_of(connection)
+            if reached < len(migrations):
+                migrations[reached](connection)
+                connection.execute(f"PRAGMA user_version = {reached + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

@@ -1,0 +1,89 @@
+"""Writes one move of the machine: all its writes and the new state, in the caller's transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import assert_never
+
+from engine.machine.effects import FinishRun, MarkToolCall, SaveToolCalls, SaveToolResult, StartRun
+from engine.ports import (
+    AppendMessage,
+    Committed,
+    DrainInboxRows,
+    Move,
+    RecordEvent,
+    RecordSpan,
+    SetContext,
+    StorageError,
+    Write,
+)
+from engine.records import StoredMessage
+from engine.store import conversations, inbox, messages, runs, tool_calls
+from engine.store.ownership import Instance
+
+
+def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Committed:
+    """Apply the writes in order, then the state.
+
+    Raises:
+        StorageError: this process does not own the conversation, or it is gone.
+    """
+    owner = connection.execute(
+        "SELECT owner_instance FROM conversations WHERE id = ?", (move.conversation_id,)
+    ).fetchone()
+    if owner is None or owner["owner_instance"] != instance.id:
+        raise StorageError("This conversation is no longer open in this Phoenix: open it again to go on.")
+    stored = [message for write in move.writes for message in _apply(connection, move, write)]
+    for write in move.writes:
+        if isinstance(write, StartRun):
+            runs.place_in_turn(connection, move.conversation_id, write.run_id)
+    conversations.set_state(connection, move.conversation_id, move.state, move.at)
+    return Committed(tuple(stored))
+
+
+def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[StoredMessage]:
+    """Carry out one write; gives the messages it appended."""
+    match write:
+        case AppendMessage():
+            return [messages.append(connection, move.conversation_id, write, move.at)]
+        case DrainInboxRows():
+            return inbox.drain(connection, move.conversation_id, write, move.at)
+        case SetContext():
+            conversations.set_context(connection, move.conversation_id, write)
+        case SaveToolCalls() | MarkToolCall() | SaveToolResult():
+            _apply_to_calls(connection, move, write)
+        case StartRun() | FinishRun() | RecordEvent() | RecordSpan():
+            _apply_to_runs(connection, move, write)
+        case _:
+            assert_never(write)
+    return []
+
+
+def _apply_to_calls(
+    connection: sqlite3.Connection, move: Move, write: SaveToolCalls | MarkToolCall | SaveToolResult
+) -> None:
+    match write:
+        case SaveToolCalls():
+            tool_calls.add(connection, move.conversation_id, write)
+        case MarkToolCall():
+            tool_calls.mark(connection, move.conversation_id, write, move.at)
+        case SaveToolResult():
+            tool_calls.settle(connection, move.conversation_id, write, move.at)
+        case _:
+            assert_never(write)
+
+
+def _apply_to_runs(
+    connection: sqlite3.Connection, move: Move, write: StartRun | FinishRun | RecordEvent | RecordSpan
+) -> None:
+    match write:
+        case StartRun():
+            runs.start(connection, move.conversation_id, write, move.at)
+        case FinishRun():
+            runs.finish(connection, write, move.at)
+        case RecordEvent():
+            runs.add_event(connection, move.conversation_id, write, move.at)
+        case RecordSpan():
+            runs.add_span(connection, write, move.at)
+        case _:
+            assert_never(write)

@@ -1,0 +1,135 @@
+"""Opens the database file: makes it whole or not at all, checks it, backs it up and brings it up to date."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from engine.store.faults import DamagedDatabase, NewerDatabase, damage, fresh_beside
+from engine.store.locks import is_held
+from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
+from engine.store.paths import StorePaths, make_file, make_folder, sync_folder
+from engine.store.schema import APPLICATION_ID
+
+SAFE_WAL = (3, 51, 3)
+"""The first SQLite whose WAL survives several processes (FAULTS 3.3)."""
+BUSY_SECONDS = 30.0
+"""How long a statement waits for another process before it gives up."""
+PAGE_CACHE_KIB = 8 * 1024
+
+
+def journal_mode(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> str:
+    """WAL where SQLite's is safe with several processes, else the rollback journal."""
+    return "WAL" if version >= SAFE_WAL else "DELETE"
+
+
+def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRATIONS) -> sqlite3.Connection:
+    """The connection that writes, on a whole database of our version.
+
+    Raises:
+        DamagedDatabase, NewerDatabase: the file was not touched.
+        OSError, sqlite3.Error: it cannot be made or opened.
+    """
+    for folder in (paths.database.parent, paths.attachments, paths.locks, paths.backups):
+        make_folder(folder)
+    if not paths.database.exists():
+        _make_database(paths.database, migrations)
+    elif not paths.database.stat().st_size:
+        raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is empty")
+    connection = connect(str(paths.database))
+    try:
+        _check(connection, paths, len(migrations))
+        _bring_up_to_date(connection, paths, migrations)
+        connection.execute(f"PRAGMA journal_mode = {journal_mode()}")
+    except BaseException as error:
+        connection.close()
+        problem = damage(error) if isinstance(error, sqlite3.Error) else ""
+        if problem:
+            raise DamagedDatabase(paths.database, fresh_beside(paths.database), problem) from error
+        raise
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    connection = connect(f"{path.as_uri()}?mode=ro")
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def open_in_memory() -> sqlite3.Connection:
+    """A whole database that is gone when closed."""
+    connection = connect(":memory:")
+    migrate(connection)
+    return connection
+
+
+def connect(target: str) -> sqlite3.Connection:
+    """A connection as every one of ours is set up: transactions are explicit, rows have names."""
+    connection = sqlite3.connect(
+        target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), cached_statements=256
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
+    """Build it under another name and give it its own when it is whole; another process may be first."""
+    part = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    os.close(make_file(part))
+    try:
+        connection = connect(str(part))
+        try:
+            migrate(connection, migrations)
+        finally:
+            connection.close()
+        try:
+            path.hardlink_to(part)
+        except FileExistsError:
+            return
+    finally:
+        part.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _check(connection: sqlite3.Connection, paths: StorePaths, known: int) -> None:
+    """Refuse what is not ours, what is newer, and what an unclean exit has broken."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is not a database of Phoenix")
+    found = version_of(connection)
+    if found > known:
+        raise NewerDatabase(paths.database, found, known)
+    if _ended_uncleanly(connection, paths.locks):
+        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is damaged")
+
+
+def _ended_uncleanly(connection: sqlite3.Connection, locks: Path) -> bool:
+    """Whether a process that wrote here is gone without its farewell: its row stays, its lock is free."""
+    rows = connection.execute("SELECT id FROM instances").fetchall()
+    return any(not is_held(locks, row["id"]) for row in rows)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, paths: StorePaths, migrations: Sequence[Migration]) -> None:
+    found = version_of(connection)
+    if found < len(migrations):
+        _back_up(connection, paths.backups / f"{paths.database.stem}-v{found}-{uuid4().hex[:8]}.db")
+        migrate(connection, migrations)
+
+
+def _back_up(connection: sqlite3.Connection, path: Path) -> None:
+    """A copy of the file as it is, before a migration changes it."""
+    os.close(make_file(path))
+    copy = sqlite3.connect(path)
+    try:
+        connection.backup(copy)
+    finally:
+        copy.close()

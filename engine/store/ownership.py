@@ -1,0 +1,105 @@
+"""Which process a conversation belongs to (SPEC b, Ownership)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from uuid import uuid4
+
+from engine.ports import OwnedElsewhere, StorageError
+from engine.store.locks import InstanceLock, forget, is_held
+
+
+class Instance:
+    """This process among those that share the database. It registers with its first ownership."""
+
+    def __init__(self, locks: Path) -> None:
+        self.id = uuid4().hex
+        self._locks = locks
+        self._lock: InstanceLock | None = None
+        self._boot_id = _boot_id()
+
+    def claim(self, connection: sqlite3.Connection, conversation_id: str, at: float) -> None:
+        """Make this process the owner; whoever calls has seen that no living one is."""
+        if self._lock is None:
+            self._lock = InstanceLock(self._locks, self.id)
+        connection.execute(
+            "INSERT OR IGNORE INTO instances (id, pid, boot_id, started_at) VALUES (?, ?, ?, ?)",
+            (self.id, os.getpid(), self._boot_id, at),
+        )
+        connection.execute("UPDATE conversations SET owner_instance = ? WHERE id = ?", (self.id, conversation_id))
+
+    def living_pid(self, connection: sqlite3.Connection, instance_id: str | None) -> int | None:
+        """The process behind an `owner_instance`, None when there is none or it is dead."""
+        if instance_id is None:
+            return None
+        row = connection.execute("SELECT pid, boot_id FROM instances WHERE id = ?", (instance_id,)).fetchone()
+        if row is None or (instance_id != self.id and not self._lives(instance_id, row["boot_id"])):
+            return None
+        return int(row["pid"])
+
+    def owner(self, connection: sqlite3.Connection, conversation_id: str) -> str | None:
+        """The `owner_instance` of a conversation; None also when it is dead.
+
+        Raises:
+            StorageError: there is no such conversation.
+        """
+        row = connection.execute("SELECT owner_instance FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+        if row is None:
+            raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
+        owner: str | None = row["owner_instance"]
+        return owner if self.living_pid(connection, owner) is not None else None
+
+    def refuse_others(self, connection: sqlite3.Connection, conversation_id: str) -> str | None:
+        """The living owner, which is this process or none.
+
+        Raises:
+            OwnedElsewhere: it is another living process.
+        """
+        owner = self.owner(connection, conversation_id)
+        pid = self.living_pid(connection, owner)
+        if owner != self.id and pid is not None:
+            raise OwnedElsewhere(conversation_id, pid)
+        return owner
+
+    def release(self, connection: sqlite3.Connection, conversation_id: str) -> None:
+        """Give one conversation up."""
+        connection.execute(
+            "UPDATE conversations SET owner_instance = NULL WHERE id = ? AND owner_instance = ?",
+            (conversation_id, self.id),
+        )
+
+    def dead(self, connection: sqlite3.Connection) -> list[str]:
+        """Registered processes that are gone."""
+        rows = connection.execute("SELECT id, boot_id FROM instances WHERE id <> ?", (self.id,)).fetchall()
+        return [row["id"] for row in rows if not self._lives(row["id"], row["boot_id"])]
+
+    def bury(self, connection: sqlite3.Connection, instance_id: str) -> None:
+        """Forget a dead process; its conversations become nobody's."""
+        connection.execute("DELETE FROM instances WHERE id = ?", (instance_id,))
+        forget(self._locks, instance_id)
+
+    def leave(self, connection: sqlite3.Connection) -> None:
+        """Take this process off the list: the mark of a clean exit."""
+        connection.execute("DELETE FROM instances WHERE id = ?", (self.id,))
+
+    @property
+    def registered(self) -> bool:
+        """Whether it has ever owned a conversation."""
+        return self._lock is not None
+
+    def unlock(self) -> None:
+        """Drop the lock; to everyone else this process is gone."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _lives(self, instance_id: str, boot_id: str) -> bool:
+        return boot_id == self._boot_id and is_held(self._locks, instance_id)
+
+
+def _boot_id() -> str:
+    """Differs after every start of the machine; empty where the system does not tell."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text("ascii").strip() if path.exists() else ""

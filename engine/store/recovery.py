@@ -1,0 +1,129 @@
+"""What a crash left half done is brought to rest (SPEC c10). Doing it again changes nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import assert_never
+from uuid import uuid4
+
+from engine.codec import decode_state
+from engine.machine.effects import FinishRun, RunStatus
+from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    State,
+    ToolExecuting,
+)
+from engine.ports import AppendMessage
+from engine.records import Recovery
+from engine.store import conversations, inbox, messages, runs, tool_calls
+
+INTERRUPTED_AGENT = "interrupted by a restart"
+_WITHOUT_RUN = (Idle, Compacting, Errored, Completed, Failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """One conversation as the crash left it."""
+
+    connection: sqlite3.Connection
+    conversation_id: str
+    at: float
+    run_id: str
+
+    def append(self, role: Role, origin: Origin, blocks: tuple[Block, ...]) -> None:
+        message = NewMessage(str(uuid4()), role, origin, blocks)
+        messages.append(self.connection, self.conversation_id, AppendMessage(message, run_id=self.run_id), self.at)
+
+
+def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> Recovery:
+    """Bring one conversation to rest; whoever calls knows that its owner is dead."""
+    row = connection.execute(
+        "SELECT kind, parent_id, spawn_mode, state_json, updated_at FROM conversations WHERE id = ?", (conversation_id,)
+    ).fetchone()
+    state = decode_state(row["state_json"])
+    scene = _Scene(connection, conversation_id, at, runs.active(connection, conversation_id))
+    processes = tool_calls.running_processes(connection, conversation_id)
+    interrupted = tool_calls.interrupt_open(connection, conversation_id, at)
+    added = _keep_partial(scene, state) + answer_dangling(connection, conversation_id, scene.run_id, at)
+    kept_error = _keep_error(scene, state)
+    if scene.run_id:
+        iterations = 0 if isinstance(state, _WITHOUT_RUN) else state.run.iteration
+        runs.finish(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), at)
+    connection.execute(
+        """UPDATE messages SET task_process_status = 'pending'
+            WHERE conversation_id = ? AND task_process_status = 'running'""",
+        (conversation_id,),
+    )
+    rest = _at_rest(state, is_agent=row["kind"] == "subagent")
+    if rest != state:
+        conversations.set_state(connection, conversation_id, rest, row["updated_at"])
+        if isinstance(rest, Failed) and row["spawn_mode"] == "background":
+            _tell_parent(scene, row["parent_id"])
+    return Recovery(conversation_id, interrupted, bool(scene.run_id), kept_error, added + bool(kept_error), processes)
+
+
+def answer_dangling(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> int:
+    """Answer the tool uses of a last message that has none yet; gives the number of messages added, 0 or 1."""
+    newest = messages.newest_visible(connection, conversation_id)
+    if newest is None or newest.role is not Role.ASSISTANT:
+        return 0
+    uses = [block for block in newest.blocks if isinstance(block, ToolUseBlock)]
+    if not uses:
+        return 0
+    results = tool_calls.results_of(connection, conversation_id, uses)
+    _Scene(connection, conversation_id, at, run_id).append(Role.USER, Origin.TOOL, results)
+    return 1
+
+
+def _keep_partial(scene: _Scene, state: State) -> int:
+    """Store finished replies that waited for their continuation; only unfinished stream text is lost."""
+    if not isinstance(state, AwaitingLlm) or not state.partial:
+        return 0
+    scene.append(Role.ASSISTANT, Origin.LLM, state.partial)
+    return 1
+
+
+def _keep_error(scene: _Scene, state: State) -> str:
+    if not isinstance(state, Errored):
+        return ""
+    scene.append(Role.SYSTEM, Origin.NOTICE, (TextBlock(state.message),))
+    return state.message
+
+
+def _at_rest(state: State, *, is_agent: bool) -> State:
+    match state:
+        case Completed() | Failed():
+            return state
+        case Idle() if not is_agent:
+            return state
+        case AwaitingLlm(partial=partial) if is_agent:
+            return Failed(state.gen + 1, "interrupted", INTERRUPTED_AGENT, messages.plain_text(partial))
+        case (
+            Idle()
+            | AwaitingLlm()
+            | ToolExecuting()
+            | AwaitingApproval()
+            | AwaitingSubagents()
+            | Cancelling()
+            | Compacting()
+            | Errored()
+        ):
+            return Failed(state.gen + 1, "interrupted", INTERRUPTED_AGENT) if is_agent else Idle(state.gen + 1)
+        case _:
+            assert_never(state)
+
+
+def _tell_parent(scene: _Scene, parent_id: str) -> None:
+    """A background agent's end waits in its parent's inbox and wakes nobody."""
+    text = f"[SYSTEM] Child task {scene.conversation_id} has failed: {INTERRUPTED_AGENT}."
+    inbox.deposit(scene.connection, parent_id, "completion", (TextBlock(text),), scene.conversation_id, scene.at)

@@ -1,0 +1,117 @@
+"""The tables `runs`, `traces`, `spans` and `events`: what happened, for whoever looks back."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from engine.codec import storable
+from engine.machine.effects import FinishRun, RunStatus, StartRun
+from engine.ports import RecordEvent, RecordSpan
+
+_TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled"}
+"""The column `traces.status`; every other end of a run is an error."""
+
+
+def start(connection: sqlite3.Connection, conversation_id: str, starting: StartRun, at: float) -> None:
+    """Open a run and its trace, which bears the same id."""
+    connection.execute(
+        "INSERT INTO runs (id, conversation_id, trigger_message_id, status, started_at) VALUES (?, ?, ?, 'running', ?)",
+        (starting.run_id, conversation_id, starting.trigger_message_id or None, at),
+    )
+    connection.execute(
+        "INSERT INTO traces (id, run_id, conversation_id, status, started_at) VALUES (?, ?, ?, 'running', ?)",
+        (starting.run_id, starting.run_id, conversation_id, at),
+    )
+
+
+def place_in_turn(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
+    """Put a run into the turn its move ends in."""
+    connection.execute(
+        """UPDATE runs SET turn_id = (SELECT id FROM turns WHERE conversation_id = ?
+            ORDER BY turn_number DESC LIMIT 1) WHERE id = ?""",
+        (conversation_id, run_id),
+    )
+
+
+def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> None:
+    """Close a run, its trace and the time of its turn."""
+    connection.execute(
+        """UPDATE runs SET status = ?, error = ?, error_code = ?, recoverable = ?, iterations = ?, ended_at = ?,
+            duration_ms = CAST(MAX(0, (? - started_at) * 1000) AS INTEGER),
+            cost_usd = (SELECT SUM(cost_usd) FROM messages WHERE run_id = runs.id) WHERE id = ?""",
+        (
+            finishing.status,
+            storable(finishing.error),
+            finishing.error_code,
+            int(finishing.recoverable),
+            finishing.iterations,
+            at,
+            at,
+            finishing.run_id,
+        ),
+    )
+    connection.execute(
+        """UPDATE traces SET status = ?, ended_at = ?, cost_usd = (SELECT cost_usd FROM runs WHERE id = traces.run_id),
+            input_tokens = (SELECT COALESCE(SUM(input_tokens), 0) FROM spans WHERE trace_id = traces.id),
+            output_tokens = (SELECT COALESCE(SUM(output_tokens), 0) FROM spans WHERE trace_id = traces.id)
+            WHERE run_id = ?""",
+        (_TRACE_STATUS.get(finishing.status, "error"), at, finishing.run_id),
+    )
+    connection.execute(
+        "UPDATE turns SET ended_at = ? WHERE id = (SELECT turn_id FROM runs WHERE id = ?)", (at, finishing.run_id)
+    )
+
+
+def active(connection: sqlite3.Connection, conversation_id: str) -> str:
+    """The run that is under way, or empty."""
+    row = connection.execute(
+        "SELECT id FROM runs WHERE conversation_id = ? AND status = 'running'", (conversation_id,)
+    ).fetchone()
+    return row["id"] if row else ""
+
+
+def add_event(connection: sqlite3.Connection, conversation_id: str, event: RecordEvent, at: float) -> None:
+    """Append a bus event."""
+    connection.execute(
+        """INSERT INTO events (id, conversation_id, message_id, run_id, type, payload_json, ts)
+            VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (
+            event.id,
+            conversation_id,
+            event.message_id or None,
+            event.run_id or None,
+            event.type,
+            storable(event.payload_json),
+            at,
+        ),
+    )
+
+
+def add_span(connection: sqlite3.Connection, span: RecordSpan, at: float) -> None:
+    """Append a finished span; the agent's, which ends last, becomes the parent of the others."""
+    connection.execute(
+        """INSERT INTO spans (id, trace_id, kind, name, iteration, provider, model, input_tokens, output_tokens,
+            status, error, output_preview, started_at, duration_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            span.id,
+            span.run_id,
+            span.kind,
+            storable(span.name),
+            span.iteration,
+            span.provider,
+            span.model,
+            span.usage.input_tokens if span.usage else 0,
+            span.usage.output_tokens if span.usage else 0,
+            span.status,
+            storable(span.error),
+            storable(span.output_preview),
+            at - span.duration_ms / 1000,
+            span.duration_ms,
+        ),
+    )
+    if span.kind == "agent":
+        connection.execute(
+            "UPDATE spans SET parent_span_id = ? WHERE trace_id = ? AND id <> ? AND parent_span_id IS NULL",
+            (span.id, span.run_id, span.id),
+        )

@@ -1,0 +1,187 @@
+"""`engine.ports.Store` on SQLite: each method is one job on one of two connections."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from engine.ports import Committed, ConversationChanges, Move, StorageError
+from engine.records import (
+    Attachment,
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    NewConversation,
+    Recovery,
+    StoredMessage,
+    ToolCallRecord,
+)
+from engine.store import attachments, conversations, messages, moves, recovery, tool_calls
+from engine.store.connection import Transactions
+from engine.store.library import SqliteLibrary
+from engine.store.ownership import Instance
+from engine.store.paths import StorePaths
+from tools.contract import PreparedImage
+
+_UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
+    AND state NOT IN ('idle', 'completed', 'failed')"""
+
+
+class SqliteStore:
+    """Conversations in one file, shared with other processes. `library` is `engine.ports.Library` on the same file."""
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        paths: StorePaths,
+        *,
+        warning: str = "",
+        after_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._transactions = transactions
+        self._instance = Instance(paths.locks)
+        self._paths = paths
+        self._warning = warning
+        self._after_close = after_close
+        self.library = SqliteLibrary(transactions, self._instance, paths.attachments)
+
+    @property
+    def warning(self) -> str:
+        """Not empty while nothing is kept on disk: why, and what to do."""
+        return self._warning
+
+    @property
+    def path(self) -> Path:
+        """The database file in use."""
+        return self._paths.database
+
+    async def create(self, new: NewConversation, at: float) -> ConversationRecord:
+        """Create a conversation in state idle, owned by this process."""
+
+        def job(connection: sqlite3.Connection) -> ConversationRecord:
+            conversations.create(connection, new, at)
+            self._instance.claim(connection, new.id, at)
+            return conversations.record(connection, new.id, self._instance)
+
+        return await self._transactions.write(job)
+
+    async def conversation(self, conversation_id: str) -> ConversationRecord | None:
+        """One conversation, or None."""
+        return await self._transactions.read(
+            lambda connection: conversations.read(connection, conversation_id, self._instance)
+        )
+
+    async def conversations(self, query: ConversationQuery) -> list[ConversationSummary]:
+        """The list, newest first."""
+        return await self._transactions.read(
+            lambda connection: conversations.list_page(connection, query, self._instance)
+        )
+
+    async def find(self, reference: str) -> list[ConversationSummary]:
+        """By whole id, else by the beginning of an id, else by title."""
+        return await self._transactions.read(
+            lambda connection: conversations.find(connection, reference, self._instance)
+        )
+
+    async def take(self, conversation_id: str) -> Recovery:
+        """Become the owner; a dead owner's leavings are recovered first.
+
+        Raises:
+            OwnedElsewhere: a living process has it.
+        """
+
+        def job(connection: sqlite3.Connection) -> Recovery:
+            if self._instance.refuse_others(connection, conversation_id) is not None:
+                return Recovery(conversation_id)
+            at = time.time()
+            recovered = recovery.recover(connection, conversation_id, at)
+            self._instance.claim(connection, conversation_id, at)
+            return recovered
+
+        return await self._transactions.write(job)
+
+    async def release(self, conversation_id: str) -> None:
+        """Give ownership up."""
+        await self._transactions.write(lambda connection: self._instance.release(connection, conversation_id))
+
+    async def recover_all(self) -> list[Recovery]:
+        """Recovery of every conversation whose owner is dead; gives those where there was something to do."""
+        if not await self._transactions.read(self._needs_recovery):
+            return []
+        return await self._transactions.write(self._recover_all)
+
+    async def commit(self, move: Move) -> Committed:
+        """Write one move in one transaction; no cancellation reaches it once it is queued."""
+        return await self._transactions.write(lambda connection: moves.commit(connection, move, self._instance))
+
+    async def note_process(self, conversation_id: str, call_id: str, pid: int, started: int) -> None:
+        """Remember the process of a running call."""
+        await self._transactions.write(
+            lambda connection: tool_calls.note_process(connection, conversation_id, call_id, pid, started)
+        )
+
+    async def change(self, conversation_id: str, changes: ConversationChanges, at: float) -> None:
+        """Change fields outside a move.
+
+        Raises:
+            OwnedElsewhere: a living process has it.
+        """
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._instance.refuse_others(connection, conversation_id)
+            conversations.change(connection, conversation_id, changes, at)
+
+        await self._transactions.write(job)
+
+    async def messages(
+        self, conversation_id: str, *, first_seq: int = 1, last_seq: int | None = None, limit: int | None = None
+    ) -> list[StoredMessage]:
+        """Messages by seq, ascending; with `limit` the newest of the range."""
+        return await self._transactions.read(
+            lambda connection: messages.read_range(connection, conversation_id, first_seq, last_seq, limit)
+        )
+
+    async def tool_calls(self, conversation_id: str, message_ids: Sequence[str]) -> list[ToolCallRecord]:
+        """The calls of these assistant messages, in request order."""
+        return await self._transactions.read(
+            lambda connection: tool_calls.read(connection, conversation_id, message_ids)
+        )
+
+    async def add_attachment(self, conversation_id: str, image: PreparedImage, at: float) -> Attachment:
+        """Store an image once per content hash and conversation."""
+        return await self._transactions.write(
+            lambda connection: attachments.add(connection, self._paths.attachments, conversation_id, image, at)
+        )
+
+    async def attachments(self, ids: Sequence[str]) -> Mapping[str, Attachment]:
+        """Attachments by id; unknown ids are missing from the answer."""
+        return await self._transactions.read(
+            lambda connection: attachments.read(connection, self._paths.attachments, ids)
+        )
+
+    async def close(self) -> None:
+        """Finish queued writes and close; releases every ownership."""
+        if self._instance.registered:
+            with suppress(StorageError):  # then the next start checks the file
+                await self._transactions.write(self._instance.leave)
+        await self._transactions.close()
+        self._instance.unlock()
+        self._after_close()
+
+    def _needs_recovery(self, connection: sqlite3.Connection) -> bool:
+        return bool(self._instance.dead(connection) or connection.execute(_UNOWNED_LEFTOVERS).fetchone())
+
+    def _recover_all(self, connection: sqlite3.Connection) -> list[Recovery]:
+        at = time.time()
+        dead = self._instance.dead(connection)
+        abandoned = [row["id"] for row in connection.execute(_UNOWNED_LEFTOVERS)]
+        for owner in dead:
+            rows = connection.execute("SELECT id FROM conversations WHERE owner_instance = ?", (owner,))
+            abandoned += [row["id"] for row in rows]
+        recovered = [recovery.recover(connection, conversation_id, at) for conversation_id in abandoned]
+        for owner in dead:
+            self._instance.bury(connection, owner)
+        return [each for each in recovered if each.changed or each.processes]

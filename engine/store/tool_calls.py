@@ -1,0 +1,154 @@
+"""The table `tool_calls`: every call with its status, its process and its outcome."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import msgspec
+
+from engine.codec import decode_blocks, encode_blocks, storable
+from engine.machine.effects import MarkToolCall, SaveToolCalls, SaveToolResult
+from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, ToolStatus, ToolUseBlock
+from engine.records import ToolCallRecord
+
+INTERRUPTED = "[Tool execution interrupted by restart]"
+"""What the model reads of a call that a crash cut off (SPEC C24)."""
+_SETTLED = {ToolStatus.SUCCESS, ToolStatus.ERROR, ToolStatus.CANCELLED, ToolStatus.SKIPPED}
+
+
+def add(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolCalls) -> None:
+    """Insert the calls of a message as queued, in request order."""
+    connection.executemany(
+        """INSERT INTO tool_calls (id, conversation_id, assistant_message_id, run_id, tool_use_id, ordinal, name,
+            input_json, status) VALUES (?, ?, ?, (SELECT id FROM runs WHERE conversation_id = ? AND
+            status = 'running'), ?, ?, ?, ?, 'queued')""",
+        [
+            (
+                f"{saving.message_id}/{ordinal}",
+                conversation_id,
+                saving.message_id,
+                conversation_id,
+                storable(call.id),
+                ordinal,
+                storable(call.name),
+                storable(call.input_json),
+            )
+            for ordinal, call in enumerate(saving.calls)
+        ],
+    )
+
+
+def mark(connection: sqlite3.Connection, conversation_id: str, marking: MarkToolCall, at: float) -> None:
+    """Move a call on before it starts or asks."""
+    connection.execute(
+        """UPDATE tool_calls SET status = ?, started_at = COALESCE(started_at, ?)
+            WHERE conversation_id = ? AND tool_use_id = ?""",
+        (
+            marking.status,
+            at if marking.status is ToolStatus.RUNNING else None,
+            conversation_id,
+            storable(marking.call_id),
+        ),
+    )
+
+
+def settle(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolResult, at: float) -> None:
+    """Record how a call ended, whole enough to rebuild what the model reads."""
+    result = saving.result
+    content: tuple[TextBlock | ImageBlock, ...] = (TextBlock(result.text), *result.images)
+    connection.execute(
+        """UPDATE tool_calls SET status = ?, output_text = ?, output_json = ?, display_json = ?, is_error = ?,
+            truncated = ?, ended_at = ?, duration_ms = CAST(MAX(0, (? - COALESCE(started_at, ?)) * 1000) AS INTEGER)
+            WHERE conversation_id = ? AND tool_use_id = ?""",
+        (
+            result.status,
+            storable(result.text),
+            encode_blocks(content) if result.images else "",
+            storable(result.display_json),
+            int(result.is_error),
+            int(result.truncated),
+            at,
+            at,
+            at,
+            conversation_id,
+            storable(result.call_id),
+        ),
+    )
+
+
+def note_process(connection: sqlite3.Connection, conversation_id: str, call_id: str, pid: int, started: int) -> None:
+    """Remember the process of a running call."""
+    connection.execute(
+        "UPDATE tool_calls SET pid = ?, proc_start = ? WHERE conversation_id = ? AND tool_use_id = ?",
+        (pid, started, conversation_id, storable(call_id)),
+    )
+
+
+def read(connection: sqlite3.Connection, conversation_id: str, message_ids: Sequence[str]) -> list[ToolCallRecord]:
+    """The calls of these messages, in the order of the conversation."""
+    rows = connection.execute(
+        """SELECT t.* FROM json_each(?) AS wanted JOIN messages AS m ON m.id = wanted.value
+            JOIN tool_calls AS t ON t.assistant_message_id = m.id
+            WHERE m.conversation_id = ? ORDER BY m.seq, t.ordinal""",
+        (msgspec.json.encode(list(message_ids)).decode(), conversation_id),
+    ).fetchall()
+    return [
+        ToolCallRecord(
+            tool_use_id=row["tool_use_id"],
+            message_id=row["assistant_message_id"],
+            ordinal=row["ordinal"],
+            name=row["name"],
+            input_json=row["input_json"],
+            status=ToolStatus(row["status"]),
+            output_text=row["output_text"],
+            display_json=row["display_json"],
+            duration_ms=row["duration_ms"],
+        )
+        for row in rows
+    ]
+
+
+def running_processes(connection: sqlite3.Connection, conversation_id: str) -> tuple[tuple[int, int], ...]:
+    """(pid, start ticks) of every call that was running."""
+    rows = connection.execute(
+        """SELECT pid, proc_start FROM tool_calls
+            WHERE conversation_id = ? AND status = 'running' AND pid IS NOT NULL AND proc_start IS NOT NULL""",
+        (conversation_id,),
+    ).fetchall()
+    return tuple((row["pid"], row["proc_start"]) for row in rows)
+
+
+def interrupt_open(connection: sqlite3.Connection, conversation_id: str, at: float) -> tuple[str, ...]:
+    """End every call that has not ended; gives their ids in request order."""
+    rows = connection.execute(
+        """SELECT t.id, t.tool_use_id FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
+            WHERE t.conversation_id = ? AND t.status IN ('queued', 'awaiting_approval', 'running')
+            ORDER BY m.seq, t.ordinal""",
+        (conversation_id,),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE tool_calls SET status = 'interrupted', output_text = ?, is_error = 1, ended_at = ? WHERE id = ?",
+        [(INTERRUPTED, at, row["id"]) for row in rows],
+    )
+    return tuple(row["tool_use_id"] for row in rows)
+
+
+def results_of(
+    connection: sqlite3.Connection, conversation_id: str, uses: Iterable[ToolUseBlock]
+) -> tuple[ToolResultBlock, ...]:
+    """One result for each tool use, in order: the real one where the call had ended, else the synthetic one."""
+    return tuple(_result_of(connection, conversation_id, use) for use in uses)
+
+
+def _result_of(connection: sqlite3.Connection, conversation_id: str, use: ToolUseBlock) -> ToolResultBlock:
+    row = connection.execute(
+        """SELECT status, output_text, output_json, is_error FROM tool_calls
+            WHERE conversation_id = ? AND tool_use_id = ?""",
+        (conversation_id, storable(use.id)),
+    ).fetchone()
+    if row is None or row["status"] not in _SETTLED:
+        return ToolResultBlock(use.id, (TextBlock(INTERRUPTED),), is_error=True)
+    content = decode_blocks(row["output_json"]) if row["output_json"] else (TextBlock(row["output_text"]),)
+    return ToolResultBlock(use.id, cast("tuple[TextBlock | ImageBlock, ...]", content), bool(row["is_error"]))
