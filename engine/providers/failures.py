@@ -34,7 +34,7 @@ class Service:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Cut out of every text that comes from outside."""
     local: bool = False
-    """A local server answers 500 to a request it does not understand, so 500 is final there."""
+    """A local server answers 500 to a request it does not understand, so 500 counts as such there."""
 
     @property
     def host(self) -> str:
@@ -146,12 +146,16 @@ def _sort(service: Service, refusal: Refusal) -> tuple[str, bool]:
 
 def _sort_rest(service: Service, refusal: Refusal) -> tuple[str, bool]:
     error_type, status, said = refusal.error_type, refusal.status, refusal.text.lower()
-    is_request = 400 <= status < 500 or error_type in {"invalid_request_error", "not_found_error", "request_too_large"}
+    is_request = (
+        400 <= status < 500
+        or (service.local and status in {500, 501})
+        or error_type in {"invalid_request_error", "not_found_error", "request_too_large"}
+    )
     if is_request or _is_overflow(refusal):
         if "image" in said and not _is_overflow(refusal):
             return "refused_image", False
         return "invalid_request", status == 409
-    return "server", not (service.local and status in {500, 501})
+    return "server", True
 
 
 def _sentence(kind: str, service: Service, refusal: Refusal, overflow: bool) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import ipaddress
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -58,13 +57,6 @@ class ErrorBody(msgspec.Struct):
     error: ErrorDetail | str | None = None
     message: str | None = None
     detail: msgspec.Raw = msgspec.Raw()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer to a request that does not stream."""
-
-    body: bytes
 
 
 @cache
@@ -137,7 +129,7 @@ class HttpService:
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise self.failure(error, started) from None
 
-    async def get(self, path: str) -> Answer:
+    async def get(self, path: str) -> bytes:
         """Fetch a whole document.
 
         Raises:
@@ -150,7 +142,7 @@ class HttpService:
             async with client.stream("GET", self.url(path), headers=self._headers) as response:
                 if response.status_code != 200:
                     raise await self._refusal(response)
-                return Answer(await response.aread())
+                return await response.aread()
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise self.failure(error, started=False) from None
 

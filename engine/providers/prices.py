@@ -32,7 +32,7 @@ class Price:
         ) / PER_MILLION
 
 
-# Published prices, checked in November 2026 against genai-prices 0.2.3 and platform.claude.com/docs/about-claude/pricing.
+# Published prices, checked in November 2026 against genai-prices 0.2.3 and platform.claude.com, "Pricing".
 # OpenAI does not charge for writing to its cache: a write costs as much as input.
 _PRICES: dict[str, Price] = {
     "claude-sonnet-5-5": Price(2, 10, 2.5, 0.1),

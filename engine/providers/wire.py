@@ -67,7 +67,10 @@ def tool_ids(messages: Iterable[ModelMessage]) -> set[str]:
 
 
 def unique_tool_id(given: str, used: set[str], spare: str) -> str:
-    """`given` in the alphabet that every provider accepts, made unique and added to `used`; `spare` replaces an empty one."""
+    """`given` in the alphabet that every provider accepts, unique among `used`, which it joins.
+
+    An empty id is replaced by `spare`.
+    """
     base = _NOT_IN_ID.sub("_", given or spare)[:MAX_TOOL_ID] or "call"
     candidate, number = base, 1
     while candidate in used:

@@ -7,22 +7,18 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol
 
-import msgspec
-
 from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.from_wire import ReplyBuilder
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.anthropic.to_wire import encode_request
-from engine.providers.failures import broken, missing_key, unreadable
+from engine.providers.events import drain, post_events, read_models
+from engine.providers.failures import broken, missing_key
 from engine.providers.http import HttpService
-from engine.providers.sse import EventParser
 from engine.providers.wire import tool_ids
 
 API_VERSION = "2026-10-21"
 """The newest; the official SDK of the same month sends it too."""
-DRAIN_SECONDS = 0.2
-"""How long the end of the body may lag behind the last event before the connection is given up instead of kept."""
 
 
 class Transport(Protocol):
@@ -66,17 +62,18 @@ class AnthropicProvider:
         """
         if not (self._settings.api_key or self._settings.auth_token or self._settings.finds_credentials):
             raise missing_key(self._service)
-        try:
-            async with aclosing(self._ask(request, replay_thinking=True)) as items:
-                async for item in items:
-                    yield item
-            return
-        except ProviderError as error:
-            if not _is_about_thinking(error):
-                raise
-        async with aclosing(self._ask(request, replay_thinking=False)) as items:
-            async for item in items:
-                yield item
+        for replay_thinking in (True, False):
+            started = False
+            try:
+                async with aclosing(self._ask(request, replay_thinking=replay_thinking)) as items:
+                    async for item in items:
+                        started = True
+                        yield item
+            except ProviderError as error:
+                if started or not replay_thinking or not _is_about_thinking(error):
+                    raise
+            else:
+                return
 
     def describe(self, model: str) -> ModelInfo:
         """What the catalogue says."""
@@ -105,13 +102,13 @@ class AnthropicProvider:
                         yield item
                 if builder.done:
                     await drain(batches)
+                    await prices.load(request.model)
                     yield builder.reply()
                     return
         raise broken(self._service)
 
     async def _encoded(self, request: ModelRequest, replay_thinking: bool) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
-        await prices.load(request.model)
         budget = self._settings.thinking_budget
         if not request.images:
             return encode_request(request, budget, replay_thinking=replay_thinking)
@@ -135,18 +132,13 @@ class HttpTransport:
             headers["x-api-key"] = settings.api_key
         self._http = HttpService(settings.service, headers, settings.idle_timeout)
 
-    async def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
+    def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
         """See `Transport.events`."""
-        parser = EventParser()
-        async with aclosing(self._http.post_stream("/v1/messages", body)) as chunks:
-            async for chunk in chunks:
-                yield parser.feed(chunk)
-        yield complete_only(parser.finish())
+        return post_events(self._http, "/v1/messages", body)
 
     async def models(self) -> list[str]:
         """See `Transport.models`."""
-        answer = await self._http.get("/v1/models?limit=100")
-        return model_names(answer.body, self._http)
+        return [model.id for model in await read_models(self._http, "/v1/models?limit=100")]
 
     async def warm(self) -> None:
         """See `Transport.warm`."""
@@ -155,49 +147,6 @@ class HttpTransport:
     async def close(self) -> None:
         """See `Transport.close`."""
         await self._http.close()
-
-
-class WireModel(msgspec.Struct):
-    """One entry of a list of models."""
-
-    id: str
-
-
-class WireModels(msgspec.Struct):
-    """The answer of /v1/models."""
-
-    data: list[WireModel]
-
-
-def model_names(body: bytes, http: HttpService) -> list[str]:
-    """The ids in a list of models."""
-    try:
-        return [model.id for model in msgspec.json.decode(body, type=WireModels).data]
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise unreadable(http.service, str(error)) from None
-
-
-def complete_only(payloads: list[bytes]) -> list[bytes]:
-    """Those payloads of an unfinished last event that are whole JSON; half a one means the stream was cut."""
-    return [payload for payload in payloads if _is_json(payload)]
-
-
-async def drain(batches: AsyncGenerator[list[bytes], None]) -> None:
-    """Read to the end of the body, so that the connection can be used again."""
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            async for _ in batches:
-                pass
-    except (TimeoutError, ProviderError):
-        return
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        msgspec.json.decode(payload, type=msgspec.Raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return False
-    return True
 
 
 def _is_about_thinking(error: ProviderError) -> bool:

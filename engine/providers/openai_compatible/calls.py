@@ -1,0 +1,108 @@
+"""Tool calls put together from their pieces, in all the ways servers send them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from engine.providers.wire import parse_object
+
+
+class WireFunction(msgspec.Struct, gc=False):
+    """Name and arguments; the arguments are text, or an object where a server does not follow the API."""
+
+    name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw()
+
+
+class WireCall(msgspec.Struct, gc=False):
+    """A piece of a call, or a whole one."""
+
+    index: int | None = None
+    id: str | None = None
+    function: WireFunction | None = None
+
+
+@dataclass(slots=True)
+class _Call:
+    index: int | None
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.arguments).strip() or "{}"
+
+
+class CallList:
+    """The calls of one reply, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+
+    @property
+    def characters(self) -> int:
+        """How much was written for calls."""
+        return sum(len(call.name) + sum(map(len, call.arguments)) for call in self._calls)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last call has no whole arguments yet."""
+        return bool(self._calls) and parse_object(self._calls[-1].text) is None
+
+    def add(self, piece: WireCall) -> tuple[str, str]:
+        """Take a piece in; gives what is new of it: the name, if a call begins with it, and the arguments."""
+        function = piece.function or WireFunction()
+        name, arguments = function.name or "", _text(function.arguments)
+        call = self._continued(piece, name)
+        if call is None:
+            self._calls.append(_Call(piece.index, piece.id or "", name, [arguments]))
+            return name, arguments
+        late_name = "" if call.name else name
+        call.name = call.name or name
+        call.id = call.id or piece.id or ""
+        call.arguments.append(arguments)
+        return late_name, arguments
+
+    def drop_cut_call(self) -> bool:
+        """Drop the last call if the output limit fell into it."""
+        if not self._calls:
+            return False
+        last = self._calls[-1]
+        cut = not any(last.arguments) or parse_object(last.text) is None
+        if cut:
+            self._calls.pop()
+        return cut
+
+    def whole(self) -> list[tuple[str, str, str]]:
+        """Id, name and arguments of each call; an empty id is one the server did not give."""
+        return [(call.id, call.name, call.text) for call in self._calls]
+
+    def _continued(self, piece: WireCall, name: str) -> _Call | None:
+        """The call that `piece` belongs to; None where it begins a new one.
+
+        An index normally decides. Servers that send whole calls repeat index 0, or send none: there a new id, or
+        a name after whole arguments, begins the next call.
+        """
+        if not self._calls:
+            return None
+        if piece.index is None:
+            call = self._calls[-1]
+        else:
+            found = [call for call in self._calls if call.index == piece.index]
+            if not found:
+                return None
+            call = found[-1]
+        if piece.id and call.id and piece.id != call.id:
+            return None
+        repeats = bool(name and call.name) and (not piece.id or not call.id)
+        return None if repeats and (name != call.name or parse_object(call.text) is not None) else call
+
+
+def _text(arguments: msgspec.Raw) -> str:
+    raw = bytes(arguments)
+    if not raw or raw == b"null":
+        return ""
+    return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode("utf-8")

@@ -1,0 +1,125 @@
+"""The OpenAI-compatible provider: one call, in the dialect that the server turns out to speak."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
+from engine.providers import catalogue, prices
+from engine.providers.events import drain, post_events, read_models
+from engine.providers.failures import broken, missing_key
+from engine.providers.http import HttpService
+from engine.providers.openai_compatible.dialect import Dialect, learned
+from engine.providers.openai_compatible.from_wire import ReplyBuilder
+from engine.providers.openai_compatible.json_protocol import StepReader
+from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
+from engine.providers.openai_compatible.to_wire import encode_request
+from engine.providers.wire import encoded_size, tool_ids
+
+
+class OpenAiCompatibleProvider:
+    """Speaks to OpenAI, to gateways and to servers on this machine (SPEC BED-003, BED-006)."""
+
+    def __init__(self, settings: OpenAiCompatibleSettings) -> None:
+        self._settings = settings
+        self._service = settings.service
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",
+            "user-agent": "phoenix",
+        }
+        if settings.api_key:
+            headers["authorization"] = f"Bearer {settings.api_key}"
+        self._http = HttpService(self._service, headers, settings.patience)
+        is_openai = settings.base_url == OPENAI_BASE_URL
+        self._default = Dialect(
+            tool_protocol=settings.tool_protocol,
+            limit_field="max_completion_tokens" if is_openai else "max_tokens",
+        )
+        self._dialects: dict[str, Dialect] = {}
+        """By model: one server may hold models with tools and models without."""
+        self._windows: dict[str, int] = {}
+        """By model: what /models said."""
+
+    @property
+    def name(self) -> str:
+        """The part of a model reference before the slash."""
+        return self._settings.name
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Ask once; see `engine.ports.Provider.stream`.
+
+        A refusal that is only about how the question was put is answered by putting it in the server's way.
+        """
+        if self._settings.key_variable and not self._settings.api_key and not self._settings.local:
+            raise missing_key(self._service)
+        while True:
+            dialect = self._dialects.get(request.model, self._default)
+            started = False
+            try:
+                async with aclosing(self._ask(request, dialect)) as items:
+                    async for item in items:
+                        started = True
+                        yield item
+            except ProviderError as error:
+                better = None if started else learned(dialect, error)
+                if better is None:
+                    raise
+                self._dialects[request.model] = better
+            else:
+                return
+
+    def describe(self, model: str) -> ModelInfo:
+        """What the settings, the server and the catalogue say, in this order."""
+        window = self._settings.window or self._windows.get(model, 0)
+        return catalogue.describe(self.name, model, window=window, local=self._settings.local)
+
+    async def models(self) -> list[ModelInfo]:
+        """What the server offers; remembers the windows it names."""
+        listed = await read_models(self._http, "/models")
+        self._windows.update({model.id: model.window for model in listed if model.window})
+        return [self.describe(model.id) for model in listed]
+
+    async def warm(self) -> None:
+        """Open a connection ahead of the first request."""
+        await self._http.warm()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._http.close()
+
+    async def _ask(self, request: ModelRequest, dialect: Dialect) -> AsyncGenerator[StreamItem, None]:
+        body = await self._encoded(request, dialect)
+        builder = self._builder(request, dialect, len(body))
+        async with aclosing(post_events(self._http, "/chat/completions", body)) as batches:
+            async for batch in batches:
+                for payload in batch:
+                    for item in builder.feed(payload) if payload else ():
+                        yield item
+                if builder.done:
+                    await drain(batches)
+                    break
+        if not builder.finished:
+            raise broken(self._service)
+        if not self._settings.local:
+            await prices.load(request.model)
+        yield builder.reply()
+
+    def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> ReplyBuilder:
+        pictures = sum(encoded_size(image) for image in request.images.values())
+        return ReplyBuilder(
+            self._service,
+            request.model,
+            tool_ids(request.messages),
+            max(0, size - pictures),
+            StepReader() if request.tools and dialect.tool_protocol == "json" else None,
+        )
+
+    async def _encoded(self, request: ModelRequest, dialect: Dialect) -> bytes:
+        """The body; images are megabytes to encode, so then a thread does it."""
+        if not request.images:
+            return encode_request(request, dialect, self._settings.temperature)
+        return await asyncio.to_thread(encode_request, request, dialect, self._settings.temperature)

@@ -1,0 +1,64 @@
+"""How one server wants to be asked, and what its refusals teach about that. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from engine.ports import ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The points on which servers of the same API differ."""
+
+    tool_protocol: Literal["native", "json"] = "native"
+    include_usage: bool = True
+    """Whether `stream_options.include_usage` is understood."""
+    limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    replay_reasoning: bool = False
+    """Whether the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
+    json_schema: bool = True
+    """Whether `response_format` takes a schema; only matters with the JSON protocol."""
+    temperature: bool = True
+    """Whether a temperature may be sent; OpenAI's reasoning models refuse it."""
+
+
+def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
+    """The dialect to try after this refusal, or None where it is not about dialect.
+
+    Each lesson changes a field for good, so a server is asked at most once more per field.
+    """
+    if error.retryable or error.context_overflow or error.kind not in {"invalid_request", "server"}:
+        return None
+    said = error.message.lower()
+    lessons = (
+        (dialect.include_usage and "stream_options" in said, replace(dialect, include_usage=False)),
+        (_names_limit(dialect, said), replace(dialect, limit_field="max_completion_tokens")),
+        (dialect.temperature and "temperature" in said, replace(dialect, temperature=False)),
+        (not dialect.replay_reasoning and "reasoning_content" in said, replace(dialect, replay_reasoning=True)),
+        (dialect.json_schema and _names_format(said), replace(dialect, json_schema=False)),
+        (dialect.tool_protocol == "native" and _refuses_tools(said), replace(dialect, tool_protocol="json")),
+    )
+    return next((changed for applies, changed in lessons if applies), None)
+
+
+def _names_limit(dialect: Dialect, said: str) -> bool:
+    return dialect.limit_field == "max_tokens" and "max_completion_tokens" in said
+
+
+def _names_format(said: str) -> bool:
+    return "response_format" in said or "json_schema" in said
+
+
+def _refuses_tools(said: str) -> bool:
+    """Ollama: "does not support tools"; llama.cpp: "tools param requires --jinja flag"; vLLM names a flag, too."""
+    marks = (
+        "not support tool",
+        "tools is not supported",
+        "tools are not supported",
+        "tool use",
+        "--jinja",
+        "tool-choice",
+    )
+    return any(mark in said for mark in marks) or ("tool" in said and "unsupported" in said)

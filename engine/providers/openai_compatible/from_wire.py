@@ -1,0 +1,194 @@
+"""The chunks of a `/chat/completions` stream as stream items and, at the end, one reply. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
+from engine.providers.failures import Service, refused, unreadable
+from engine.providers.http import ErrorBody, ErrorDetail, error_in
+from engine.providers.openai_compatible.calls import CallList, WireCall
+from engine.providers.openai_compatible.json_protocol import StepReader
+from engine.providers.wire import estimated_tokens, readable_json, unique_tool_id
+
+DONE = b"[DONE]"
+
+
+class WirePart(msgspec.Struct):
+    """A piece of content where a server sends parts instead of text (Mistral)."""
+
+    type: str = ""
+    text: str = ""
+
+
+class WireDelta(msgspec.Struct, gc=False):
+    """More of the answer. Reasoning has two names: the first at DeepSeek and llama.cpp, the second at OpenRouter."""
+
+    content: str | list[WirePart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[WireCall] | None = None
+
+
+class WireChoice(msgspec.Struct, gc=False):
+    """One answer; only the first is ever asked for. `message` is what a server sends that does not stream."""
+
+    delta: WireDelta | None = None
+    message: WireDelta | None = None
+    finish_reason: str | None = None
+
+
+class WireCached(msgspec.Struct, gc=False):
+    """Where OpenAI says how much of the prompt was cached."""
+
+    cached_tokens: int | None = None
+
+
+class WireUsage(msgspec.Struct, gc=False):
+    """Token counts; the prompt includes what was cached."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: WireCached | None = None
+    prompt_cache_hit_tokens: int | None = None
+    """DeepSeek's name for it."""
+
+
+class WireChunk(msgspec.Struct, gc=False):
+    """One event; unknown fields are ignored."""
+
+    id: str | None = None
+    model: str | None = None
+    choices: list[WireChoice] | None = None
+    usage: WireUsage | None = None
+    error: ErrorDetail | str | None = None
+
+
+_DECODER = msgspec.json.Decoder(WireChunk)
+_STOPS = {
+    "length": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+    "tool_calls": StopReason.TOOL_USE,
+    "function_call": StopReason.TOOL_USE,
+}
+
+
+class ReplyBuilder:
+    """Takes the chunks of one stream in order; `done` once the server said that was all."""
+
+    def __init__(
+        self, service: Service, model: str, used_ids: set[str], prompt_bytes: int, steps: StepReader | None = None
+    ) -> None:
+        self.done = False
+        self._service = service
+        self._model = model
+        self._id = ""
+        self._used_ids = set(used_ids)
+        self._prompt_bytes = prompt_bytes
+        self._steps = steps
+        """Reads the JSON protocol where the request used it."""
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls = CallList()
+        self._finish = ""
+        self._usage: WireUsage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stream may end here: some servers leave out `[DONE]`."""
+        return self.done or bool(self._finish)
+
+    def feed(self, payload: bytes) -> Iterator[StreamItem]:
+        """What one event adds for the eye.
+
+        Raises:
+            ProviderError: the event is an error, or unreadable.
+        """
+        if payload == DONE:
+            # A call that is not whole without any finish reason: the stream was cut by something in between.
+            self.done = bool(self._finish) or not self._calls.is_open
+            return
+        chunk = self._decode(payload)
+        if chunk.error is not None:
+            raise refused(self._service, error_in(ErrorBody(error=chunk.error), 200))
+        self._id = chunk.id or self._id
+        self._model = chunk.model or self._model
+        self._usage = chunk.usage or self._usage
+        for choice in chunk.choices or ():
+            self._finish = choice.finish_reason or self._finish
+            delta = choice.delta or choice.message
+            if delta is not None:
+                yield from self._delta(delta)
+
+    def reply(self) -> ModelReply:
+        """The whole reply; only meaningful once `finished`."""
+        stop = _STOPS.get(self._finish, StopReason.END_TURN)
+        blocks: list[Block] = []
+        if self._reasoning:
+            blocks.append(ThinkingBlock("".join(self._reasoning), ""))
+        text = "".join(self._text)
+        cut = self._calls.drop_cut_call() if stop is StopReason.MAX_TOKENS else False
+        calls = self._calls.whole()
+        if self._steps is not None:
+            step = self._steps.finish(cut=stop is StopReason.MAX_TOKENS)
+            text, calls, cut = step.reply, step.calls, step.truncated
+        if text.strip():
+            blocks.append(TextBlock(text))
+        if stop is not StopReason.REFUSAL:
+            blocks.extend(ToolUseBlock(self._tool_id(given), name, arguments) for given, name, arguments in calls)
+        if isinstance(blocks[-1] if blocks else None, ToolUseBlock) and stop is StopReason.END_TURN:
+            stop = StopReason.TOOL_USE
+        return ModelReply(
+            tuple(blocks), stop, self._counted(), self._model, cut, usage_estimated=not self._is_counted()
+        )
+
+    def _decode(self, payload: bytes) -> WireChunk:
+        try:
+            return _DECODER.decode(payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            pass
+        try:
+            return _DECODER.decode(readable_json(payload))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise unreadable(self._service, str(error)) from None
+
+    def _delta(self, delta: WireDelta) -> Iterator[StreamItem]:
+        reasoning = delta.reasoning_content or delta.reasoning
+        if reasoning:
+            self._reasoning.append(reasoning)
+            yield ThinkingDelta(reasoning)
+        content = delta.content or delta.refusal
+        if content:
+            text = content if isinstance(content, str) else "".join(part.text for part in content)
+            self._text.append(text)
+            if self._steps is not None:
+                yield from self._steps.feed(text)
+            elif text:
+                yield TextDelta(text)
+        for call in delta.tool_calls or ():
+            name, arguments = self._calls.add(call)
+            if name or arguments:
+                yield ToolCallDelta(name, arguments)
+
+    def _tool_id(self, given: str) -> str:
+        return unique_tool_id(given, self._used_ids, f"{self._id or 'call'}_{len(self._used_ids)}")
+
+    def _is_counted(self) -> bool:
+        return self._usage is not None and self._usage.prompt_tokens is not None
+
+    def _counted(self) -> Usage:
+        usage = self._usage
+        if usage is None or usage.prompt_tokens is None:
+            written = sum(map(len, self._text)) + sum(map(len, self._reasoning)) + self._calls.characters
+            return Usage(estimated_tokens(self._prompt_bytes), estimated_tokens(written))
+        details = usage.prompt_tokens_details
+        cached = (details.cached_tokens if details else None) or usage.prompt_cache_hit_tokens or 0
+        return Usage(
+            input_tokens=max(0, usage.prompt_tokens - cached),
+            output_tokens=usage.completion_tokens or 0,
+            cache_read_tokens=cached,
+        )

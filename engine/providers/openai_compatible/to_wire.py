@@ -1,0 +1,185 @@
+"""A model request as the body of a `/chat/completions` call. Pure."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, assert_never
+
+from engine.machine.messages import ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import ModelMessage, ModelRequest
+from engine.providers.catalogue import known_model
+from engine.providers.openai_compatible import json_protocol
+from engine.providers.openai_compatible.dialect import Dialect
+from engine.providers.wire import (
+    CONTINUE,
+    IMAGE_OMITTED,
+    NO_TEXT,
+    base64_text,
+    encode_json,
+    media_type,
+    oldest_images,
+    result_text,
+    tool_input,
+)
+from tools.contract import JsonObject, JsonValue
+
+DEFAULT_MAX_TOKENS = 8_192
+"""For a model whose maximum is unknown (SPEC BED-006)."""
+MAX_REQUEST_BYTES = 32_000_000
+"""The same cap as Anthropic's: servers that take less say so."""
+IMAGES_OF_TOOLS = "Images that the tools returned:"
+"""Tool messages hold text alone, so their images follow in a user message."""
+
+_Messages: TypeAlias = "list[JsonObject]"
+
+
+def encode_request(
+    request: ModelRequest, dialect: Dialect, temperature: float | None = None, *, limit: int = MAX_REQUEST_BYTES
+) -> bytes:
+    """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more."""
+    omitted = 0
+    while True:
+        body = encode_json(request_body(request, dialect, temperature, omitted=omitted))
+        excess = len(body) - limit
+        more = oldest_images(request, excess, omitted) if excess > 0 else omitted
+        if more == omitted:
+            return body
+        omitted = more
+
+
+def request_body(
+    request: ModelRequest, dialect: Dialect, temperature: float | None = None, *, omitted: int = 0
+) -> JsonObject:
+    """The body as a value; the `omitted` oldest images are replaced by a remark."""
+    known = known_model(request.model)
+    json_tools = bool(request.tools) and dialect.tool_protocol == "json"
+    system = json_protocol.prompt(request.system, request.tools) if json_tools else request.system
+    messages: list[JsonValue] = []
+    if text := "\n\n".join(part for part in system if part.strip()):
+        messages.append({"role": "system", "content": text})
+    messages.extend(_Writer(request, dialect, omitted).build())
+    body: JsonObject = {
+        "model": request.model,
+        "stream": True,
+        dialect.limit_field: request.max_tokens or (known.max_output if known else 0) or DEFAULT_MAX_TOKENS,
+        "messages": messages,
+    }
+    if dialect.include_usage:
+        body["stream_options"] = {"include_usage": True}
+    if temperature is not None and dialect.temperature:
+        body["temperature"] = temperature
+    if json_tools and dialect.json_schema:
+        body["response_format"] = json_protocol.response_format(request.tools)
+    elif request.tools and not json_tools:
+        body["tools"] = [_tool(tool.name, tool.description, tool.input_schema) for tool in request.tools]
+    return body
+
+
+def _tool(name: str, description: str, schema: JsonObject) -> JsonObject:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+class _Writer:
+    """Writes the messages of one request, counting images, so that the oldest can be left out."""
+
+    def __init__(self, request: ModelRequest, dialect: Dialect, omitted: int) -> None:
+        self._request = request
+        self._dialect = dialect
+        self._omit = omitted
+
+    def build(self) -> _Messages:
+        """All messages; never ends with the assistant."""
+        messages: _Messages = []
+        for message in self._request.messages:
+            match message.role:
+                case Role.USER:
+                    messages.extend(self._user(message))
+                case Role.ASSISTANT:
+                    messages.append(self._assistant(message))
+                case Role.SYSTEM:
+                    # Notices for the eye; the context never sends them.
+                    pass
+                case _:
+                    assert_never(message.role)
+        if not messages or messages[-1]["role"] == "assistant":
+            messages.append({"role": "user", "content": CONTINUE})
+        return messages
+
+    def _user(self, message: ModelMessage) -> _Messages:
+        """Tool results first, one message each, then one message with images before text."""
+        results: _Messages = []
+        images: list[JsonValue] = []
+        texts: list[str] = []
+        for block in message.blocks:
+            match block:
+                case ToolResultBlock():
+                    results.append(self._result(block))
+                    images.extend(self._image(part) for part in block.content if isinstance(part, ImageBlock))
+                case ImageBlock():
+                    images.append(self._image(block))
+                case TextBlock(text) if text.strip():
+                    texts.append(text)
+                case TextBlock() | ThinkingBlock() | ToolUseBlock():
+                    pass
+                case _:
+                    assert_never(block)
+        if self._dialect.tool_protocol == "json":
+            texts = [str(result["content"]) for result in results] + texts
+            results = []
+        if not images and not texts:
+            return results or [{"role": "user", "content": NO_TEXT}]
+        return [*results, {"role": "user", "content": _content(images, texts or [IMAGES_OF_TOOLS] * bool(results))}]
+
+    def _result(self, block: ToolResultBlock) -> JsonObject:
+        text = result_text(block)
+        if self._dialect.tool_protocol == "json":
+            return {
+                "role": "user",
+                "content": json_protocol.result(self._name_of(block.tool_use_id), text, block.is_error),
+            }
+        return {
+            "role": "tool",
+            "tool_call_id": block.tool_use_id,
+            "content": f"Error: {text}" if block.is_error else text,
+        }
+
+    def _name_of(self, tool_use_id: str) -> str:
+        for message in self._request.messages:
+            for block in message.blocks:
+                if isinstance(block, ToolUseBlock) and block.id == tool_use_id:
+                    return block.name
+        return "tool"
+
+    def _assistant(self, message: ModelMessage) -> JsonObject:
+        text = "\n\n".join(
+            block.text for block in message.blocks if isinstance(block, TextBlock) and block.text.strip()
+        )
+        calls = [block for block in message.blocks if isinstance(block, ToolUseBlock)]
+        if self._dialect.tool_protocol == "json":
+            return {"role": "assistant", "content": json_protocol.answer(text or NO_TEXT, calls)}
+        written: JsonObject = {"role": "assistant", "content": text or (None if calls else NO_TEXT)}
+        if calls:
+            written["tool_calls"] = [_call(block) for block in calls]
+        reasoning = "".join(block.text for block in message.blocks if isinstance(block, ThinkingBlock))
+        if self._dialect.replay_reasoning:
+            written["reasoning_content"] = reasoning
+        return written
+
+    def _image(self, block: ImageBlock) -> JsonObject:
+        image = self._request.images.get(block.attachment_id)
+        self._omit -= 1
+        if self._omit >= 0 or image is None:
+            return {"type": "text", "text": IMAGE_OMITTED}
+        return {"type": "image_url", "image_url": {"url": f"data:{media_type(image)};base64,{base64_text(image)}"}}
+
+
+def _call(block: ToolUseBlock) -> JsonObject:
+    arguments = encode_json(tool_input(block)).decode("utf-8")
+    return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
+
+
+def _content(images: list[JsonValue], texts: list[str]) -> JsonValue:
+    """Plain text where there is nothing else, because some local servers take no parts."""
+    if not images:
+        return "\n\n".join(texts)
+    parts: list[JsonValue] = [{"type": "text", "text": text} for text in texts]
+    return [*images, *parts]
