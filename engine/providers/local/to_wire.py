@@ -1,0 +1,163 @@
+"""A request as the llama server takes it: a short prompt, one JSON object per reply, no native tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import ModelMessage, ModelRequest
+from engine.providers.local.compact_tools import CompactTool, compact_arguments, offered
+from engine.providers.wire import CONTINUE, encode_json, result_text, tool_input
+from tools.contract import JsonObject, JsonValue
+
+TEMPERATURE = 0.2
+MAX_TOKENS = 2048
+"""Of a reply; a quarter of the window."""
+SYSTEM_LIMIT = 600
+"""Characters of Phoenix's own system prompt that fit beside the compact one."""
+NEW_RESULT_LIMIT = 6_000
+"""Characters of a tool result of the last round; a quarter of the window."""
+OLD_RESULT_LIMIT = 1_500
+"""Characters of an earlier one."""
+ROUNDS = 12
+"""Tool rounds of one turn after which only an answer is accepted."""
+IMAGE_NOT_SEEN = "[an image, which this model cannot see]"
+
+_RULES = """\
+You are Phoenix, a coding assistant in a terminal. Use tools to act and to look; never guess what a file holds.
+Answer with exactly one JSON object.
+To use a tool: {"tool": NAME, "arguments": {...}}. You will be given its result and can then go on.
+To talk, and when the request is done: {"reply": "text in Markdown"}. Questions that need no file and no command
+(greetings, sums, explanations) get a reply at once.
+Tools:
+"""
+_EXAMPLES = """
+Examples:
+user: what is in notes.txt -> {"tool": "read_file", "arguments": {"path": "notes.txt"}}
+user: who am I logged in as -> {"tool": "bash", "arguments": {"command": "whoami"}}
+user: good morning -> {"reply": "Good morning! What shall we work on?"}
+user: what is a list comprehension -> {"reply": "A short way to build a list from a loop."}
+result of bash: ann -> {"reply": "You are logged in as ann."}"""
+_AFTER_RESULT = "\nIf this answers the request, reply with the complete answer. Otherwise use the next tool."
+
+
+def encode_request(request: ModelRequest) -> bytes:
+    """The body for /v1/chat/completions."""
+    tools = offered(request.tools)
+    body: JsonObject = {
+        "model": request.model,
+        "messages": [*_system(request, tools), *_messages(request.messages, bool(tools))],
+        "temperature": TEMPERATURE,
+        "max_tokens": min(request.max_tokens or MAX_TOKENS, MAX_TOKENS),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "cache_prompt": True,
+    }
+    if tools:
+        schema = reply_schema(() if must_answer(request.messages) else tools)
+        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "step", "schema": schema}}
+    return encode_json(body)
+
+
+def reply_schema(tools: Sequence[CompactTool]) -> JsonObject:
+    """The one JSON object a reply may be."""
+    alternatives: list[JsonValue] = [
+        _object({"tool": {"const": tool.name}, "arguments": _object({name: _TEXT for name in tool.parameters})})
+        for tool in tools
+    ]
+    return {"anyOf": [*alternatives, _object({"reply": {"type": "string", "minLength": 1}})]}
+
+
+def must_answer(messages: Sequence[ModelMessage]) -> bool:
+    """Whether the turn has used its rounds, or the model has begun to repeat itself."""
+    calls = list(_calls_of_turn(messages))
+    return len(calls) >= ROUNDS or (len(calls) > 1 and calls[-1] in calls[:-1])
+
+
+_TEXT: JsonObject = {"type": "string"}
+
+
+def _object(properties: dict[str, JsonObject]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _calls_of_turn(messages: Sequence[ModelMessage]) -> Iterator[tuple[str, str]]:
+    """The calls since the user last spoke, oldest first."""
+    first = 0
+    for index, message in enumerate(messages):
+        if message.role is Role.USER and not any(isinstance(block, ToolResultBlock) for block in message.blocks):
+            first = index
+    for message in messages[first:]:
+        yield from ((block.name, block.input_json) for block in message.blocks if isinstance(block, ToolUseBlock))
+
+
+def _system(request: ModelRequest, tools: Sequence[CompactTool]) -> Iterator[JsonValue]:
+    """Phoenix's own prompt is for large models: only what is short of it is kept beside the compact one."""
+    if not tools:
+        text = "\n\n".join(part for part in request.system if part.strip())
+        if text:
+            yield {"role": "system", "content": text}
+        return
+    lines = "\n".join(f"- {tool.name}({', '.join(tool.parameters)}): {tool.description}" for tool in tools)
+    kept, room = "", SYSTEM_LIMIT
+    for part in request.system:
+        if 0 < len(part.strip()) <= room:
+            kept += "\n\n" + part.strip()
+            room -= len(part)
+    yield {"role": "system", "content": _RULES + lines + _EXAMPLES + kept}
+
+
+def _messages(messages: Sequence[ModelMessage], as_json: bool) -> Iterator[JsonValue]:
+    names = {
+        block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolUseBlock)
+    }
+    last = len(messages) - 1
+    for index, message in enumerate(messages):
+        limit = NEW_RESULT_LIMIT if index == last else OLD_RESULT_LIMIT
+        if message.role is Role.ASSISTANT:
+            yield {"role": "assistant", "content": _said(message.blocks, as_json)}
+        else:
+            parts = (_heard(block, names, limit) for block in message.blocks)
+            yield {"role": "user", "content": "\n\n".join(part for part in parts if part)}
+    if messages and messages[-1].role is Role.ASSISTANT:
+        yield {"role": "user", "content": CONTINUE}
+
+
+def _said(blocks: Sequence[Block], as_json: bool) -> str:
+    """What the assistant said, in the form it is to speak in. A call makes the words beside it superfluous."""
+    calls = [block for block in blocks if isinstance(block, ToolUseBlock)]
+    text = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    if not as_json:
+        return "\n".join([text, *(f"[used {call.name}: {call.input_json}]" for call in calls)]).strip()
+    if not calls:
+        return json.dumps({"reply": text}, ensure_ascii=False)
+    steps = ({"tool": call.name, "arguments": compact_arguments(call.name, tool_input(call))} for call in calls)
+    return "\n".join(json.dumps(step, ensure_ascii=False) for step in steps)
+
+
+def _heard(block: Block, names: dict[str, str], limit: int) -> str:
+    match block:
+        case TextBlock(text):
+            return text
+        case ImageBlock():
+            return IMAGE_NOT_SEEN
+        case ToolResultBlock():
+            failed = " (it failed)" if block.is_error else ""
+            text = shortened(result_text(block), limit)
+            return f"result of {names.get(block.tool_use_id, 'the tool')}{failed}:\n{text}{_AFTER_RESULT}"
+        case _:
+            return ""
+
+
+def shortened(text: str, limit: int) -> str:
+    """The first and the last part of `text`, with a word on what lies between."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
