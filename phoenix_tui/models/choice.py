@@ -1,0 +1,120 @@
+"""Which model a conversation gets: the order of CONTRACT 5 as a pure function over facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from phoenix_tui.models.servers import LocalServer
+
+GUIDE = "demo/guide"
+DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5"}
+"""What a bare provider name means where its server is not asked (CONTRACT 5)."""
+
+
+class ChosenBy(StrEnum):
+    """Which fact decided."""
+
+    FLAG = "flag"
+    CONVERSATION = "conversation"
+    ENVIRONMENT = "environment"
+    CONFIG = "config"
+    ANTHROPIC_KEY = "anthropic_key"
+    OPENAI_KEY = "openai_key"
+    LOCAL_SERVER = "local_server"
+    EMBEDDED = "embedded"
+    GUIDE = "guide"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """All that the choice depends on. Empty texts mean "not given"."""
+
+    flag: str = ""
+    """`--model`."""
+    conversation: str = ""
+    """The model an existing conversation has."""
+    environment: str = ""
+    """`PHOENIX_MODEL`."""
+    config: str = ""
+    has_anthropic_key: bool = False
+    has_openai: bool = False
+    """`OPENAI_API_KEY` or `OPENAI_BASE_URL` is set."""
+    servers: Sequence[LocalServer] = ()
+    embedded: Sequence[str] = ()
+    """Names of usable embedded models; the user's own file first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model and why it is this one."""
+
+    reference: str
+    """PROVIDER/MODEL, or a bare provider name whose server is asked for its first model."""
+    chosen_by: ChosenBy
+    sentence: str = ""
+    """What to say aloud when nobody named the model; a fallback is never silent."""
+
+    @property
+    def is_guide(self) -> bool:
+        """Whether no model was found at all."""
+        return self.reference == GUIDE
+
+
+def choose_model(facts: ModelFacts) -> ModelChoice:
+    """The first that is given: flag, conversation, environment, config, keys, server, embedded, guide."""
+    return _named(facts) or _with_key(facts) or _on_this_machine(facts)
+
+
+def needs_servers(facts: ModelFacts) -> bool:
+    """Whether looking for local servers could change the choice; saves 300 ms where it could not."""
+    return _named(facts) is None and _with_key(facts) is None
+
+
+def _named(facts: ModelFacts) -> ModelChoice | None:
+    given = (
+        (facts.flag, ChosenBy.FLAG),
+        (facts.conversation, ChosenBy.CONVERSATION),
+        (facts.environment, ChosenBy.ENVIRONMENT),
+        (facts.config, ChosenBy.CONFIG),
+    )
+    for reference, chosen_by in given:
+        if reference.strip():
+            return ModelChoice(full_reference(reference.strip()), chosen_by)
+    return None
+
+
+def _with_key(facts: ModelFacts) -> ModelChoice | None:
+    if facts.has_anthropic_key:
+        return ModelChoice(full_reference("anthropic"), ChosenBy.ANTHROPIC_KEY)
+    if facts.has_openai:
+        return ModelChoice("openai", ChosenBy.OPENAI_KEY)
+    return None
+
+
+def _on_this_machine(facts: ModelFacts) -> ModelChoice:
+    if facts.servers:
+        server = facts.servers[0]
+        return ModelChoice(
+            server.reference,
+            ChosenBy.LOCAL_SERVER,
+            f"No API key is set: using {server.models[0]} of the server at {server.base_url}.",
+        )
+    if facts.embedded:
+        reference = f"local/{facts.embedded[0]}"
+        return ModelChoice(
+            reference, ChosenBy.EMBEDDED, f"No API key is set: using {reference}, a small local model; check its work."
+        )
+    return ModelChoice(
+        GUIDE,
+        ChosenBy.GUIDE,
+        "No model is available: demo/guide answers by fixed rules. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
+        "run `phoenix model install`, or start a local server.",
+    )
+
+
+def full_reference(reference: str) -> str:
+    """`anthropic` with its default model; everything else as it stands."""
+    default = DEFAULT_MODELS.get(reference)
+    return f"{reference}/{default}" if default else reference
