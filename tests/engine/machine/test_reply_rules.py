@@ -1,0 +1,169 @@
+"""Replies, retries and continuations (SPEC BED-003, BED-006, c2, T-SM 5, 7, 10)."""
+
+from __future__ import annotations
+
+from engine.machine import texts
+from engine.machine.effects import (
+    AfterRun,
+    Compact,
+    ExecTool,
+    FinishRun,
+    RequestLlm,
+    RunStatus,
+    SaveMessage,
+    SaveNotice,
+    ScheduleRetry,
+)
+from engine.machine.events import CompactionEnded, LlmFailed, RetryDue, RouteDecided, ToolFinished, UserMessage
+from engine.machine.messages import LastMessage, NewMessage, Origin, Role, StopReason, TextBlock, ThinkingBlock
+from engine.machine.states import (
+    AwaitingLlm,
+    CompactingContext,
+    Errored,
+    Idle,
+    Requesting,
+    RetryWait,
+    Routing,
+    ToolExecuting,
+)
+from tests.support.moves import Driver, calls, done, reply, user
+
+
+def failing(driver: Driver, message: str = "overloaded", retry_after: float = 0.0) -> Driver:
+    return driver.on(LlmFailed(driver.gen, "overloaded", message, retryable=True, retry_after=retry_after))
+
+
+def test_an_answer_is_saved_and_ends_the_run() -> None:
+    driver = Driver().on(user()).on(reply(1, TextBlock("hello")))
+    assert driver.state == Idle(2)
+    assert driver.saved[-1].blocks == (TextBlock("hello"),)
+    assert driver.effect(FinishRun).status is RunStatus.SUCCESS
+    assert driver.has(AfterRun)
+
+
+def test_tool_calls_are_saved_with_the_answer_and_the_first_one_starts() -> None:
+    driver = Driver().on(user()).on(reply(1, TextBlock("look"), *calls("t1", "t2"), stop=StopReason.TOOL_USE))
+    assert isinstance(driver.state, ToolExecuting)
+    assert driver.effect(ExecTool).call.id == "t1"
+    assert [call.id for call in driver.state.round.queue] == ["t2"]
+
+
+def test_a_late_answer_changes_nothing() -> None:
+    driver = Driver().on(user())
+    before = driver.state
+    assert driver.on(reply(0, TextBlock("late"))).effects == ()
+    assert driver.state is before
+
+
+def test_two_failures_and_a_success_take_two_retries_of_one_and_two_seconds() -> None:
+    driver = Driver().on(user())
+    delays = []
+    for _ in range(2):
+        delays.append(failing(driver).effect(ScheduleRetry).seconds)
+        assert isinstance(driver.state, AwaitingLlm)
+        assert isinstance(driver.state.phase, RetryWait)
+        driver.on(RetryDue(driver.gen))
+        assert driver.state.phase == Requesting()
+    assert delays == [1.0, 2.0]
+    assert driver.on(reply(driver.gen, TextBlock("ok"))).state == Idle(driver.gen)
+
+
+def test_four_failures_are_an_error_after_waits_of_one_two_and_four_seconds() -> None:
+    driver, delays = Driver().on(user()), []
+    for _ in range(3):
+        delays.append(failing(driver).effect(ScheduleRetry).seconds)
+        driver.on(RetryDue(driver.gen))
+    failing(driver, "overloaded")
+    assert delays == [1.0, 2.0, 4.0]
+    assert isinstance(driver.state, Errored)
+    expected = "Failed after 3 retries: overloaded. Press Enter to retry or send a message."
+    assert driver.state.message == expected
+    assert driver.effect(FinishRun).recoverable is True
+
+
+def test_a_longer_retry_after_wins_up_to_a_minute() -> None:
+    assert failing(Driver().on(user()), retry_after=7).effect(ScheduleRetry).seconds == 7
+    assert failing(Driver().on(user()), retry_after=0.2).effect(ScheduleRetry).seconds == 1
+    assert failing(Driver().on(user()), retry_after=900).effect(ScheduleRetry).seconds == 60
+
+
+def test_a_reply_cut_by_the_output_limit_is_continued_and_saved_as_one_row() -> None:
+    driver = Driver().on(user()).on(reply(1, ThinkingBlock("a", "s"), TextBlock("one "), stop=StopReason.MAX_TOKENS))
+    assert driver.effect(RequestLlm).partial == (ThinkingBlock("a", "s"), TextBlock("one "))
+    assert len(driver.saved) == 1, "nothing is stored before the reply is whole"
+    driver.on(reply(driver.gen, ThinkingBlock("b", "s2"), TextBlock("two")))
+    assert driver.saved[-1].blocks == (ThinkingBlock("a", "s"), TextBlock("one two"))
+    assert driver.state == Idle(driver.gen)
+
+
+def test_a_fourth_cut_ends_the_run_with_what_there_is() -> None:
+    driver = Driver().on(user())
+    for _ in range(4):
+        driver.on(reply(driver.gen, TextBlock("x"), stop=StopReason.MAX_TOKENS))
+    assert driver.state == Idle(driver.gen)
+    assert driver.saved[-1].blocks == (TextBlock("xxxx"),)
+    assert driver.effect(SaveNotice).text == texts.OUTPUT_LIMIT
+
+
+def test_a_truncated_tool_call_is_not_run_but_asked_for_again() -> None:
+    cut = reply(1, TextBlock("I will"), stop=StopReason.MAX_TOKENS, truncated_call=True)
+    driver = Driver().on(user()).on(cut)
+    assert driver.effect(RequestLlm).truncated_call is True
+    assert not driver.has(ExecTool)
+
+
+def test_a_refusal_never_runs_its_tool_calls() -> None:
+    driver = Driver().on(user()).on(reply(1, *calls("t1"), stop=StopReason.REFUSAL))
+    assert driver.state == Idle(2)
+    assert driver.effect(SaveNotice).text == texts.DECLINED
+
+
+def test_an_empty_answer_after_tools_is_a_good_end_and_otherwise_a_failure_to_retry() -> None:
+    after_tools = Driver().on(user()).on(reply(1, last=LastMessage.TOOL_RESULT))
+    assert after_tools.effect(FinishRun).status is RunStatus.SUCCESS
+    assert len(after_tools.saved) == 1
+    assert Driver().on(user()).on(reply(1, TextBlock(" \n"))).has(ScheduleRetry)
+
+
+def test_the_last_model_call_ends_the_run_after_its_tools() -> None:
+    driver = Driver().on(user(limit=1)).on(reply(1, *calls("t1"), stop=StopReason.TOOL_USE))
+    driver.on(ToolFinished(driver.gen, done("t1"), "m-r"))
+    assert driver.state == Idle(driver.gen)
+    assert driver.results() == [("t1", "ok", False)]
+    assert driver.effect(FinishRun).error_code == "iteration_limit"
+    assert driver.effect(SaveNotice).text == "Stopped after 1 iterations — send a message to continue"
+
+
+def test_a_context_overflow_compacts_once_and_then_is_an_error() -> None:
+    driver = Driver().on(user())
+    overflow = LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True)
+    driver.on(overflow)
+    assert isinstance(driver.state, AwaitingLlm)
+    assert driver.state.phase == CompactingContext()
+    assert driver.effect(Compact) == Compact(driver.gen, manual=False)
+    driver.on(CompactionEnded(driver.gen))
+    assert driver.has(RequestLlm)
+    driver.on(LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True))
+    assert isinstance(driver.state, Errored)
+
+
+def test_a_full_window_is_compacted_between_tools_and_the_next_call_once_a_run() -> None:
+    driver = Driver().on(user())
+    for expected in (True, False):
+        tools = reply(
+            driver.gen, *calls(f"t{driver.gen}"), stop=StopReason.TOOL_USE, context_tokens=75, compact_above=75
+        )
+        driver.on(tools)
+        assert isinstance(driver.state, ToolExecuting)
+        driver.on(ToolFinished(driver.gen, done(driver.state.round.current.id), f"r{driver.gen}"))
+        assert driver.has(Compact) is expected
+        driver.on(CompactionEnded(driver.gen))
+
+
+def test_routing_falls_back_to_the_main_model() -> None:
+    message = NewMessage("m", Role.USER, Origin.HUMAN, (TextBlock("hi"),))
+    driver = Driver().on(UserMessage(message, LastMessage.NONE, "run", 250, supervisor=True))
+    assert isinstance(driver.state, AwaitingLlm)
+    assert driver.state.phase == Routing()
+    assert driver.on(RouteDecided(driver.gen, "m2")).has(RequestLlm)
+    assert not driver.has(SaveMessage)

@@ -1,0 +1,162 @@
+"""Tool rounds, approvals, cancel (SPEC BED-004, BED-005, c3, c4, c6, T-SM 1-4, 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.machine import texts
+from engine.machine.effects import (
+    AbortLlm,
+    CancelTimer,
+    ExecTool,
+    FinishRun,
+    KillTool,
+    MarkToolCall,
+    Refuse,
+    RequestLlm,
+    RunStatus,
+    SaveNotice,
+    SaveToolResult,
+    StartCancelDeadline,
+)
+from engine.machine.events import (
+    ApprovalAnswered,
+    ApprovalNeeded,
+    CancelDeadlinePassed,
+    LlmFailed,
+    ToolAborted,
+    ToolFinished,
+    UserCancelled,
+    Verdict,
+)
+from engine.machine.messages import StopReason, ToolStatus
+from engine.machine.states import AwaitingApproval, Cancelling, Idle, ToolExecuting
+from tests.support.moves import Driver, calls, done, reply, user
+
+
+def executing(*ids: str) -> Driver:
+    return Driver().on(user()).on(reply(1, *calls(*ids), stop=StopReason.TOOL_USE))
+
+
+def test_tools_run_one_after_the_other_and_all_results_go_out_together_in_order() -> None:
+    driver = executing("t1", "t2").on(ToolFinished(2, done("t1", "one", ToolStatus.ERROR), "r1"))
+    assert driver.effect(ExecTool).call.id == "t2"
+    assert not driver.has(RequestLlm)
+    driver.on(ToolFinished(driver.gen, done("t2", "two"), "r2"))
+    assert driver.results() == [("t1", "one", True), ("t2", "two", False)]
+    assert driver.effect(RequestLlm).iteration == 2
+
+
+def test_cancel_in_the_second_of_three_tools_answers_every_call() -> None:
+    driver = executing("t1", "t2", "t3").on(ToolFinished(2, done("t1", "real"), "r"))
+    driver.on(UserCancelled("m-c", elapsed=12))
+    assert isinstance(driver.state, Cancelling)
+    assert driver.effects == (KillTool(driver.gen, "t2"), StartCancelDeadline(driver.gen, 0.1))
+    driver.on(ToolAborted(driver.gen, "t2", "m-r", ended_processes=2))
+    assert driver.state == Idle(driver.gen)
+    assert driver.results() == [
+        ("t1", "real", False),
+        ("t2", "Cancelled by user", True),
+        ("t3", "Skipped due to cancellation", True),
+    ]
+    assert driver.effect(FinishRun).status is RunStatus.CANCELLED
+    assert driver.effect(SaveNotice).text == "Stopped by you after 12 s · 2 processes ended"
+
+
+def test_a_result_that_arrives_after_escape_is_discarded() -> None:
+    driver = executing("t1").on(UserCancelled("m-c"))
+    assert driver.on(ToolFinished(2, done("t1", "too late"), "r")).effects == ()
+    driver.on(ToolAborted(driver.gen, "t1", "m-r"))
+    assert driver.results() == [("t1", "Cancelled by user", True)]
+
+
+def test_the_conversation_is_idle_at_the_deadline_even_if_a_process_will_not_die() -> None:
+    driver = executing("t1").on(UserCancelled("m-c"))
+    cancelling = driver.gen
+    driver.on(CancelDeadlinePassed(cancelling, "m-r"))
+    assert driver.state == Idle(driver.gen)
+    assert driver.on(ToolAborted(cancelling, "t1", "m-x")).effects == (), "the late confirmation changes nothing"
+
+
+def test_survivors_of_a_kill_are_named() -> None:
+    driver = executing("t1").on(UserCancelled("m-c", elapsed=1))
+    driver.on(ToolAborted(driver.gen, "t1", "m-r", ended_processes=1, survivors=(41, 42)))
+    assert driver.effect(SaveNotice).text == "Stopped by you after 1 s · 1 process ended · not yet dead: pid 41, 42"
+
+
+def test_a_second_escape_while_cancelling_does_nothing() -> None:
+    driver = executing("t1").on(UserCancelled("m-c"))
+    before = driver.state
+    assert driver.on(UserCancelled("m-d")).effects == ()
+    assert driver.state is before
+
+
+def test_cancelling_a_model_call_stores_no_text_and_aborts_call_and_timer() -> None:
+    driver = Driver().on(user()).on(UserCancelled("m-c", elapsed=3))
+    assert driver.state == Idle(2)
+    assert [m.id for m in driver.saved] == ["m-user"]
+    assert driver.has(AbortLlm)
+    assert driver.has(CancelTimer)
+    waiting = Driver().on(user()).on(LlmFailed(1, "server", "x", retryable=True)).on(UserCancelled("m"))
+    assert waiting.state == Idle(3)
+
+
+def test_the_time_limit_ends_a_run_as_a_failure_with_its_own_code() -> None:
+    driver = executing("t1").on(UserCancelled("m-c", elapsed=30, timed_out=True))
+    driver.on(ToolAborted(driver.gen, "t1", "m-r"))
+    finish = driver.effect(FinishRun)
+    assert (finish.status, finish.error_code) == (RunStatus.FAILURE, "timeout")
+    assert driver.effect(SaveNotice).text == "Stopped at the time limit after 30 s"
+
+
+@pytest.mark.parametrize("call", ["stranger", "t2"])
+def test_a_result_of_another_call_is_ignored(call: str) -> None:
+    driver = executing("t1", "t2")
+    assert driver.on(ToolFinished(driver.gen, done(call), "r")).effects == ()
+
+
+def test_a_repeating_run_is_stopped_with_every_call_answered() -> None:
+    driver = executing("t1", "t2").on(ToolFinished(2, done("t1"), "m-r", stop_run=True))
+    assert driver.state == Idle(3)
+    assert driver.results()[1] == ("t2", texts.SKIPPED_LOOP, True)
+    assert driver.effect(FinishRun).error_code == "loop"
+
+
+def asking() -> Driver:
+    driver = executing("t1", "t2")
+    return driver.on(ApprovalNeeded(driver.gen, "t1", "mode asks"))
+
+
+def test_a_question_is_on_record_before_it_is_shown() -> None:
+    driver = asking()
+    assert isinstance(driver.state, AwaitingApproval)
+    assert driver.effect(MarkToolCall) == MarkToolCall("t1", ToolStatus.AWAITING_APPROVAL)
+
+
+def test_allowing_starts_the_call_and_keeps_the_decision() -> None:
+    driver = asking()
+    driver.on(ApprovalAnswered("t1", Verdict.ALLOW, "m-r", note="bash: allowed once"))
+    assert isinstance(driver.state, ToolExecuting)
+    assert driver.effect(ExecTool).approved is True
+    assert driver.effect(SaveNotice).text == "bash: allowed once"
+
+
+def test_denying_tells_the_model_why_and_goes_on_with_the_next_call() -> None:
+    driver = asking()
+    driver.on(ApprovalAnswered("t1", Verdict.DENY, "m-r", reason="use make"))
+    assert driver.effect(SaveToolResult).result.text == "User denied permission to run bash: use make"
+    assert driver.effect(ExecTool).call.id == "t2"
+    assert texts.denied("bash", "") == "User denied permission to run bash."
+
+
+def test_escape_at_a_question_ends_the_run_with_synthetic_results() -> None:
+    driver = asking()
+    driver.on(UserCancelled("m-c"))
+    assert driver.state == Idle(driver.gen)
+    assert [text for _, text, _ in driver.results()] == ["Cancelled by user", "Skipped due to cancellation"]
+    assert not driver.has(KillTool)
+
+
+def test_an_answer_to_a_question_that_is_gone_is_refused() -> None:
+    driver = Driver(Idle(5)).on(ApprovalAnswered("t1", Verdict.ALLOW, "m"))
+    assert driver.effects == (Refuse("That question is no longer open"),)
