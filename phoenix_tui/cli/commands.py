@@ -1,0 +1,45 @@
+"""Runs a sub-command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import Namespace
+
+from phoenix_tui.cli.arguments import CommandArguments, command_arguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.setup import prepare_command
+from phoenix_tui.config.paths import find_paths
+
+
+def run_command(parsed: Namespace) -> Exit:
+    """Do what the sub-command says.
+
+    Raises:
+        CommandError: it cannot be done.
+    """
+    arguments = command_arguments(parsed)
+    if arguments.command == "config":
+        from phoenix_tui.cli.config_command import run_config  # noqa: PLC0415 - one command, one import
+
+        return run_config(arguments, find_paths(os.environ), os.environ)
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: CommandArguments) -> Exit:
+    from engine.ports import StorageError  # noqa: PLC0415 - not for `config`
+    from phoenix_tui.wiring import commands  # noqa: PLC0415 - not for `config`
+
+    setup = prepare_command(os.environ)
+    try:
+        match arguments.command:
+            case "conversations":
+                return await commands.conversations(setup, arguments)
+            case "models":
+                return await commands.models(setup, arguments)
+            case "model":
+                return await commands.model(setup, arguments)
+            case _:
+                return await commands.doctor(setup, arguments)
+    except StorageError as error:
+        raise CommandError(str(error), Exit.FAILED) from error

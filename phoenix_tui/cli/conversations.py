@@ -1,0 +1,259 @@
+"""`phoenix conversations`: list, show, search, change, export and import (CONTRACT 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.ports import ConversationChanges, Library, OwnedElsewhere, StorageError, Store
+from engine.records import ConversationQuery, ConversationRecord, ConversationSummary
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.blocks import block_object, encode
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.markdown_export import markdown
+from phoenix_tui.cli.output import write_json, write_line, write_table
+from phoenix_tui.cli.times import local_time, utc_time
+from tools.contract import JsonObject, JsonValue
+
+SHORT_ID = 8
+"""Characters of an id in tables: a prefix that `--resume` takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationCommands:
+    """The sub-commands over one open store."""
+
+    store: Store
+    library: Library
+    arguments: CommandArguments
+
+    async def run(self) -> Exit:
+        """Do what the arguments say.
+
+        Raises:
+            CommandError: the conversation is not there, is owned elsewhere, or the store fails.
+        """
+        actions: dict[str, Callable[[], Awaitable[None]]] = {
+            "list": self._list,
+            "show": self._show,
+            "search": self._search,
+            "rename": lambda: self._change(ConversationChanges(title=self.arguments.title), "Renamed"),
+            "archive": lambda: self._change(ConversationChanges(archived=True), "Archived"),
+            "unarchive": lambda: self._change(ConversationChanges(archived=False), "Unarchived"),
+            "delete": self._delete,
+            "restore": lambda: self._change(ConversationChanges(deleted=False), "Restored"),
+            "export": self._export,
+            "import": self._import,
+        }
+        try:
+            await actions[self.arguments.action]()
+        except StorageError as error:
+            raise CommandError(str(error), Exit.FAILED) from error
+        return Exit.OK
+
+    async def _list(self) -> None:
+        arguments = self.arguments
+        cwd = Path(arguments.cwd).expanduser().resolve() if arguments.cwd else None
+        query = ConversationQuery(cwd, arguments.archived, arguments.deleted, limit=arguments.limit)
+        found = await self.store.conversations(query)
+        if arguments.json:
+            write_json([_summary_object(summary) for summary in found])
+        elif found:
+            headings = ("ID", "UPDATED", "STATE", "MESSAGES", "MODEL", "TITLE", "FOLDER")
+            write_table(headings, [_row(summary) for summary in found])
+        else:
+            write_line("There are no conversations here yet.")
+
+    async def _show(self) -> None:
+        record = await self._record()
+        messages = await self.store.messages(record.id)
+        if not self.arguments.json:
+            write_line(markdown(record, messages).rstrip("\n"))
+            return
+        shown: list[JsonValue] = []
+        for message in messages:
+            content: list[JsonValue] = [block_object(block) for block in message.blocks]
+            shown.append({
+                "id": message.id,
+                "seq": message.seq,
+                "role": message.role.value,
+                "origin": message.origin.value,
+                "created_at": utc_time(message.created_at),
+                "content": content,
+            })
+        write_json(_record_object(record) | {"messages": shown})
+
+    async def _search(self) -> None:
+        hits = await self.library.search(self.arguments.text, limit=self.arguments.limit)
+        if self.arguments.json:
+            write_json([
+                {
+                    "session_id": hit.conversation_id,
+                    "title": hit.title,
+                    "seq": hit.seq,
+                    "role": hit.role.value,
+                    "snippet": hit.snippet,
+                    "created_at": utc_time(hit.created_at),
+                }
+                for hit in hits
+            ])
+        elif hits:
+            rows = [
+                (hit.conversation_id[:SHORT_ID], local_time(hit.created_at), hit.title, hit.role.value, hit.snippet)
+                for hit in hits
+            ]
+            write_table(("ID", "WHEN", "TITLE", "WHO", "TEXT"), rows)
+        else:
+            write_line("No message contains that.")
+
+    async def _change(self, changes: ConversationChanges, done: str) -> None:
+        found = await self._find()
+        await self._own(found.id)
+        await self.store.change(found.id, changes, time.time())
+        await self.store.release(found.id)
+        self._say(found, done)
+
+    async def _delete(self) -> None:
+        if not self.arguments.permanently:
+            await self._change(ConversationChanges(deleted=True), "Deleted")
+            return
+        found = await self._find()
+        await self._own(found.id)
+        await self.library.purge(found.id)
+        self._say(found, "Removed for good")
+
+    async def _export(self) -> None:
+        record = await self._record()
+        if self.arguments.format == "json":
+            text = encode(await self.library.export(record.id), indent=1) + "\n"
+        else:
+            text = markdown(record, await self.store.messages(record.id))
+        output = self.arguments.output
+        if output is None:
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
+            return
+        try:
+            await asyncio.to_thread(_write_export, Path(output), text)
+        except OSError as error:
+            raise CommandError(f"{output} cannot be written: {error.strerror}.") from error
+
+    async def _import(self) -> None:
+        name = self.arguments.file
+        try:
+            text = await asyncio.to_thread(_read, name)
+            document: JsonValue = json.loads(text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{name} cannot be read: {error}.") from error
+        except ValueError as error:
+            raise CommandError(f"{name} is not JSON: {error}.") from error
+        if not isinstance(document, dict):
+            raise CommandError(f"{name} is not what `phoenix conversations export --format json` writes.")
+        new_id = await self.library.import_conversation(document, time.time())
+        if self.arguments.json:
+            write_json({"session_id": new_id})
+        else:
+            write_line(f"Imported as {new_id}.")
+
+    async def _find(self) -> ConversationSummary:
+        return await find_one(self.store, self.arguments.reference)
+
+    async def _record(self) -> ConversationRecord:
+        found = await self._find()
+        record = await self.store.conversation(found.id)
+        if record is None:
+            raise CommandError(f"The conversation {found.id} was just removed.", Exit.FAILED)
+        return record
+
+    async def _own(self, conversation_id: str) -> None:
+        try:
+            await self.store.take(conversation_id)
+        except OwnedElsewhere as error:
+            raise CommandError(owned_sentence(error)) from error
+
+    def _say(self, summary: ConversationSummary, done: str) -> None:
+        if self.arguments.json:
+            write_json({"session_id": summary.id, "action": self.arguments.action})
+        else:
+            write_line(f"{done}: {summary.title or 'Untitled'} ({summary.id[:SHORT_ID]}).")
+
+
+async def find_one(store: Store, reference: str) -> ConversationSummary:
+    """The one conversation that `reference` names.
+
+    Raises:
+        CommandError: there is none, or more than one.
+    """
+    found = await store.find(reference)
+    if not found:
+        raise CommandError(f"No conversation matches '{reference}'; `phoenix conversations list` shows them.")
+    if len(found) > 1:
+        ids = ", ".join(summary.id[:SHORT_ID] for summary in found[:5])
+        raise CommandError(f"'{reference}' matches {len(found)} conversations ({ids}); give more of the id.")
+    return found[0]
+
+
+def owned_sentence(error: OwnedElsewhere) -> str:
+    """Who has the conversation, and the way round."""
+    return f"{error} Close it there, or continue in a copy with --fork."
+
+
+def _row(summary: ConversationSummary) -> tuple[str, ...]:
+    return (
+        summary.id[:SHORT_ID],
+        local_time(summary.updated_at),
+        summary.state_name,
+        str(summary.message_count),
+        summary.model,
+        summary.title or "Untitled",
+        str(summary.cwd),
+    )
+
+
+def _summary_object(summary: ConversationSummary) -> JsonObject:
+    return {
+        "session_id": summary.id,
+        "title": summary.title,
+        "cwd": str(summary.cwd),
+        "model": summary.model,
+        "state": summary.state_name,
+        "message_count": summary.message_count,
+        "context_tokens": summary.context_tokens,
+        "context_window": summary.context_window,
+        "total_cost_usd": summary.totals.cost_usd,
+        "archived": summary.archived,
+        "unread": summary.unread,
+        "updated_at": utc_time(summary.updated_at),
+        "owner_pid": summary.owner_pid,
+    }
+
+
+def _record_object(record: ConversationRecord) -> JsonObject:
+    return {
+        "session_id": record.id,
+        "title": record.title,
+        "cwd": str(record.cwd),
+        "model": record.model,
+        "permission_mode": record.permission_mode.value,
+        "archived": record.archived,
+        "deleted": record.deleted,
+        "created_at": utc_time(record.created_at),
+        "updated_at": utc_time(record.updated_at),
+        "message_count": record.message_count,
+        "total_cost_usd": record.totals.cost_usd,
+    }
+
+
+def _read(name: str) -> str:
+    return sys.stdin.buffer.read().decode() if name == "-" else Path(name).read_text("utf-8")
+
+
+def _write_export(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(text, "utf-8")

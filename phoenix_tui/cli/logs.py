@@ -1,0 +1,70 @@
+"""The log: JSON lines in a private file of bounded size, with every key blotted out (FAULTS 70)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Sequence
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from phoenix_tui.cli.times import utc_time
+from phoenix_tui.config.files import make_private_folder
+
+FILE_LIMIT = 5 * 1024 * 1024
+"""Bytes of one file; three older ones are kept."""
+KEPT = 3
+KEY_SHAPES = re.compile(r"(?:sk|gsk|xai|pplx|hf|ghp|glpat)[-_][\w-]{8,}|(?<=[Bb]earer )\S+")
+"""What common API keys look like, for those nobody told us of."""
+BLOT = "[key]"
+
+
+class JsonLines(logging.Formatter):
+    """One record as one JSON object."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        super().__init__()
+        self._secrets = sorted(secrets, key=len, reverse=True)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time, level, logger, message and traceback."""
+        fields = {
+            "time": utc_time(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self._redacted(record.getMessage()),
+        }
+        if record.exc_info:
+            fields["traceback"] = self._redacted(self.formatException(record.exc_info))
+        return json.dumps(fields, ensure_ascii=True)
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, BLOT)
+        return KEY_SHAPES.sub(BLOT, text)
+
+
+class PrivateFile(RotatingFileHandler):
+    """A rotating file that nobody else can read."""
+
+    def _open(self):  # noqa: ANN202 - the type is the parent's own
+        Path(self.baseFilename).touch(mode=0o600)
+        return super()._open()
+
+
+def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Handler | None:
+    """Send every logger's records to `path`; None where it cannot be written, which stops nobody."""
+    try:
+        make_private_folder(path.parent)
+        handler = PrivateFile(path, maxBytes=FILE_LIMIT, backupCount=KEPT, encoding="utf-8")
+    except OSError:
+        logging.getLogger().addHandler(logging.NullHandler())  # else warnings go to the terminal
+        return None
+    handler.setFormatter(JsonLines(secrets))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if debug else logging.WARNING)
+    for chatty in ("asyncio", "aiosqlite", "httpcore2", "markdown_it"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    return handler

@@ -1,0 +1,153 @@
+"""`phoenix models` and `phoenix model list|install|remove|use`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.ports import ModelInfo
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
+from phoenix_tui.models.files import ModelFile, ModelFiles
+from phoenix_tui.models.partial_file import ModelFileError
+from tools.contract import JsonObject
+
+MEBIBYTE = 1024 * 1024
+
+
+def show_models(models: Sequence[ModelInfo], default: str, *, as_json: bool) -> Exit:
+    """The models on offer; the one a new conversation would get is marked."""
+    if as_json:
+        write_json([_model_object(model, default) for model in models])
+        return Exit.OK
+    rows = [
+        (
+            "*" if model.reference == default else "",
+            model.reference,
+            f"{model.context_window:,}" if model.context_window else "unknown",
+            {True: "yes", False: "no", None: "unknown"}[model.vision],
+            "this machine" if model.local else "",
+            model.note,
+        )
+        for model in models
+    ]
+    write_table(("", "MODEL", "WINDOW", "IMAGES", "WHERE", "NOTE"), rows)
+    return Exit.OK
+
+
+def _model_object(model: ModelInfo, default: str) -> JsonObject:
+    return {
+        "model": model.reference,
+        "default": model.reference == default,
+        "context_window": model.context_window or None,
+        "max_output": model.max_output or None,
+        "vision": model.vision,
+        "local": model.local,
+        "note": model.note,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCommands:
+    """The sub-commands over the models folder."""
+
+    files: ModelFiles
+    arguments: CommandArguments
+    set_default: Callable[[str], None]
+
+    async def run(self) -> Exit:
+        """Do one action.
+
+        Raises:
+            CommandError: unknown model, no yes, no space, no source.
+        """
+        try:
+            match self.arguments.action:
+                case "install":
+                    await self._install()
+                case "remove":
+                    self._remove()
+                case "use":
+                    self._use()
+                case _:
+                    self._list()
+        except ModelFileError as error:
+            raise CommandError(str(error), Exit.FAILED) from error
+        return Exit.OK
+
+    def _list(self) -> None:
+        files = self.files.list()
+        if self.arguments.json:
+            write_json([_file_object(file) for file in files])
+            return
+        rows = [(file.name, file.state.value, f"{file.full_size / MEBIBYTE:,.0f} MiB", file.title) for file in files]
+        write_table(("NAME", "STATE", "SIZE", "MODEL"), rows)
+
+    async def _install(self) -> None:
+        name = self.arguments.name
+        agreed = self.arguments.yes or self._ask()
+        file = await self.files.install(name, agreed=agreed, progress=SayProgress())
+        if self.arguments.json:
+            write_json(_file_object(file))
+        else:
+            write_line(f"Installed {file.name}. `phoenix -m {file.reference}` talks to it.")
+
+    def _ask(self) -> bool:
+        """The user's explicit yes; without a terminal there is none."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        known = next((file for file in self.files.list() if file.name == self.arguments.name), None)
+        if known is None:
+            return False
+        sys.stderr.write(f"{known.title}: fetch {known.full_size / 1e9:.1f} GB? [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def _remove(self) -> None:
+        name = self.arguments.name
+        if not self.files.remove(name):
+            raise CommandError(f"{name} is not installed; `phoenix model list` shows what is.")
+        if self.arguments.json:
+            write_json({"model": name, "action": "remove"})
+        else:
+            write_line(f"Removed {name}.")
+
+    def _use(self) -> None:
+        name = self.arguments.name.removeprefix("local/")
+        if "/" in name:
+            self.set_default(name)
+            reference = name
+        else:
+            reference = self.files.use(name)
+        if self.arguments.json:
+            write_json({"model": reference, "action": "use"})
+        else:
+            write_line(f"New conversations use {reference}.")
+
+
+@dataclass(slots=True)
+class SayProgress:
+    """A line on stderr for every twentieth of a download."""
+
+    said: int = -1
+
+    def __call__(self, done: int, total: int) -> None:
+        """Bytes so far, bytes in all."""
+        share = done * 20 // total if total else 0
+        if share != self.said:
+            self.said = share
+            write_progress(f"{share * 5} % of {total / MEBIBYTE:,.0f} MiB")
+
+
+def _file_object(file: ModelFile) -> JsonObject:
+    return {
+        "name": file.name,
+        "model": file.reference,
+        "state": file.state.value,
+        "size": file.size,
+        "full_size": file.full_size,
+        "title": file.title,
+        "path": str(file.path),
+    }

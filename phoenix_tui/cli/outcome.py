@@ -1,0 +1,170 @@
+"""What a headless run comes to: collected from updates, said as a result object and an exit code (CONTRACT 2, 3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolStatus, Usage
+from engine.machine.states import Errored, State
+from engine.records import StoredMessage
+from engine.updates import (
+    Asked,
+    ContextChanged,
+    MessageSaved,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    ToolEnded,
+    ToolStarted,
+    Update,
+)
+from phoenix_tui.cli.blocks import usage_object
+from phoenix_tui.cli.exits import Exit
+from tools.contract import JsonObject, JsonValue
+
+CAPS = {"iteration_limit": "error_max_turns", "budget": "error_max_budget_usd", "timeout": "error_timeout"}
+"""Subtype of each cap, by the run's error code."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Everything a result object says; fed with every update of the run."""
+
+    session_id: str
+    model: str
+    text: str = ""
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    denials: list[JsonValue] = field(default_factory=list["JsonValue"])
+    ended: RunEnded | None = None
+    stopped_by: Exit | None = None
+    """The signal that ended it, as its exit code."""
+    duration_ms: int = 0
+    _state: State | None = None
+    _cost_before: float | None = 0.0
+    _cost: float | None = 0.0
+    _calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+
+    def follow(self, update: Update) -> None:
+        """Take in one update."""
+        match update:
+            case Snapshot():
+                self._cost_before = self._cost = update.conversation.totals.cost_usd
+            case MessageSaved(message):
+                self._count(message)
+            case ToolStarted(call):
+                self._calls[call.id] = call
+            case Asked(question) if question is not None:
+                self._calls[question.call.id] = question.call
+            case ToolEnded(result):
+                if result.status is ToolStatus.ERROR and _was_denied(result.text):
+                    self._deny(result.call_id)
+            case ContextChanged():
+                self._cost = update.cost_usd
+            case StateChanged(state):
+                self._state = state
+            case RunEnded():
+                self.ended = update
+            case _:
+                pass  # what is only for the eye
+
+    def settle(self, state: State) -> None:
+        """Take in the state the conversation came to rest in."""
+        self._state = state
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of this run; None when a price was unknown."""
+        if self._cost is None or self._cost_before is None:
+            return None
+        return max(0.0, self._cost - self._cost_before)
+
+    @property
+    def exit_code(self) -> Exit:
+        """How the program ends."""
+        if self.stopped_by is not None:
+            return self.stopped_by
+        if self.ended is None or self.ended.status == "cancelled":
+            return Exit.INTERRUPTED
+        if self.ended.status == "success":
+            return Exit.OK
+        if self._failed is not None:
+            return _failure_code(self._failed)
+        return Exit.CAP if self.ended.error_code in CAPS else Exit.FAILED
+
+    @property
+    def error(self) -> str:
+        """Why it did not succeed, one sentence; empty when it did."""
+        if self.stopped_by is not None:
+            return "The run was stopped."
+        return self.ended.error if self.ended is not None else "The run was stopped."
+
+    def result_object(self) -> JsonObject:
+        """The object that ends json and stream-json."""
+        code = self.exit_code
+        result: JsonObject = {
+            "type": "result",
+            "subtype": self._subtype(code),
+            "is_error": code is not Exit.OK,
+            "duration_ms": self.duration_ms,
+            "num_turns": self.turns,
+            "result": self.text,
+            "session_id": self.session_id,
+            "task_id": self.ended.run_id if self.ended is not None else "",
+            "total_cost_usd": self.cost,
+            "usage": usage_object(self.usage),
+            "model": self.model,
+            "permission_denials": self.denials,
+        }
+        if code is not Exit.OK:
+            result["error"] = self.error
+        return result
+
+    @property
+    def _failed(self) -> Errored | None:
+        return self._state if isinstance(self._state, Errored) else None
+
+    def _subtype(self, code: Exit) -> str:
+        if code is Exit.OK:
+            return "success"
+        if code in {Exit.INTERRUPTED, Exit.TERMINATED}:
+            return "cancelled"
+        if code is Exit.CAP and self.ended is not None:
+            return CAPS.get(self.ended.error_code, "error_during_execution")
+        return "error_during_execution"
+
+    def _count(self, message: StoredMessage) -> None:
+        if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
+            return
+        self.turns += 1
+        self.model = self.model or message.model
+        spoken = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        self.text = spoken or self.text
+        if message.usage is not None:
+            self.usage = _sum(self.usage, message.usage)
+
+    def _deny(self, call_id: str) -> None:
+        call = self._calls.get(call_id)
+        if call is not None:
+            tool_input: JsonValue = json.loads(call.input_json)
+            self.denials.append({"tool_name": call.name, "tool_use_id": call.id, "tool_input": tool_input})
+
+
+def _was_denied(text: str) -> bool:
+    return text.startswith(("Permission mode '", "User denied permission"))
+
+
+def _failure_code(state: Errored) -> Exit:
+    if state.kind in {"auth", "not_understood"}:  # the guide asks for a real model (CONTRACT 5)
+        return Exit.CREDENTIALS
+    return Exit.RETRYABLE if state.retryable else Exit.FAILED
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    return Usage(
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cache_creation_tokens + second.cache_creation_tokens,
+        first.cache_read_tokens + second.cache_read_tokens,
+    )

@@ -1,0 +1,50 @@
+"""What the program writes to stdout and stderr; everything from outside is cleaned first."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+from phoenix_tui.cli.blocks import encode
+from tools.clean import clean
+from tools.contract import JsonValue
+
+
+def write_line(text: str) -> None:
+    """One text of the program's own or from outside, on stdout."""
+    _write(clean(text) + "\n")
+
+
+def write_json(value: JsonValue) -> None:
+    """A document for people and scripts, on stdout."""
+    _write(encode(value, indent=2) + "\n")
+
+
+def write_json_line(value: JsonValue) -> None:
+    """One object of a stream, on stdout, at once."""
+    _write(encode(value) + "\n")
+
+
+def write_progress(text: str) -> None:
+    """One line about what is going on, on stderr; silent once nobody reads it."""
+    try:
+        sys.stderr.write(clean(text) + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        return
+
+
+def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as their cells; the last one is cut at the terminal's edge."""
+    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in (headings, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    room = shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        _write(line[:room] + "\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()

@@ -1,0 +1,69 @@
+"""The prompt and the images of a headless run, checked before anything is sent."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from pathlib import Path
+
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.output import write_progress
+
+PATIENCE = 1.0
+"""Seconds before a silent stdin is mentioned: a script that left it open would wait without a word."""
+IMAGE_LIMIT = 64 * 1024 * 1024
+"""Bytes read of one image file; what is larger is no photo."""
+
+
+def read_prompt(given: str | None) -> str:
+    """PROMPT, piped stdin, or both: the prompt first, then stdin.
+
+    Raises:
+        CommandError: there is neither.
+    """
+    wants_stdin = given is None or given == "-" or _is_piped()
+    piped = _read_stdin() if wants_stdin else ""
+    spoken = "" if given is None or given == "-" else given
+    prompt = "\n\n".join(part for part in (spoken, piped) if part.strip())
+    if not prompt:
+        raise CommandError("There is no prompt; write one after -p or pipe it in.")
+    return prompt
+
+
+def read_images(names: tuple[str, ...]) -> list[bytes]:
+    """The bytes of the image files.
+
+    Raises:
+        CommandError: one cannot be read.
+    """
+    return [_read_image(Path(name).expanduser()) for name in names]
+
+
+def _read_image(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > IMAGE_LIMIT:
+            raise CommandError(f"The image {path} has more than 64 MiB; give a smaller one.")
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"The image {path} cannot be read: {error.strerror}.") from error
+
+
+def _is_piped() -> bool:
+    """Whether stdin is a pipe, a file or a socket: a terminal or /dev/null has nothing to add."""
+    if sys.stdin is None:
+        return False
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    if not select.select([sys.stdin], [], [], PATIENCE)[0]:
+        write_progress("Reading stdin to its end; `< /dev/null` leaves it out.")
+    return sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")

@@ -1,0 +1,175 @@
+"""How a headless run is told while it happens and at its end: text, json and stream-json (CONTRACT 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from engine.machine.messages import Origin
+from engine.machine.states import RETRIES
+from engine.updates import (
+    LiveTextDropped,
+    MessageSaved,
+    Noticed,
+    RetryScheduled,
+    TextArrived,
+    ThinkingArrived,
+    ToolStarted,
+    Update,
+)
+from phoenix_tui.cli.blocks import assistant_object, user_object
+from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.outcome import Outcome
+from phoenix_tui.cli.output import write_json_line, write_line, write_progress
+from phoenix_tui.cli.partials import Partials
+from tools.contract import JsonObject, JsonValue
+
+
+class Reporter(Protocol):
+    """Writes a run down in one output format. Every method may raise BrokenPipeError."""
+
+    def begin(self) -> None:
+        """The conversation is open."""
+        ...
+
+    def follow(self, update: Update) -> None:
+        """Something happened."""
+        ...
+
+    def end(self, outcome: Outcome) -> None:
+        """The run is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextReporter:
+    """The final answer on stdout, progress on stderr."""
+
+    def begin(self) -> None:
+        """Nothing is written before the answer."""
+
+    def follow(self, update: Update) -> None:
+        """One line of progress for what takes time."""
+        line = progress_line(update)
+        if line:
+            write_progress(line)
+
+    def end(self, outcome: Outcome) -> None:
+        """The answer; why there is none goes to stderr."""
+        if outcome.exit_code is Exit.OK:
+            write_line(outcome.text)
+        else:
+            write_progress(f"phoenix: {outcome.error}")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonReporter:
+    """One result object on stdout, progress on stderr."""
+
+    def begin(self) -> None:
+        """Nothing is written before the result."""
+
+    def follow(self, update: Update) -> None:
+        """One line of progress for what takes time."""
+        line = progress_line(update)
+        if line:
+            write_progress(line)
+
+    def end(self, outcome: Outcome) -> None:
+        """The result."""
+        write_json_line(outcome.result_object())
+        if outcome.exit_code is not Exit.OK:
+            write_progress(f"phoenix: {outcome.error}")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReporter:
+    """One JSON object a line, in the shapes of `claude -p`."""
+
+    session_id: str
+    cwd: Path
+    model: str
+    permission_mode: str
+    tools: Sequence[str]
+    partials: Partials | None = None
+
+    def begin(self) -> None:
+        """The init object."""
+        names: list[JsonValue] = list(self.tools)
+        write_json_line({
+            "type": "system",
+            "subtype": "init",
+            "session_id": self.session_id,
+            "cwd": str(self.cwd),
+            "model": self.model,
+            "tools": names,
+            "permission_mode": self.permission_mode,
+            "permissionMode": self.permission_mode,
+        })
+
+    def follow(self, update: Update) -> None:
+        """Everything a script may want, in order."""
+        for line in self._objects(update):
+            write_json_line(line | {"session_id": self.session_id})
+
+    def end(self, outcome: Outcome) -> None:
+        """The result, always last."""
+        write_json_line(outcome.result_object())
+        if outcome.exit_code is not Exit.OK:
+            write_progress(f"phoenix: {outcome.error}")
+
+    def _objects(self, update: Update) -> Iterator[JsonObject]:
+        for event in self._events(update):
+            yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
+        match update:
+            case MessageSaved(message) if message.origin is Origin.LLM:
+                yield {
+                    "type": "assistant",
+                    "message": assistant_object(message, self.model),
+                    "parent_tool_use_id": None,
+                }
+            case MessageSaved(message) if message.origin is Origin.TOOL:
+                yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
+            case RetryScheduled(attempt, seconds, cause):
+                yield {
+                    "type": "system",
+                    "subtype": "api_retry",
+                    "attempt": attempt,
+                    "max_retries": RETRIES,
+                    "delay_ms": round(seconds * 1000),
+                    "error": cause,
+                }
+            case Noticed(text):
+                write_progress(text)
+            case _:
+                pass  # what is only for the eye
+
+    def _events(self, update: Update) -> Iterator[JsonObject]:
+        if self.partials is None:
+            return
+        match update:
+            case TextArrived(text):
+                yield from self.partials.text(text)
+            case ThinkingArrived(text):
+                yield from self.partials.thinking(text)
+            case MessageSaved(message) if message.origin is Origin.LLM:
+                yield from self.partials.saved(message)
+            case LiveTextDropped():
+                yield from self.partials.dropped()
+            case _:
+                pass  # no part of a reply
+
+
+def progress_line(update: Update) -> str:
+    """What goes to stderr while a run works; empty for most updates."""
+    match update:
+        case ToolStarted(call, request):
+            return f"• {call.name} {request.summary if request is not None else ''}".rstrip()
+        case RetryScheduled(attempt, seconds, cause):
+            return f"• {cause} Trying again in {seconds:.0f} s ({attempt} of {RETRIES})."
+        case Noticed(text):
+            return f"• {text}"
+        case _:
+            return ""

@@ -1,0 +1,138 @@
+"""Everything that is known before the engine exists: folders, settings, keys, the working directory and its trust."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from phoenix_tui.cli.arguments import RunArguments
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.config.credentials import Credentials, load_credentials
+from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
+from phoenix_tui.config.paths import Paths, find_paths
+from phoenix_tui.config.project import Project, find_project
+from phoenix_tui.config.settings import ConfigError, Settings, Value
+from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What every way of running Phoenix starts from."""
+
+    paths: Paths
+    settings: Settings
+    credentials: Credentials
+    project: Project
+    trust: TrustStatus
+    ephemeral: bool = False
+
+    @property
+    def cwd(self) -> Path:
+        """The working directory, real path."""
+        return self.project.folder
+
+    def notices(self) -> tuple[str, ...]:
+        """What the user should hear before the run."""
+        if self.trust.trust not in {Trust.UNKNOWN, Trust.CHANGED, Trust.REFUSED}:
+            return self.settings.notices
+        names = sorted({file.path.name for file in self.project.files})
+        untrusted = f"{self.cwd} is not trusted: {', '.join(names)} left out; --trust uses what is there now."
+        return (*self.settings.notices, untrusted)
+
+
+def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
+    """Read what a run needs; the working directory's own files count only when it is trusted.
+
+    Raises:
+        CommandError: the folder is unusable or a setting is wrong.
+    """
+    folder = checked_folder(arguments.folder())
+    try:
+        paths = find_paths(environment)
+        paths.make()
+        project = find_project(folder)
+        trust = _trust(paths, project, give=arguments.trust)
+        settings = merge(
+            user_layer(paths.config_file),
+            _project_layer(project) if trust.trust is Trust.GIVEN else Layer(),
+            environment_layer(environment),
+            flag_layer(_flags(arguments)),
+        )
+        credentials = load_credentials(paths.credentials_file, environment)
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(_cannot_write(error)) from error
+    return Setup(paths, settings, credentials, project, trust, arguments.ephemeral)
+
+
+def prepare_command(environment: Mapping[str, str]) -> Setup:
+    """What a sub-command needs; the current folder's own files play no part.
+
+    Raises:
+        CommandError: a setting is wrong.
+    """
+    try:
+        paths = find_paths(environment)
+        paths.make()
+        settings = merge(user_layer(paths.config_file), Layer(), environment_layer(environment), Layer())
+        credentials = load_credentials(paths.credentials_file, environment)
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(_cannot_write(error)) from error
+    return Setup(paths, settings, credentials, Project(Path.cwd()), TrustStatus(Trust.NOT_NEEDED))
+
+
+def checked_folder(folder: Path) -> Path:
+    """`folder` as a real path (SPEC SDK-25).
+
+    Raises:
+        CommandError: it does not exist, is no folder or cannot be read; the sentence names it.
+    """
+    if not folder.exists():
+        raise CommandError(f"The folder {folder} does not exist; make it or choose another with --cwd.")
+    if not folder.is_dir():
+        raise CommandError(f"{folder} is not a folder; choose one with --cwd.")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise CommandError(f"The folder {folder} cannot be read; change its mode or choose another with --cwd.")
+    return folder.resolve()
+
+
+def _flags(arguments: RunArguments) -> dict[str, Value | None]:
+    return {
+        "model": arguments.model,
+        "profile": arguments.profile,
+        "permission_mode": arguments.permission_mode,
+        "sandbox": arguments.sandbox,
+        "max_turns": arguments.max_turns,
+        "max_budget_usd": arguments.max_budget_usd,
+        "timeout": arguments.timeout,
+        "append_system_prompt": arguments.append_system_prompt,
+        "screen_reader": arguments.screen_reader or None,
+        "debug": arguments.debug or None,
+    }
+
+
+def _trust(paths: Paths, project: Project, *, give: bool) -> TrustStatus:
+    trust_file = TrustFile(paths.trust_file)
+    if give and project.files:
+        trust_file.answer(project, trusted=True)
+    return trust_file.status(project)
+
+
+def _project_layer(project: Project) -> Layer:
+    """The project's settings; the folder's own file comes after the repository's."""
+    values: dict[str, Value] = {}
+    sources: dict[str, str] = {}
+    for file in project.settings_files():
+        layer = parse_layer(file.text, file.path, project=True)
+        values |= layer.values
+        sources |= layer.sources
+    return Layer(values, sources)
+
+
+def _cannot_write(error: OSError) -> str:
+    return f"{error.filename or 'The Phoenix folder'}: {error.strerror}; choose a writable folder with PHOENIX_HOME."

@@ -1,0 +1,50 @@
+"""Runs Phoenix itself: with a screen, or without one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+
+from phoenix_tui.cli.arguments import RunArguments, run_arguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.logs import start_log
+from phoenix_tui.cli.setup import Setup, prepare
+from tools.process.hardening import harden
+
+
+def start(parsed: Namespace) -> int:
+    """Do what the arguments ask and give the exit code.
+
+    Raises:
+        CommandError: it cannot be done.
+    """
+    arguments = run_arguments(parsed)
+    on_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if not arguments.headless and not on_terminal:
+        raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
+    setup = prepare(arguments, os.environ)
+    debug = setup.settings.flag("debug")
+    start_log(setup.paths.log_file, setup.credentials.secrets(), debug=debug)
+    harden(debuggable=debug)
+    return _without_screen(arguments, setup) if arguments.headless else _with_screen(arguments, setup)
+
+
+def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
+    import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
+
+    from phoenix_tui.cli.output import write_progress  # noqa: PLC0415 - not before a screen
+    from phoenix_tui.cli.prompt import read_images, read_prompt  # noqa: PLC0415 - not before a screen
+    from phoenix_tui.wiring.headless import run_headless  # noqa: PLC0415 - not before a screen
+
+    images = read_images(arguments.images)
+    prompt = read_prompt(arguments.prompt)
+    for notice in setup.notices():
+        write_progress(notice)
+    return asyncio.run(run_headless(arguments, setup, prompt, images))
+
+
+def _with_screen(arguments: RunArguments, setup: Setup) -> Exit:
+    from phoenix_tui.wiring.screen import run_screen  # noqa: PLC0415 - Textual, not for a headless run
+
+    return run_screen(arguments, setup)

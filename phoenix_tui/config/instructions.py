@@ -1,0 +1,27 @@
+"""The instructions an agent gets from files: the user's own AGENTS.md, then the project's where it is trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from phoenix_tui.config.project import find_project
+from phoenix_tui.config.trust import Trust, TrustFile
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Called with a working directory; reads the files anew, so that trust taken back counts at once."""
+
+    own: Path
+    trust: TrustFile
+
+    def __call__(self, folder: Path) -> str:
+        """The text for `folder`, empty when there is none."""
+        try:
+            own = self.own.read_text("utf-8", errors="replace").strip()
+        except OSError:
+            own = ""
+        project = find_project(folder)
+        trusted = self.trust.status(project).trust is Trust.GIVEN
+        return "\n\n".join(part for part in (own, project.instructions() if trusted else "") if part)

@@ -1,0 +1,102 @@
+"""Everything behind a screen or a script: processes, store, tools, providers and the engine on top."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.engine import Engine
+from engine.executor.session import EngineSettings, Ports
+from engine.ports import Library
+from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_store
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.instructions import Instructions
+from phoenix_tui.config.paths import Paths
+from phoenix_tui.config.rules import RuleFile, RulesInMemory
+from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.wiring.providers import ProviderRegistry
+from phoenix_tui.wiring.settings import default_setter
+from phoenix_tui.wiring.system import RandomIds, SystemClock
+from tools.clean import clean
+from tools.contract import ProcessRunner
+from tools.files.ledger import ReadLedger
+from tools.images.decoder import ImageDecoder
+from tools.process.link import ZygoteLink
+from tools.process.sandbox import SandboxMode
+from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.registry import ToolDependencies, build_tools
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What was opened; `close` ends all of it."""
+
+    engine: Engine
+    library: Library
+    providers: ProviderRegistry
+    models: ModelFiles
+    processes: Processes
+    tool_names: tuple[str, ...]
+
+    async def close(self) -> None:
+        """Stop every run, close the store, end every program."""
+        await self.engine.close()
+        await self.processes.close()
+
+
+async def open_backend(
+    setup: Setup, environment: Mapping[str, str], *, strict_guide: bool = False, link: ZygoteLink | None = None
+) -> Backend:
+    """Open everything for `setup`; a sandbox that was asked for is tested here.
+
+    Raises:
+        StorageError: the database cannot be opened.
+        OSError: no process can be started.
+    """
+    paths = setup.paths
+    processes = await start_processes(process_settings(setup, environment), link)
+    store = await open_the_store(paths, ephemeral=setup.ephemeral)
+    models = model_files(paths, processes.runner)
+    registry = ProviderRegistry(setup.settings, setup.credentials, environment, models, processes.runner, strict_guide)
+    images = ImageDecoder(processes.runner)
+    tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
+    rules = RuleFile(paths.rules_file)
+    ports = Ports(
+        store=store,
+        library=store.library,
+        providers=registry,
+        tools=tools,
+        jobs=processes.jobs,
+        images=images,
+        rules=RulesInMemory(rules.rules()) if setup.ephemeral else rules,
+        clock=SystemClock(),
+        ids=RandomIds(),
+    )
+    instructions = Instructions(paths.instructions_file, TrustFile(paths.trust_file))
+    engine = Engine(ports, EngineSettings(instructions=instructions))
+    return Backend(engine, store.library, registry, models, processes, tuple(tools))
+
+
+def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:
+    """How commands run for this setup."""
+    paths = setup.paths
+    protected = (paths.config, paths.data, paths.state, setup.cwd / ".phoenix")
+    sandbox = SandboxMode(setup.settings.text("sandbox"))
+    return ProcessSettings(clean, sandbox, protected=tuple(dict.fromkeys(protected)), environment=environment)
+
+
+async def open_the_store(paths: Paths, *, ephemeral: bool = False) -> SqliteStore:
+    """The store of this installation, or one in memory.
+
+    Raises:
+        StorageError: the database cannot be opened; the sentence names the fix.
+    """
+    if ephemeral:
+        return await open_ephemeral_store()
+    return await open_store(StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups"))
+
+
+def model_files(paths: Paths, runner: ProcessRunner) -> ModelFiles:
+    """The models of this machine."""
+    return ModelFiles(paths.models, runner, default_setter(paths.config_file))

@@ -1,0 +1,96 @@
+"""Opens what each sub-command needs, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.store.opening import journal_mode, open_for_reading
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.conversations import ConversationCommands
+from phoenix_tui.cli.doctor import Finding, Health, machine_findings, report
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.model_commands import ModelCommands, show_models
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
+from phoenix_tui.wiring.providers import ProviderRegistry
+from phoenix_tui.wiring.settings import default_setter
+from tools.process.start import Processes, start_processes
+
+
+async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix conversations ...`."""
+    store = await open_the_store(setup.paths)
+    try:
+        return await ConversationCommands(store, store.library, arguments).run()
+    finally:
+        await store.close()
+
+
+async def models(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix models`."""
+    async with _processes(setup) as processes:
+        files = model_files(setup.paths, processes.runner)
+        registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, files, processes.runner)
+        try:
+            return show_models(await registry.models(), setup.settings.text("model"), as_json=arguments.json)
+        finally:
+            await registry.close()
+
+
+async def model(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix model ...`."""
+    async with _processes(setup) as processes:
+        files = model_files(setup.paths, processes.runner)
+        try:
+            return await ModelCommands(files, arguments, default_setter(setup.paths.config_file)).run()
+        except (ConfigError, OSError) as error:
+            raise CommandError(str(error), Exit.FAILED) from error
+
+
+async def doctor(setup: Setup, arguments: CommandArguments) -> Exit:
+    """`phoenix doctor`."""
+    return report(await findings(setup), as_json=arguments.json)
+
+
+async def findings(setup: Setup) -> list[Finding]:
+    """Everything the doctor has to say."""
+    found = await machine_findings(setup.paths, setup.credentials, os.environ)
+    async with _processes(setup) as processes:
+        support = await processes.probe()
+    found.append(Finding("processes", Health.OK, support.supervision_sentence))
+    found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
+    found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
+    found.append(await asyncio.to_thread(_database, setup.paths.database))
+    return found
+
+
+def _database(path: Path) -> Finding:
+    if not path.exists():
+        return Finding("database", Health.OK, f"{path} is not there yet; the first conversation makes it")
+    try:
+        connection = open_for_reading(path)
+        try:
+            verdict = str(connection.execute("PRAGMA quick_check(3)").fetchone()[0])
+            count = int(connection.execute("SELECT count(*) FROM conversations").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return Finding("database", Health.BAD, f"{path}: {error}")
+    if verdict != "ok":
+        return Finding("database", Health.BAD, f"{path} is damaged: {verdict}")
+    return Finding("database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {count} conversations, sound")
+
+
+@asynccontextmanager
+async def _processes(setup: Setup) -> AsyncIterator[Processes]:
+    processes = await start_processes(process_settings(setup, os.environ))
+    try:
+        yield processes
+    finally:
+        await processes.close()

@@ -1,0 +1,135 @@
+"""Opens everything for one headless run and closes it again."""
+
+from __future__ import annotations
+
+import os
+
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions, EngineError
+from engine.executor.requests import RunCaps
+from engine.machine.messages import Usage
+from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError
+from engine.records import ConversationQuery, PermissionMode
+from phoenix_tui.cli.arguments import RunArguments
+from phoenix_tui.cli.conversations import find_one
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.headless import HeadlessRun
+from phoenix_tui.cli.outcome import Outcome
+from phoenix_tui.cli.output import write_progress
+from phoenix_tui.cli.partials import Partials
+from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.choice import choose_model
+
+
+async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes]) -> Exit:
+    """One run from prompt to exit code.
+
+    Raises:
+        CommandError: it cannot begin; nothing was sent.
+    """
+    try:
+        backend = await open_backend(setup, os.environ, strict_guide=True)
+    except OSError as error:
+        raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
+    try:
+        await _check_sandbox(backend, setup)
+        await backend.engine.start()
+        conversation = await _conversation(backend, arguments, setup)
+        caps = _caps(backend, setup, conversation.record.model)
+        reporter = _reporter(arguments, conversation, backend.tool_names)
+        outcome = Outcome(conversation.id, conversation.record.model)
+        if backend.engine.warning:
+            write_progress(backend.engine.warning)
+        return await HeadlessRun(conversation, reporter, outcome).perform(prompt, images, caps)
+    except EngineError as error:
+        raise CommandError(str(error)) from error
+    except OwnedElsewhere as error:
+        raise CommandError(f"{error} Continue in a copy with --fork.") from error
+    finally:
+        await backend.close()
+
+
+async def _check_sandbox(backend: Backend, setup: Setup) -> None:
+    """A sandbox that cannot be enforced stops an unattended run: nobody is there to be asked (FAULTS 72)."""
+    if setup.settings.text("sandbox") == "off":
+        return
+    support = await backend.processes.probe()
+    if not support.sandbox:
+        raise CommandError(f"{support.sandbox_sentence} Run with --sandbox off, or where `phoenix doctor` finds one.")
+
+
+async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup) -> Conversation:
+    engine = backend.engine
+    if not arguments.resumes:
+        return await engine.create(await _options(backend, arguments, setup))
+    if arguments.resume:
+        conversation_id = (await find_one(engine.ports.store, arguments.resume)).id
+    else:
+        latest = await engine.list(ConversationQuery(cwd=setup.cwd, limit=1))
+        if not latest:
+            raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to begin one.")
+        conversation_id = latest[0].id
+    if arguments.fork:
+        conversation = await engine.fork(conversation_id)
+    else:
+        conversation = await engine.open(conversation_id)
+        if conversation.read_only:
+            record = conversation.record
+            raise OwnedElsewhere(record.id, record.owner_pid or 0)
+    await conversation.change(_changes(arguments))
+    return conversation
+
+
+async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> ConversationOptions:
+    settings = setup.settings
+    choice = await choose_model(backend, setup)
+    if choice.notice:
+        write_progress(choice.notice)
+    _resolve(backend, choice.reference)
+    return ConversationOptions(
+        cwd=setup.cwd,
+        model=choice.reference,
+        title=arguments.name or "",
+        permission_mode=PermissionMode(settings.text("permission_mode") or PermissionMode.DENY),
+        profile=settings.text("profile"),
+        system_prompt=arguments.system_prompt or "",
+        append_system_prompt=settings.text("append_system_prompt"),
+    )
+
+
+def _changes(arguments: RunArguments) -> ConversationChanges:
+    """What flags change in a conversation that goes on; everything else stays its own."""
+    mode = arguments.permission_mode
+    return ConversationChanges(
+        title=arguments.name, model=arguments.model, permission_mode=PermissionMode(mode) if mode else None
+    )
+
+
+def _caps(backend: Backend, setup: Setup, model: str) -> RunCaps:
+    settings = setup.settings
+    budget = settings.number("max_budget_usd")
+    _resolve(backend, model)
+    if budget and backend.providers.price(model, Usage(1, 1)) is None:
+        raise CommandError(f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns.")
+    return RunCaps(int(settings.number("max_turns")), budget, settings.number("timeout"))
+
+
+def _resolve(backend: Backend, model: str) -> None:
+    try:
+        backend.providers.resolve(model)
+    except ProviderError as error:
+        raise CommandError(error.message, Exit.CREDENTIALS if error.kind == "auth" else Exit.USAGE) from error
+
+
+def _reporter(arguments: RunArguments, conversation: Conversation, tools: tuple[str, ...]) -> Reporter:
+    match arguments.output_format:
+        case "json":
+            return JsonReporter()
+        case "stream-json":
+            record = conversation.record
+            partials = Partials(record.model) if arguments.include_partial_messages else None
+            return StreamReporter(record.id, record.cwd, record.model, record.permission_mode.value, tools, partials)
+        case _:
+            return TextReporter()

@@ -1,0 +1,160 @@
+"""All providers there are, each made when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.machine.messages import Usage
+from engine.ports import ModelInfo, Provider, ProviderError
+from engine.providers import prices
+from phoenix_tui.config.credentials import Credentials
+from phoenix_tui.config.settings import ProviderSettings, Settings
+from phoenix_tui.models.files import ModelFiles
+from tools.contract import ProcessRunner
+
+DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "demo": "guide"}
+"""What a bare provider name means (CONTRACT 5)."""
+LOCAL_SERVERS = {
+    "ollama": "http://127.0.0.1:11434/v1",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+    "llamacpp": "http://127.0.0.1:8080/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+}
+"""Servers on this machine and where they listen by default."""
+
+Factory = Callable[[], Provider]
+
+
+@dataclass(slots=True)
+class ProviderRegistry:
+    """Implements `engine.ports.Providers`."""
+
+    settings: Settings
+    credentials: Credentials
+    environment: Mapping[str, str] = field(repr=False)
+    model_files: ModelFiles
+    runner: ProcessRunner
+    strict_guide: bool = False
+    """Whether the guide refuses what it does not understand, as headless runs want."""
+    _made: dict[str, Provider] = field(default_factory=dict[str, Provider])
+
+    def resolve(self, reference: str) -> tuple[Provider, str]:
+        """The provider and the model name; a bare provider means its default model.
+
+        Raises:
+            ProviderError: unknown provider, or no model named where there is no default.
+        """
+        name, _, model = reference.partition("/")
+        if name not in self._made:
+            factory = self._factories().get(name)
+            if factory is None:
+                raise _invalid(
+                    f"There is no provider '{name}'. Known are {', '.join(self.names())}; "
+                    "add another as [providers.NAME] in config.toml."
+                )
+            self._made[name] = factory()
+        model = model or DEFAULT_MODELS.get(name, "")
+        if not model:
+            raise _invalid(f"'{reference}' names no model; write {name}/MODEL. `phoenix models` lists them.")
+        return self._made[name], model
+
+    def price(self, reference: str, usage: Usage) -> float | None:
+        """US dollars of a reply; nothing for models on this machine, None where the price is unknown."""
+        try:
+            provider, model = self.resolve(reference)
+        except ProviderError:
+            return None
+        return prices.price(provider.name, model, usage, local=provider.describe(model).local)
+
+    def names(self) -> list[str]:
+        """The providers there are."""
+        return list(self._factories())
+
+    async def models(self) -> list[ModelInfo]:
+        """The models of every provider that is set up and answers."""
+        found: list[ModelInfo] = []
+        for name in self.names():
+            if not self._is_set_up(name):
+                continue
+            provider, _ = self.resolve(f"{name}/any")
+            try:
+                found += await provider.models()
+            except ProviderError:
+                continue  # a server that does not answer offers nothing
+        return found
+
+    async def close(self) -> None:
+        """Close all that were made."""
+        for provider in self._made.values():
+            await provider.close()
+        self._made.clear()
+
+    def _is_set_up(self, name: str) -> bool:
+        if name in {"anthropic", "openai"}:
+            return bool(self.credentials.source(name)) or f"{name.upper()}_BASE_URL" in self.environment
+        return True
+
+    def _factories(self) -> dict[str, Factory]:
+        factories: dict[str, Factory] = {"anthropic": self._anthropic, "openai": self._openai}
+        for name, base_url in LOCAL_SERVERS.items():
+            factories[name] = lambda name=name, base_url=base_url: self._server(name, base_url)
+        factories["local"] = self._embedded
+        factories["demo"] = self._guide
+        for added in self.settings.providers:
+            factories[added.name] = lambda added=added: self._added(added)
+        return factories
+
+    def _anthropic(self) -> Provider:
+        from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
+        from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings  # noqa: PLC0415 - as above
+
+        return AnthropicProvider(
+            AnthropicSettings(
+                api_key=self.credentials.key("anthropic"),
+                base_url=self.environment.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL,
+                auth_token=self.environment.get("ANTHROPIC_AUTH_TOKEN", ""),
+            )
+        )
+
+    def _openai(self) -> Provider:
+        from engine.providers.openai_compatible.settings import OPENAI_BASE_URL  # noqa: PLC0415 - only when asked for
+
+        base_url = self.environment.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
+        return self._compatible("openai", base_url, self.credentials.key("openai"), "OPENAI_API_KEY")
+
+    def _server(self, name: str, base_url: str) -> Provider:
+        return self._compatible(name, base_url, self.credentials.key(name), "")
+
+    def _added(self, added: ProviderSettings) -> Provider:
+        key = self.credentials.key(added.name, added.api_key_env)
+        if added.kind == "anthropic":
+            from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
+            from engine.providers.anthropic.settings import AnthropicSettings  # noqa: PLC0415 - as above
+
+            return AnthropicProvider(AnthropicSettings(api_key=key, base_url=added.base_url))
+        return self._compatible(added.name, added.base_url, key, added.api_key_env)
+
+    def _compatible(self, name: str, base_url: str, key: str, variable: str) -> Provider:
+        from engine.providers.openai_compatible.client import OpenAiCompatibleProvider  # noqa: PLC0415 - when asked
+        from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings  # noqa: PLC0415 - as above
+
+        return OpenAiCompatibleProvider(
+            OpenAiCompatibleSettings(name=name, base_url=base_url, api_key=key, key_variable=variable)
+        )
+
+    def _embedded(self) -> Provider:
+        from engine.providers.local.host import RunnerHost  # noqa: PLC0415 - only when asked for
+        from engine.providers.local.provider import LocalProvider  # noqa: PLC0415 - as above
+
+        return LocalProvider(self.model_files.usable, RunnerHost(self.runner, Path("/")))
+
+    def _guide(self) -> Provider:
+        from engine.providers.guide.provider import GuideProvider  # noqa: PLC0415 - only when asked for
+
+        return GuideProvider(strict=self.strict_guide)
+
+
+def _invalid(sentence: str) -> ProviderError:
+    return ProviderError(sentence, kind="invalid_request", retryable=False)
