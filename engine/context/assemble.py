@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
@@ -11,7 +11,7 @@ from engine.context.view import build_view
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
-from engine.records import ConversationRecord
+from engine.records import StoredMessage
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"
 TRUNCATED_TEXT = (
@@ -23,17 +23,14 @@ TRUNCATED_TEXT = (
 class Assembly:
     """Who asks: everything of a request that is not in the store."""
 
-    conversation: ConversationRecord
     prompt: PromptFacts
     model: str
     """The part of the reference after the provider's name."""
     now: float
 
 
-async def assemble(store: Store, ask: RequestLlm, assembly: Assembly) -> ModelRequest:
-    """The request for one model call."""
-    conversation = assembly.conversation
-    rows = await store.messages(conversation.id, first_seq=max(1, conversation.context_start_seq))
+async def assemble(store: Store, rows: Sequence[StoredMessage], ask: RequestLlm, assembly: Assembly) -> ModelRequest:
+    """The request for one model call over the stored messages `rows`."""
     messages = build_view(rows, ask.partial, _transient(ask))
     return ModelRequest(
         model=assembly.model,

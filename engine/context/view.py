@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import assert_never
 
-from engine.machine.messages import Block, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage
 from engine.records import StoredMessage
 
@@ -26,9 +27,7 @@ def build_view(
     spoken = [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]
     if partial:
         spoken.append(ModelMessage(Role.ASSISTANT, tuple(partial)))
-    chain = _answer_tools(_merge_roles(_without_orphans(spoken)))
-    while chain and chain[0].role is not Role.USER:
-        chain.pop(0)
+    chain = _answer_tools(_merge_roles(_settled(spoken)))
     if not chain or chain[-1].role is not Role.USER:
         chain.append(ModelMessage(Role.USER, (TextBlock(transient or CONTINUE),)))
     elif transient:
@@ -36,23 +35,43 @@ def build_view(
     return tuple(_in_order(message) for message in chain)
 
 
+def _settled(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """Begin with the user and answer only what is asked; cutting at one end may free something at the other."""
+    while True:
+        kept = _without_orphans(_from_first_user(messages))
+        if len(kept) == len(messages):
+            return kept
+        messages = kept
+
+
+def _from_first_user(messages: list[ModelMessage]) -> list[ModelMessage]:
+    first = next((index for index, message in enumerate(messages) if message.role is Role.USER), len(messages))
+    return messages[first:]
+
+
 def _without_orphans(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """Drop results that answer nothing in the assistant message before them, and second answers."""
+    """Drop results that answer no earlier tool use, second answers, and tool uses whose id was used before."""
     kept: list[ModelMessage] = []
-    asked: set[str] = set()
+    seen: set[str] = set()
+    unanswered: set[str] = set()
     for message in messages:
-        if message.role is Role.ASSISTANT:
-            asked = {b.id for b in message.blocks if isinstance(b, ToolUseBlock)} | asked
-            kept.append(message)
-            continue
         blocks: list[Block] = []
         for block in message.blocks:
-            if isinstance(block, ToolResultBlock):
-                if block.tool_use_id not in asked:
-                    continue
-                asked.discard(block.tool_use_id)
-            blocks.append(block)
-        if blocks:
+            match block:
+                case ToolUseBlock(id=call):
+                    fits = call not in seen
+                    seen.add(call)
+                    unanswered |= {call} if fits else set()
+                case ToolResultBlock(tool_use_id=call):
+                    fits = call in unanswered
+                    unanswered.discard(call)
+                case TextBlock() | ThinkingBlock() | ImageBlock():
+                    fits = True
+                case _:
+                    assert_never(block)
+            if fits:
+                blocks.append(block)
+        if blocks or message.role is Role.ASSISTANT:
             kept.append(ModelMessage(message.role, tuple(blocks)))
     return kept
 

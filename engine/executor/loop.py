@@ -170,6 +170,7 @@ class MoveLoop:
         for effect in effects:
             if isinstance(effect, FinishRun):
                 self.performer.forget_run()
+                self.session.forget_rows()
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from engine.context.assemble import Assembly, assemble
@@ -13,7 +14,9 @@ from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
+from engine.machine.messages import Block, ToolUseBlock
 from engine.ports import (
+    ModelMessage,
     ModelReply,
     ModelRequest,
     Provider,
@@ -51,7 +54,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         _check_budget(session)
         await _hold_back(session)
         provider, name = session.ports.providers.resolve(model)
-        request = await assemble(session.ports.store, ask, _assembly(session, name))
+        request = await assemble(session.ports.store, await session.rows(), ask, _assembly(session, name))
         reply = await _stream(session, provider, request)
     except ProviderError as error:
         _failed(session, ask, error)
@@ -62,6 +65,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     session.governor.succeeded(model)
     session.run.reply_cost_usd = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
     session.run.reply_estimated = reply.usage_estimated
+    reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
     _replied(session, ask, reply, int((session.ports.clock.monotonic() - started) * 1000))
 
 
@@ -83,6 +87,22 @@ async def _stream(session: Session, provider: Provider, request: ModelRequest) -
     raise NO_REPLY
 
 
+def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) -> tuple[Block, ...]:
+    """The reply with every tool id that the conversation has seen before rewritten (SPEC b, Ids)."""
+    used = {b.id for message in messages for b in message.blocks if isinstance(b, ToolUseBlock)}
+    fresh: list[Block] = []
+    for block in blocks:
+        if isinstance(block, ToolUseBlock):
+            number, name = 1, block.id
+            while not name or name in used:
+                name, number = f"{block.id or 'call'}_dedup_{number}", number + 1
+            used.add(name)
+            fresh.append(replace(block, id=name))
+        else:
+            fresh.append(block)
+    return tuple(fresh)
+
+
 def _assembly(session: Session, name: str) -> Assembly:
     record = session.record
     facts = PromptFacts(
@@ -95,7 +115,7 @@ def _assembly(session: Session, name: str) -> Assembly:
         replacement=record.system_prompt,
         appended=record.append_system_prompt,
     )
-    return Assembly(record, facts, name, session.ports.clock.now())
+    return Assembly(facts, name, session.ports.clock.now())
 
 
 def _check_budget(session: Session) -> None:

@@ -80,6 +80,7 @@ class Session:
     rules: list[Rule] = field(default_factory=list[Rule])
     """Allowed for this conversation only."""
     question: Question | None = None
+    _rows: list[StoredMessage] | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     @property
@@ -108,9 +109,22 @@ class Session:
             log.warning("background work failed: %s", error)
 
     def remember(self, messages: tuple[StoredMessage, ...]) -> None:
-        """Keep what the newest message is: the turn rule needs it (SPEC C25)."""
+        """Take new messages: the turn rule needs the newest one (SPEC C25), the run all of them."""
         for message in messages:
             self.last = kind_of(message, self.last)
+        if self._rows is not None:
+            self._rows += messages
+
+    async def rows(self) -> list[StoredMessage]:
+        """What a request is made from; read once per run, so that a late step costs no more than an early one."""
+        if self._rows is None:
+            first = max(1, self.record.context_start_seq)
+            self._rows = await self.ports.store.messages(self.record.id, first_seq=first)
+        return self._rows
+
+    def forget_rows(self) -> None:
+        """The run is over: an idle conversation keeps no messages in memory."""
+        self._rows = None
 
     @property
     def resumable(self) -> bool:
