@@ -1,0 +1,90 @@
+"""The database is exactly the one that is written down; its rules hold against any program."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from engine.store import SqliteStore, StorePaths
+from engine.store.migrations import VERSION
+from engine.store.schema import APPLICATION_ID
+from tests.support.storage import new_conversation, query
+
+EXPECTED = {
+    "instances": "id pid boot_id started_at",
+    "conversations": "id owner_instance kind user_initiated parent_id spawn_mode spawn_tool_use_id slug title cwd model"
+    " profile permission_mode system_prompt_static append_system_prompt parent_context state state_json gen turn_limit"
+    " max_iterations deadline_at priority context_window context_tokens context_estimated last_usage_json totals_json"
+    " summary context_start_seq compaction_count flush_compaction_count disable_task_tracking supervisor auto_wake"
+    " injection_action draft scroll_seq unread result_status result_text result_error archived_at deleted_at created_at"
+    " updated_at",
+    "turns": "id conversation_id turn_number started_at ended_at summary",
+    "messages": "id conversation_id turn_id seq message_number role origin content_json text original_len silent run_id"
+    " agent_id model usage_json cost_usd duration_ms flags_json metadata_json tracked_task_id task_process_status"
+    " created_at",
+    "tool_calls": "id conversation_id assistant_message_id run_id tool_use_id ordinal name input_json status output_text"
+    " output_json display_json is_error truncated pid pgid proc_start started_at ended_at duration_ms",
+    "attachments": "id conversation_id sha256 path media_type width height bytes orig_width orig_height orig_bytes"
+    " created_at",
+    "queued_messages": "id conversation_id ord content_json created_at",
+    "inbox": "id conversation_id type content_json sender_id tool_use_id created_at consumed_at",
+    "runs": "id conversation_id turn_id trigger_message_id parent_run_id agent_id type prompt context_json priority"
+    " timeout_ms strategy routing_json status output error error_code recoverable artifacts_json usage_json"
+    " model_usage_json cost_usd iterations retries started_at ended_at duration_ms",
+    "events": "seq id conversation_id message_id run_id agent_id type payload_json ts",
+    "traces": "id run_id conversation_id status input_tokens output_tokens cost_usd started_at ended_at",
+    "spans": "id trace_id parent_span_id kind name iteration provider model input_tokens output_tokens status error"
+    " output_preview input_preview started_at duration_ms",
+    "tracked_tasks": "id conversation_id ord status is_planning data_json created_at updated_at",
+    "memory_docs": "path scope updated_at",
+    "memory_fts": "path body",
+    "profiles": "name json",
+    "settings": "key value",
+}
+
+
+async def test_the_tables_and_columns_are_the_written_ones(store: SqliteStore) -> None:
+    tables = [
+        str(row[0])
+        for row in query(store.path, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        if not str(row[0]).startswith("memory_fts_")
+    ]
+    found = {
+        table: " ".join(str(row[1]) for row in query(store.path, f"PRAGMA table_info({table})")) for table in tables
+    }
+    assert found == EXPECTED
+    assert query(store.path, "PRAGMA user_version") == [(VERSION,)]
+    assert query(store.path, "PRAGMA application_id") == [(APPLICATION_ID,)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE conversations SET cwd = '/elsewhere'",
+        "UPDATE conversations SET state = 'happy'",
+        "UPDATE conversations SET kind = 'robot'",
+        "INSERT INTO runs (id, conversation_id, status, started_at)"
+        " SELECT column1, id, 'running', 1 FROM conversations, (VALUES ('a'), ('b'))",
+        "INSERT INTO tracked_tasks SELECT 'k', id, 3, 'pending', 1, '{}', 1, 1 FROM conversations",
+        "INSERT INTO inbox (conversation_id, type, content_json, created_at) SELECT id, 'gossip', '[]', 1 FROM"
+        " conversations",
+    ],
+)
+async def test_the_database_refuses_what_must_never_be(store: SqliteStore, change: str) -> None:
+    await store.create(new_conversation(), 1.0)
+    with pytest.raises(sqlite3.IntegrityError):
+        query(store.path, change)
+
+
+async def test_a_conversation_goes_with_all_its_rows(store: SqliteStore, paths: StorePaths) -> None:
+    referring = {
+        str(row[0])
+        for row in query(
+            paths.database,
+            "SELECT t.name FROM sqlite_master AS t, pragma_foreign_key_list(t.name) AS f"
+            " WHERE t.type = 'table' AND f.\"table\" = 'conversations' AND f.on_delete = 'CASCADE'",
+        )
+    }
+    holding = {table for table, columns in EXPECTED.items() if " conversation_id" in columns}
+    assert holding - referring == {"events", "traces"}  # events are purged by hand, traces go with their run
