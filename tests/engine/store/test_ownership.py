@@ -1,0 +1,144 @@
+"""A conversation belongs to one living process at a time (FAULTS 73-77)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.records import ConversationQuery, Recovery
+from engine.store import SqliteStore, StorePaths, open_store
+from tests.support.storage import ROOT, move, new_conversation, query, say
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from engine.store import StorePaths, open_store
+
+async def main():
+    store = await open_store(StorePaths.under(Path(sys.argv[1])))
+    await store.take(sys.argv[2])
+    sys.stdout.write("taken\\n"); sys.stdout.flush()
+    sys.stdin.read()
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def owning_process(paths: StorePaths, conversation_id: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has taken the conversation; it closes its store when its stdin ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(paths.database.parent), conversation_id],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "taken\n"
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+async def conversation_id(store: SqliteStore) -> AsyncIterator[str]:
+    created = await store.create(new_conversation(), 1.0)
+    await store.release(created.id)
+    yield created.id
+
+
+async def test_a_conversation_of_another_process_can_be_read_and_not_changed(
+    store: SqliteStore, paths: StorePaths, conversation_id: str
+) -> None:
+    with owning_process(paths, conversation_id) as other:
+        with pytest.raises(OwnedElsewhere) as refusal:
+            await store.take(conversation_id)
+        assert refusal.value.pid == other.pid
+        with pytest.raises(OwnedElsewhere):
+            await store.change(conversation_id, ConversationChanges(title="x"), 2.0)
+        with pytest.raises(OwnedElsewhere):
+            await store.library.purge(conversation_id)
+        (summary,) = await store.conversations(ConversationQuery())
+        assert summary.owner_pid == other.pid
+        assert await store.messages(conversation_id) == []
+
+
+async def test_the_conversation_of_a_killed_process_is_free_at_once(
+    store: SqliteStore, paths: StorePaths, conversation_id: str
+) -> None:
+    with owning_process(paths, conversation_id) as other:
+        other.kill()
+        other.wait()
+        (summary,) = await store.conversations(ConversationQuery())
+        assert summary.owner_pid is None
+        assert await store.take(conversation_id) == Recovery(conversation_id)
+    record = await store.conversation(conversation_id)
+    assert record is not None
+    assert record.owner_pid == os.getpid()
+
+
+async def test_a_process_that_closes_gives_everything_up(
+    store: SqliteStore, paths: StorePaths, conversation_id: str
+) -> None:
+    with owning_process(paths, conversation_id) as other:
+        other.communicate()
+    await store.take(conversation_id)
+    assert query(store.path, "SELECT pid FROM instances") == [(os.getpid(),)]
+    assert len(list(paths.locks.iterdir())) == 1
+
+
+async def test_taking_twice_and_listing_change_nothing(store: SqliteStore, conversation_id: str) -> None:
+    assert (await store.conversations(ConversationQuery()))[0].owner_pid is None
+    await store.take(conversation_id)
+    assert await store.take(conversation_id) == Recovery(conversation_id)
+    await store.release(conversation_id)
+    assert (await store.conversations(ConversationQuery()))[0].owner_pid is None
+
+
+async def test_an_owner_from_before_a_reboot_is_dead_even_if_its_lock_is_held(
+    store: SqliteStore, paths: StorePaths, conversation_id: str
+) -> None:
+    with owning_process(paths, conversation_id):
+        query(store.path, "UPDATE instances SET boot_id = 'before' WHERE pid <> ?", os.getpid())
+        assert (await store.take(conversation_id)).conversation_id == conversation_id
+
+
+async def test_dead_processes_are_forgotten(store: SqliteStore, paths: StorePaths, conversation_id: str) -> None:
+    with owning_process(paths, conversation_id) as other:
+        other.kill()
+        other.wait()
+    await store.recover_all()
+    assert query(store.path, "SELECT pid FROM instances") == [(os.getpid(),)]
+    assert len(list(paths.locks.iterdir())) == 1
+
+
+async def test_two_stores_on_one_file_write_side_by_side(store: SqliteStore, paths: StorePaths) -> None:
+    other = await open_store(paths)
+    ids = [(await each.create(new_conversation(), 1.0)).id for each in (store, other)]
+    rounds = 60
+    await asyncio.gather(
+        *(
+            each.commit(move(conversation_id, say(str(turn))))
+            for turn in range(rounds)
+            for each, conversation_id in zip((store, other), ids, strict=True)
+        )
+    )
+    for conversation_id in ids:
+        assert [each.seq for each in await other.messages(conversation_id)] == list(range(1, rounds + 1))
+    await other.close()
+    assert query(store.path, "PRAGMA integrity_check") == [("ok",)]
+
+
+async def test_of_two_who_take_at_once_one_gets_it(store: SqliteStore, paths: StorePaths, conversation_id: str) -> None:
+    other = await open_store(paths)
+    outcomes = await asyncio.gather(store.take(conversation_id), other.take(conversation_id), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in outcomes) == ["OwnedElsewhere", "Recovery"]
+    await other.close()

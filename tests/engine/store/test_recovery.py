@@ -1,0 +1,238 @@
+"""What a killed Phoenix leaves is brought to rest at the next start, once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.machine.effects import MarkToolCall, SaveToolResult
+from engine.machine.messages import (
+    ImageBlock,
+    Origin,
+    Role,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolResultBlock,
+    ToolStatus,
+)
+from engine.machine.states import (
+    STATE_NAMES,
+    AwaitingLlm,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    State,
+    ToolExecuting,
+    ToolRound,
+)
+from engine.records import ConversationQuery, Recovery
+from engine.store import SqliteStore, StorePaths, open_store
+from tests.support.storage import asking, asks_for_tools, dump, move, new_conversation, query, reply, say, start_run
+
+INTERRUPTED = "[Tool execution interrupted by restart]"
+
+
+def crash(store: SqliteStore, paths: StorePaths) -> StorePaths:
+    """The files as they would stand had the process died now, with its lock free."""
+    left = StorePaths.under(paths.database.parent.with_name("left"))
+    shutil.copytree(
+        store.path.parent, left.database.parent, ignore=shutil.ignore_patterns("*.lock"), dirs_exist_ok=True
+    )
+    return left
+
+
+@asynccontextmanager
+async def started(paths: StorePaths) -> AsyncIterator[SqliteStore]:
+    store = await open_store(paths)
+    yield store
+    await store.close()
+
+
+async def stop_in(store: SqliteStore, state: State) -> str:
+    """A conversation with something said and an answer under way, in `state`."""
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await start_run(store, conversation_id)
+    await store.commit(move(conversation_id, state=state))
+    return conversation_id
+
+
+async def state_of(store: SqliteStore, conversation_id: str) -> State:
+    record = await store.conversation(conversation_id)
+    assert record is not None
+    return record.state
+
+
+async def test_calls_that_had_no_result_get_the_synthetic_one_and_ended_ones_keep_theirs(
+    store: SqliteStore, paths: StorePaths
+) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    run_id = await start_run(store, conversation_id)
+    calls = tuple(ToolCall(name, "bash", "{}") for name in ("z", "y", "x", "w"))
+    image = ImageBlock("img", 1, 2)
+    executing = ToolExecuting(4, asking(run_id).run, ToolRound("m", calls[2]))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, *calls), state=executing))
+    await store.commit(
+        move(
+            conversation_id,
+            SaveToolResult(ToolResult("z", "real", ToolStatus.SUCCESS, images=(image,))),
+            SaveToolResult(ToolResult("y", "bad", ToolStatus.ERROR)),
+            MarkToolCall("x", ToolStatus.RUNNING),
+            state=executing,
+        )
+    )
+    await store.note_process(conversation_id, "x", 4242, 99)
+    async with started(crash(store, paths)) as after:
+        assert await after.recover_all() == [
+            Recovery(conversation_id, ("x", "w"), True, "", 1, ((4242, 99),)),
+        ]
+        *_, asked, answered = await after.messages(conversation_id)
+        assert (answered.role, answered.origin, answered.run_id) == (Role.USER, Origin.TOOL, run_id)
+        assert answered.blocks == (
+            ToolResultBlock("z", (TextBlock("real"), image)),
+            ToolResultBlock("y", (TextBlock("bad"),), is_error=True),
+            ToolResultBlock("x", (TextBlock(INTERRUPTED),), is_error=True),
+            ToolResultBlock("w", (TextBlock(INTERRUPTED),), is_error=True),
+        )
+        found = await after.tool_calls(conversation_id, [asked.id])
+        assert [call.status for call in found][2:] == [ToolStatus.INTERRUPTED, ToolStatus.INTERRUPTED]
+        assert await state_of(after, conversation_id) == Idle(5)
+        assert query(after.path, "SELECT r.status, t.status FROM runs AS r JOIN traces AS t ON t.run_id = r.id") == [
+            ("interrupted", "error")
+        ]
+        assert (await after.conversations(ConversationQuery()))[0].owner_pid is None
+
+
+async def test_a_call_that_waited_for_approval_is_interrupted(store: SqliteStore, paths: StorePaths) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    run_id = await start_run(store, conversation_id)
+    await store.commit(
+        move(
+            conversation_id,
+            *asks_for_tools(run_id, ToolCall("t", "bash", "{}")),
+            MarkToolCall("t", ToolStatus.AWAITING_APPROVAL),
+            state=asking(run_id),
+        )
+    )
+    async with started(crash(store, paths)) as after:
+        recovery = await after.take(conversation_id)
+        assert (recovery.interrupted_calls, recovery.processes) == (("t",), ())
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(sorted(STATE_NAMES, key=lambda kind: kind.__name__)).flatmap(st.from_type))
+async def test_every_state_comes_to_rest_and_a_second_start_changes_nothing(
+    store: SqliteStore, paths: StorePaths, state: State
+) -> None:
+    state = replace(state, gen=7)
+    conversation_id = await stop_in(store, state)
+    left = crash(store, paths)
+    async with started(left) as first:
+        await first.recover_all()
+        expected = state if isinstance(state, Idle | Completed | Failed) else Idle(8)
+        assert await state_of(first, conversation_id) == expected
+    once = dump(left.database)
+    async with started(left) as second:
+        assert await second.recover_all() == []
+        assert not (await second.take(conversation_id)).changed
+        await second.release(conversation_id)
+    assert dump(left.database) == once
+    shutil.rmtree(left.database.parent)
+
+
+async def test_finished_replies_that_waited_for_their_continuation_are_kept(
+    store: SqliteStore, paths: StorePaths
+) -> None:
+    state = AwaitingLlm(2, asking("r").run, asking("r").phase, partial=(TextBlock("one "), TextBlock("two")))
+    conversation_id = await stop_in(store, state)
+    async with started(crash(store, paths)) as after:
+        (recovery,) = await after.recover_all()
+        kept = (await after.messages(conversation_id))[-1]
+        assert (kept.role, kept.blocks) == (Role.ASSISTANT, state.partial)
+        assert (recovery.messages_added, recovery.interrupted_run) == (1, True)
+
+
+async def test_an_error_stays_as_a_notice_and_the_conversation_is_idle(store: SqliteStore, paths: StorePaths) -> None:
+    conversation_id = await stop_in(store, Errored(3, "auth", "The key was refused.", False, "r"))
+    async with started(crash(store, paths)) as after:
+        (recovery,) = await after.recover_all()
+        notice = (await after.messages(conversation_id))[-1]
+        assert recovery.kept_error == "The key was refused."
+        assert (notice.role, notice.origin, notice.blocks) == (
+            Role.SYSTEM,
+            Origin.NOTICE,
+            (TextBlock("The key was refused."),),
+        )
+
+
+async def test_agents_fail_and_a_background_one_leaves_word_without_waking(
+    store: SqliteStore, paths: StorePaths
+) -> None:
+    parent = (await store.create(new_conversation(), 1.0)).id
+    agents = [await stop_in(store, asking("r")) for _ in range(2)]
+    for agent, mode in zip(agents, ("fan_in", "background"), strict=True):
+        query(
+            store.path,
+            "UPDATE conversations SET kind = 'subagent', parent_id = ?, spawn_mode = ? WHERE id = ?",
+            parent,
+            mode,
+            agent,
+        )
+    async with started(crash(store, paths)) as after:
+        assert len(await after.recover_all()) == 2
+        for agent in agents:
+            assert await state_of(after, agent) == Failed(2, "interrupted", "interrupted by a restart")
+        assert query(after.path, "SELECT conversation_id, type, sender_id, consumed_at FROM inbox") == [
+            (parent, "completion", agents[1], None)
+        ]
+        assert await state_of(after, parent) == Idle(0)
+    assert query(after.path, "SELECT result_status FROM conversations WHERE id = ?", agents[0]) == [("failure",)]
+
+
+async def test_the_list_keeps_its_order_over_a_crash(store: SqliteStore, paths: StorePaths) -> None:
+    older = await stop_in(store, asking("r"))
+    newer = (await store.create(new_conversation(), 2000.0)).id
+    async with started(crash(store, paths)) as after:
+        await after.recover_all()
+        assert [each.id for each in await after.conversations(ConversationQuery())] == [newer, older]
+
+
+async def test_a_task_being_tracked_is_tracked_again(store: SqliteStore, paths: StorePaths) -> None:
+    await stop_in(store, Idle(1))
+    query(store.path, "UPDATE messages SET task_process_status = 'running'")
+    async with started(crash(store, paths)) as after:
+        await after.recover_all()
+        assert query(after.path, "SELECT task_process_status FROM messages") == [("pending",)]
+
+
+async def test_a_conversation_left_busy_by_a_clean_exit_is_recovered_too(paths: StorePaths) -> None:
+    async with started(paths) as first:
+        conversation_id = await stop_in(first, asking("r"))
+    async with started(paths) as second:
+        assert [each.conversation_id for each in await second.recover_all()] == [conversation_id]
+
+
+@pytest.mark.parametrize("owner", ["this process", "another process"])
+async def test_conversations_of_the_living_are_left_alone(store: SqliteStore, paths: StorePaths, owner: str) -> None:
+    conversation_id = await stop_in(store, asking("r"))
+    if owner == "this process":
+        assert await store.recover_all() == []
+    else:
+        async with started(paths) as other:
+            assert await other.recover_all() == []
+    assert await state_of(store, conversation_id) == asking("r")
+
+
+async def test_an_answered_round_needs_nothing(store: SqliteStore, paths: StorePaths) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await store.commit(move(conversation_id, say("Hi"), reply(TextBlock("Hello."))))
+    async with started(crash(store, paths)) as after:
+        assert await after.recover_all() == []
+        assert len(await after.messages(conversation_id)) == 2
