@@ -12,6 +12,7 @@ from tools.process.supervision import Running, Supervision
 
 ENDED_KEPT = 20
 """Ended jobs of a conversation whose output can still be read."""
+NOTHING = Captured(b"")
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Job:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     elapsed: float = 0.0
     exit_code: int | None = None
-    captured: Captured = Captured(b"")
+    captured: Captured = NOTHING
 
 
 class JobTable:
@@ -83,11 +84,11 @@ class JobTable:
         for conversation_id in {job.conversation_id for job in self._jobs.values()}:
             await self.end_all(conversation_id)
 
-    async def _follow(self, job: Job, timeout: float | None) -> None:
+    async def _follow(self, job: Job, limit: float | None) -> None:
         execution = job.running.execution
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(limit):
                     await execution.over.wait()
         finally:
             job.captured = await self._supervision.end(job.running)

@@ -15,6 +15,7 @@ from tools.process.sandbox import Confinement, SandboxMode, SandboxPolicy, bubbl
 from tools.process.zygote import wire
 
 BUBBLEWRAP = "bubblewrap"
+UNCONFINED = Confinement()
 
 
 class SandboxUnavailableError(OSError):
@@ -26,7 +27,7 @@ class Plan:
     """How one command will run."""
 
     request: wire.Request
-    confinement: Confinement = Confinement()
+    confinement: Confinement = UNCONFINED
 
 
 class Planner:
@@ -48,7 +49,7 @@ class Planner:
             SandboxUnavailableError: the policy asks for a sandbox and there is none.
         """
         if not command.sandboxed or self.policy.mode is SandboxMode.OFF:
-            return Plan(self._request(command, self.mechanism, Confinement()))
+            return Plan(self._request(command, self.mechanism, UNCONFINED))
         if not self.sandbox:
             raise SandboxUnavailableError(self.sandbox_reason or "no sandbox was found")
         return await self.confined(command, self.sandbox, self.policy, self._temps)

@@ -46,9 +46,23 @@ class Confinement:
 GIT_FILES = ("config",)
 GIT_FOLDERS = ("hooks",)
 SHELL_FILES = (
-    ".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin .kshrc "
-    ".inputrc .gitconfig .ssh/config .ssh/authorized_keys .config/fish/config.fish .config/git/config"
-).split()
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".kshrc",
+    ".inputrc",
+    ".gitconfig",
+    ".ssh/config",
+    ".ssh/authorized_keys",
+    ".config/fish/config.fish",
+    ".config/git/config",
+)
 CONTAINER_SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock")
 
 

@@ -25,9 +25,17 @@ def launch(request: Request, output: int, stdin: int) -> tuple[int, int]:
     """
     reader, writer = os.pipe()
     pid = os.fork()
-    if pid:
-        os.close(writer)
-        return pid, reader
+    if pid == 0:
+        try:
+            _run(request, output, stdin, writer)
+        finally:
+            os._exit(EXEC_FAILED)
+    os.close(writer)
+    return pid, reader
+
+
+def _run(request: Request, output: int, stdin: int, writer: int) -> None:
+    """Become the program; comes back only when that failed."""
     number = errno.EIO
     try:
         _become(request, output, stdin, writer)
@@ -35,10 +43,7 @@ def launch(request: Request, output: int, stdin: int) -> tuple[int, int]:
         number = error.errno or number
     except ValueError:  # an environment entry without a name
         number = errno.EINVAL
-    finally:
-        os.write(writer, str(number).encode())
-        os._exit(EXEC_FAILED)
-    return 0, reader
+    os.write(writer, str(number).encode())
 
 
 def _become(request: Request, output: int, stdin: int, writer: int) -> None:

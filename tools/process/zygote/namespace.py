@@ -31,9 +31,11 @@ def enter(request: Request, first: Callable[[], None]) -> None:
     _write("/proc/self/gid_map", f"{group} {group} 1")
     pid = os.fork()
     if pid == 0:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-        first()
-        os._exit(0)
+        try:
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+            first()
+        finally:
+            os._exit(0)
     os.waitpid(pid, 0)
 
 
