@@ -51,28 +51,32 @@ def compose(request: Request, dialogue: Dialogue) -> str:
 
 def _from_tools(request: Request, dialogue: Dialogue) -> str:
     answered = dialogue.answered
-    failed = [call for call in answered if call.is_error]
     if not answered:
         return "No tool answered, so there is nothing to show."
-    if len(failed) == len(answered):
-        return "\n\n".join(_failure(call) for call in failed)
     match request:
-        case Describe():
-            return describe_project(dialogue)
-        case RunTests():
-            return _tests(dialogue)
+        case Describe() | RunTests():
+            if answered[0].is_error:
+                return _failure(answered[0])
+            return describe_project(dialogue) if isinstance(request, Describe) else _tests(dialogue)
         case ListFiles() | ReadFiles() | Search():
             return _seen(request, answered)
         case RunCommand() | GitChanges() | CountLines():
             return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
+        case Replace() | WriteFile() | Think():
+            failed = next((call for call in reversed(answered) if call.is_error), None)
+            return _failure(failed) if failed is answered[-1] else _done(request)
+        case SmallTalk() | Help() | CountTo() | Summarize():
+            return ""
         case _:
-            return _done(request)
+            assert_never(request)
 
 
 def _seen(request: ListFiles | ReadFiles | Search, answered: tuple[Answered, ...]) -> str:
     match request:
-        case ListFiles(pattern):
-            return listing(listed_files(answered[0].text), pattern)
+        case ListFiles() | Search() if answered[0].is_error:
+            return _failure(answered[0])
+        case ListFiles(folder, glob):
+            return listing(listed_files(answered[0].text), folder, glob)
         case ReadFiles(paths):
             return "\n\n".join(_file(path, call) for path, call in zip(paths, answered, strict=False))
         case Search(text, glob):
@@ -81,7 +85,7 @@ def _seen(request: ListFiles | ReadFiles | Search, answered: tuple[Answered, ...
             assert_never(request)
 
 
-def _done(request: Replace | WriteFile | Think | SmallTalk | Help | CountTo | Summarize) -> str:
+def _done(request: Replace | WriteFile | Think) -> str:
     match request:
         case Replace(path, old, new):
             return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
@@ -89,8 +93,6 @@ def _done(request: Replace | WriteFile | Think | SmallTalk | Help | CountTo | Su
             return f"Wrote {code(path)}: {count(len(content.splitlines()), 'line')}."
         case Think(topic):
             return f"Noted a thought about {code(topic)}. Rules cannot take it further than that; a model could."
-        case SmallTalk() | Help() | CountTo() | Summarize():
-            return ""
         case _:
             assert_never(request)
 

@@ -40,14 +40,17 @@ def planned_call(step: Step) -> PlannedCall:
     match step:
         case ReadStep(path):
             return PlannedCall("read_file", {"path": path}, f"reading {code(path)}")
-        case ListStep(pattern):
-            arguments: JsonObject = {"pattern": pattern} if pattern else {}
-            return PlannedCall("list_files", arguments, f"listing {code(pattern)}" if pattern else "listing the files")
+        case ListStep(folder, glob):
+            place: JsonObject = {"path": folder} if folder else {}
+            only: JsonObject = {"glob": glob} if glob else {}
+            what = f"listing {code(glob or folder)}" if glob or folder else "listing the files"
+            return PlannedCall("list_files", {**place, **only}, what)
         case SearchStep(pattern, glob):
             where: JsonObject = {"glob": glob} if glob else {}
             return PlannedCall("search", {"pattern": pattern, **where}, f"searching {code(pattern)}")
-        case BashStep(command):
-            return PlannedCall("bash", {"command": command}, f"running {code(command)}")
+        case BashStep(command, slow):
+            time: JsonObject = {"slow": True} if slow else {}
+            return PlannedCall("bash", {"command": command, **time}, f"running {code(command)}")
         case WriteStep(path, content):
             return PlannedCall("write_file", {"path": path, "content": content}, f"writing {code(path)}")
         case PatchStep(path, old, new):

@@ -45,7 +45,8 @@ class ReadStep:
 class ListStep:
     """list_files."""
 
-    pattern: str = ""
+    folder: str = ""
+    glob: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,10 @@ class SearchStep:
 
 @dataclass(frozen=True, slots=True)
 class BashStep:
-    """bash."""
+    """bash; `slow` allows it minutes."""
 
     command: str
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ def next_steps(request: Request, dialogue: Dialogue) -> tuple[Step, ...]:
             return _describe(dialogue)
         case RunTests():
             return _run_tests(dialogue)
+        case WriteFile(path, content) if done == 1 and _unread(dialogue):
+            return (ReadStep(path), WriteStep(path, content))
         case _:
             return () if done else _first(request)
 
@@ -128,7 +132,7 @@ def _first(request: Request) -> tuple[Step, ...]:
         case RunCommand() | GitChanges() | CountLines():
             return _shell(request)
         case Replace(path, old, new):
-            return (PatchStep(path, old, new),)
+            return (ReadStep(path), PatchStep(path, old, new))
         case WriteFile(path, content):
             return (WriteStep(path, content),)
         case Think(topic):
@@ -141,8 +145,8 @@ def _first(request: Request) -> tuple[Step, ...]:
 
 def _look(request: ListFiles | ReadFiles | Search) -> tuple[Step, ...]:
     match request:
-        case ListFiles(pattern):
-            return (ListStep(pattern),)
+        case ListFiles(folder, glob):
+            return (ListStep(folder, glob),)
         case ReadFiles(paths):
             return tuple(ReadStep(path) for path in paths[:FILES_AT_ONCE])
         case Search(text, glob):
@@ -185,7 +189,7 @@ def _run_tests(dialogue: Dialogue) -> tuple[Step, ...]:
             return (ListStep(),)
         case 1:
             command = test_command(_found(dialogue))
-            return (BashStep(command),) if command else ()
+            return (BashStep(command, slow=True),) if command else ()
         case _:
             return ()
 
@@ -193,6 +197,12 @@ def _run_tests(dialogue: Dialogue) -> tuple[Step, ...]:
 def test_command(files: tuple[str, ...]) -> str:
     """The command that tests a project with these files; empty when none is known."""
     return next((command for name, command in TEST_COMMANDS if name in files), "")
+
+
+def _unread(dialogue: Dialogue) -> bool:
+    """Whether write_file refused because the file exists and was not read."""
+    call = dialogue.rounds[0][0]
+    return call.is_error and bool(re.search(r"\bread\b", call.text, re.IGNORECASE))
 
 
 def _found(dialogue: Dialogue) -> tuple[str, ...]:

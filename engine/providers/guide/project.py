@@ -21,9 +21,9 @@ _KINDS = {
 _PROSE = re.compile(r"^[A-Za-z*_`\"'(].{20,}")
 
 
-def listing(files: tuple[str, ...], pattern: str) -> str:
-    """The files themselves, and what kinds they are when they are many."""
-    what = f" match {code(pattern)}" if pattern else " here"
+def listing(files: tuple[str, ...], folder: str, glob: str) -> str:
+    """The files themselves, at most `SHOWN_FILES` of them."""
+    what = f" that match {code(glob)}" if glob else f" in {code(folder)}" if folder else " here"
     if not files:
         return f"No files{what}."
     rows = [f"- {code(name)}" for name in files[:SHOWN_FILES]]

@@ -31,9 +31,10 @@ class Help:
 
 @dataclass(frozen=True, slots=True)
 class ListFiles:
-    """Which files are here, or match a pattern."""
+    """Which files are here, in a folder, or match a glob."""
 
-    pattern: str = ""
+    folder: str = ""
+    glob: str = ""
 
 
 @dataclass(frozen=True, slots=True)

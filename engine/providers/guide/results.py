@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_NUMBERED = re.compile(r"^\s*(\d+)(?:\t|→|: |\| ?)(.*)$")
-_NOTICE = re.compile(r"^\s*[\[(…]|^No (?:files|matches)\b|^\.\.\. |^\d+ (?:files|entries|matches)\b")
-_MATCH = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+)[:-](?P<text>.*)$")
+_NUMBERED = re.compile(r"^\s*\d+\t(.*)$")
+_NOTICE = re.compile(r"^\[(?:no |\d|still alive|timed out|exit code|ended by|…)")
+"""A bracketed line in which a tool speaks of its result."""
+_MATCH = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+): ?(?P<text>.*)$")
 _TOTALS = re.compile(r"\b(\d+) (passed|failed|errors?|skipped|xfailed|tests? ran)\b")
 
 
@@ -28,12 +29,8 @@ def listed_files(text: str) -> tuple[str, ...]:
 
 def plain_lines(text: str) -> list[str]:
     """The lines of an answer of read_file without their numbers."""
-    lines = text.splitlines()
-    numbered = [_NUMBERED.match(line) for line in lines]
-    count = sum(1 for found in numbered if found)
-    if count < max(1, len(lines) // 2):
-        return lines
-    return [found.group(2) for found in numbered if found]
+    numbered = (_NUMBERED.match(line) for line in text.splitlines())
+    return [found.group(1) for found in numbered if found]
 
 
 def matches(text: str) -> tuple[Match, ...]:

@@ -111,9 +111,9 @@ def _read(match: re.Match[str], _block: str) -> Request | None:
 def _list(match: re.Match[str], _block: str) -> Request | None:
     where = unquote(match["where"] or "")
     if re.search(r"[*?\[]", where):
-        return ListFiles(where)
-    here = where.casefold().rstrip("/.") in {"", "here", "this", "this project", "project", "."}
-    return ListFiles("" if here else where.rstrip("/") + "/**")
+        return ListFiles(glob=where)
+    here = where.casefold().rstrip("/.") in {"", "here", "this", "this project", "project"}
+    return ListFiles() if here else ListFiles(where)
 
 
 def _search(match: re.Match[str], _block: str) -> Request | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,9 +24,16 @@ def _as_they_are(given: Mapping[str, str]) -> JsonObject:
     return dict(given)
 
 
+_EVERYTHING = re.compile(r"/?(?:\*\*?)?(?:/\*)?/?$")
+
+
 def _listing(given: Mapping[str, str]) -> JsonObject:
+    """A folder, with or without `/**` behind it, goes as the path, everything else with a wildcard as the glob."""
     pattern = given["pattern"].strip()
-    return {} if pattern in {"", ".", "./", "/", "*", "**", "**/*"} else {"pattern": pattern}
+    folder = _EVERYTHING.sub("", pattern)
+    if folder in {"", ".", "./"}:
+        return {}
+    return {"glob": pattern} if re.search(r"[*?\[]", folder) else {"path": folder}
 
 
 def _replacement(given: Mapping[str, str]) -> JsonObject:
@@ -53,5 +61,5 @@ def compact_arguments(name: str, arguments: JsonObject) -> JsonObject:
     if name == "patch" and isinstance(edits, list) and len(edits) == 1 and isinstance(edits[0], dict):
         return {"path": arguments.get("path"), "old": edits[0].get("old"), "new": edits[0].get("new")}
     if name == "list_files":
-        return {"pattern": arguments.get("pattern", "")}
+        return {"pattern": arguments.get("glob") or arguments.get("path") or ""}
     return arguments
