@@ -1,0 +1,201 @@
+"""Whole turns of the guide with the real tools in a real repository."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, TextDelta
+from engine.providers.guide.provider import GuideProvider
+from engine.providers.guide.texts import SIGNATURE
+from tests.support.tool_bench import Turn, real_tools, take_turn
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "pond"
+    (folder / "src").mkdir(parents=True)
+    (folder / "README.md").write_text("# Ducks\n\nA small library that counts ducks on a pond.\n")
+    (folder / "pyproject.toml").write_text('[project]\nname = "ducks"\ndescription = "Counts ducks."\n')
+    (folder / "src/ducks.py").write_text("def count(ducks):\n    # TODO be faster\n    return len(ducks)\n")
+    (folder / "my notes.txt").write_text("remember the bread\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], cwd=folder, check=True)
+    subprocess.run([*git, "add", "."], cwd=folder, check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], cwd=folder, check=True)
+    return folder
+
+
+async def turn(text: str, folder: Path) -> Turn:
+    return await take_turn(GuideProvider(), "guide", text, folder, real_tools(folder.parent / "spill"))
+
+
+async def test_listing_names_the_files_that_are_there(repository: Path) -> None:
+    done = await turn("list files", repository)
+    assert done.calls == ["list_files"]
+    assert "4 files here" in done.answer
+    assert "`src/ducks.py`" in done.answer
+
+
+async def test_listing_a_folder_lists_that_folder_alone(repository: Path) -> None:
+    done = await turn("ls src", repository)
+    assert "1 file in `src`" in done.answer
+
+
+async def test_reading_shows_the_content_without_line_numbers(repository: Path) -> None:
+    done = await turn("please read src/ducks.py", repository)
+    assert "```python\ndef count(ducks):\n    # TODO be faster\n    return len(ducks)\n```" in done.answer
+
+
+async def test_two_files_are_read_in_one_reply(repository: Path) -> None:
+    done = await turn("read README.md and 'my notes.txt'", repository)
+    assert len(done.replies) == 2
+    assert done.calls == ["read_file", "read_file"]
+    assert "remember the bread" in done.answer
+
+
+async def test_a_missing_file_is_said_beside_the_one_that_is_there(repository: Path) -> None:
+    done = await turn("read README.md and gone.txt", repository)
+    assert "# Ducks" in done.answer
+    assert "`read_file` did not work" in done.answer
+
+
+async def test_searching_names_the_place(repository: Path) -> None:
+    done = await turn("find all TODO comments in *.py", repository)
+    assert "1 line in 1 file" in done.answer
+    assert "`src/ducks.py:2`" in done.answer
+
+
+async def test_searching_takes_the_text_literally(repository: Path) -> None:
+    done = await turn('search "count(ducks" in *.py', repository)
+    assert "`src/ducks.py:1`" in done.answer
+
+
+async def test_a_search_that_finds_nothing_says_so(repository: Path) -> None:
+    done = await turn("search geese", repository)
+    assert "Nothing contains `geese`" in done.answer
+
+
+async def test_a_command_shows_its_output_and_exit_code(repository: Path) -> None:
+    done = await turn("run echo quack; exit 3", repository)
+    assert done.calls == ["bash"]
+    assert "quack" in done.answer
+    assert "[exit code 3]" in done.answer
+
+
+async def test_a_replacement_changes_the_file(repository: Path) -> None:
+    done = await turn("replace 'be faster' with 'be kind' in src/ducks.py", repository)
+    assert "# TODO be kind" in (repository / "src/ducks.py").read_text()
+    assert done.answer.startswith("Replaced `be faster` with `be kind` in `src/ducks.py`.")
+
+
+async def test_a_replacement_that_does_not_apply_is_not_claimed(repository: Path) -> None:
+    done = await turn("replace geese with swans in src/ducks.py", repository)
+    assert "Replaced" not in done.answer
+    assert "`patch` did not work" in done.answer
+
+
+async def test_a_new_file_is_written(repository: Path) -> None:
+    done = await turn("write new.py with\n```python\nprint('a')\n```", repository)
+    assert (repository / "new.py").read_text() == "print('a')\n"
+    assert "Wrote `new.py`: 1 line." in done.answer
+
+
+async def test_an_existing_file_is_read_before_it_is_overwritten(repository: Path) -> None:
+    await turn("write 'no bread' to 'my notes.txt'", repository)
+    assert (repository / "my notes.txt").read_text() == "no bread\n"
+
+
+async def test_describing_looks_around_before_it_speaks(repository: Path) -> None:
+    done = await turn("describe this project", repository)
+    assert done.calls == ["list_files", "read_file", "read_file"]
+    assert "**ducks**: Counts ducks." in done.answer
+    assert "kinds: Markdown 1, Python 1" in done.answer
+    assert "`python -m pytest -q`" in done.answer
+
+
+async def test_git_changes_shows_status_and_diff(repository: Path) -> None:
+    (repository / "README.md").write_text("# Geese\n")
+    done = await turn("what changed in git?", repository)
+    assert done.calls == ["bash", "bash"]
+    assert "M README.md" in done.answer
+    assert "1 file changed" in done.answer
+
+
+async def test_running_the_tests_finds_the_command_and_gives_the_totals(repository: Path) -> None:
+    (repository / "pyproject.toml").unlink()
+    (repository / "Makefile").write_text("test:\n\t@echo '2 passed, 1 failed'; exit 1\n")
+    done = await turn("run the tests", repository)
+    assert done.calls == ["list_files", "bash"]
+    assert done.answer.startswith("The tests did not pass: 2 passed, 1 failed.")
+
+
+async def test_every_answer_says_that_no_model_is_behind_it(repository: Path) -> None:
+    for text in ("hello", "help", "count to 3", "list files", "bake a cake", "think about ducks"):
+        assert (await turn(text, repository)).answer.endswith(SIGNATURE)
+
+
+async def test_what_is_not_understood_gets_the_list_and_the_ways_out(repository: Path) -> None:
+    answer = (await turn("bake a cake", repository)).answer
+    for word in ("did not understand", "describe this project", "ANTHROPIC_API_KEY", "phoenix model install", "Ollama"):
+        assert word in answer
+
+
+async def test_a_strict_guide_refuses_what_it_does_not_understand() -> None:
+    request = ModelRequest("guide", (), (ModelMessage(Role.USER, (TextBlock("bake a cake"),)),))
+    with pytest.raises(ProviderError) as caught:
+        _ = [item async for item in GuideProvider(strict=True).stream(request)]
+    assert (caught.value.kind, caught.value.retryable) == ("not_understood", False)
+    assert "phoenix model install" in caught.value.message
+
+
+async def test_a_tool_that_is_not_offered_is_not_called() -> None:
+    request = ModelRequest("guide", (), (ModelMessage(Role.USER, (TextBlock("run ls"),)),))
+    items = [item async for item in GuideProvider().stream(request)]
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    assert reply.stop is StopReason.END_TURN
+    assert isinstance(reply.blocks[0], TextBlock)
+    assert "`bash`, which this conversation does not offer" in reply.blocks[0].text
+
+
+async def test_text_streams_in_small_pieces_that_make_up_the_reply() -> None:
+    request = ModelRequest("guide", (), (ModelMessage(Role.USER, (TextBlock("help"),)),))
+    items = [item async for item in GuideProvider().stream(request)]
+    pieces = [item.text for item in items if isinstance(item, TextDelta)]
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    assert reply.blocks == (TextBlock("".join(pieces)),)
+    assert len(pieces) > 100
+    assert max(map(len, pieces)) <= 60
+
+
+async def test_a_new_wish_beside_cancelled_results_is_heard(repository: Path) -> None:
+    earlier = [
+        ModelMessage(Role.USER, (TextBlock("run sleep 9"),)),
+        ModelMessage(Role.ASSISTANT, (ToolUseBlock("t1", "bash", '{"command":"sleep 9"}'),)),
+        ModelMessage(
+            Role.USER, (ToolResultBlock("t1", (TextBlock("cancelled"),), is_error=True), TextBlock("count to 3"))
+        ),
+    ]
+    items = [item async for item in GuideProvider().stream(ModelRequest("guide", (), tuple(earlier)))]
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    assert isinstance(reply.blocks[0], TextBlock)
+    assert reply.blocks[0].text.startswith("1, 2, 3.")
+
+
+async def test_a_note_of_phoenix_beside_results_is_not_taken_for_a_wish() -> None:
+    messages = (
+        ModelMessage(Role.USER, (TextBlock("run echo a"),)),
+        ModelMessage(Role.ASSISTANT, (ToolUseBlock("t1", "bash", '{"command":"echo a"}'),)),
+        ModelMessage(Role.USER, (ToolResultBlock("t1", (TextBlock("a"),)), TextBlock("[System: 3 iterations left.]"))),
+    )
+    items = [item async for item in GuideProvider().stream(ModelRequest("guide", (), messages))]
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    assert isinstance(reply.blocks[0], TextBlock)
+    assert reply.blocks[0].text.startswith("```\na\n```")
