@@ -81,6 +81,8 @@ class Span(NamedTuple):
     action: str = ""
 
 
+TEXT_COLUMN = 100
+"""Cells of text at most, however wide the screen (LOOK 7)."""
 MARGIN = 2
 """Cells left of every text: the column of bars and one blank."""
 

@@ -20,11 +20,9 @@ from phoenix_tui.markdown.layout import (
     lay_items,
     make_parser,
 )
-from phoenix_tui.markdown.lines import BLANK, MARGIN, Line, Span
+from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Line, Span
 from tools.clean import clean
 
-TEXT_COLUMN: Final = 100
-"""Cells of text at most, however wide the screen (LOOK 7)."""
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MARGIN: Final = (Span(" " * MARGIN),)
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})")
@@ -69,6 +67,11 @@ class MarkdownStream:
         self._hostile = False
         self._unsure = False
         self._restart()
+
+    @property
+    def source(self) -> str:
+        """All that was fed."""
+        return "".join(self._raw)
 
     def _restart(self) -> None:
         self.lines.clear()

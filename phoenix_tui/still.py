@@ -1,0 +1,32 @@
+"""A mixin for widgets that rarely change: the same rows are handed out until something is dirty (SPIKE 1)."""
+
+from __future__ import annotations
+
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+class Still(Widget):
+    """Answers every paint with the very rows of the last one while nothing changed.
+
+    On each partial update the compositor asks every widget under the dirty region for all its rows; unchanged
+    strips keep their rendered text, so this makes a key echo cost one widget instead of all.
+    """
+
+    _painted: tuple[Region, list[Strip]] | None = None
+
+    def _set_dirty(self, *regions: Region) -> None:
+        self._painted = None
+        super()._set_dirty(*regions)
+
+    def notify_style_update(self) -> None:
+        """Forget the rows: colours may differ."""
+        self._painted = None
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows within `crop`, from the last paint where nothing is dirty."""
+        if self._painted is None or self._painted[0] != crop:
+            self._painted = (crop, super().render_lines(crop))
+        return self._painted[1]

@@ -1,0 +1,82 @@
+"""Phoenix's themes: six meanings as colours (LOOK 7), dark, light and in high contrast."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.theme import Theme
+
+DARK: Final = Theme(
+    name="phoenix-dark",
+    dark=True,
+    background="#101317",
+    surface="#191d23",
+    panel="#20252d",
+    foreground="#d5d9e0",
+    accent="#c5a3ff",
+    primary="#6cb2ff",
+    secondary="#6cb2ff",
+    warning="#ecb65c",
+    success="#83cd86",
+    error="#ff7b81",
+    variables={
+        "text-muted": "#8b94a3",
+        "screen-selection-background": "#4a3d6b",
+        "scrollbar": "#343b46",
+        "scrollbar-hover": "#4a5362",
+        "scrollbar-active": "#c5a3ff",
+        "scrollbar-background": "#101317",
+        "scrollbar-background-hover": "#101317",
+        "scrollbar-background-active": "#101317",
+    },
+)
+LIGHT: Final = Theme(
+    name="phoenix-light",
+    dark=False,
+    background="#fbfbf9",
+    surface="#f0f0ec",
+    panel="#e6e6e1",
+    foreground="#24272c",
+    accent="#6d3fc4",
+    primary="#0b62b8",
+    secondary="#0b62b8",
+    warning="#8f5a00",
+    success="#1f7a33",
+    error="#bf2430",
+    variables={
+        "text-muted": "#62676f",
+        "screen-selection-background": "#d9c9f7",
+        "scrollbar": "#cfcfc8",
+        "scrollbar-hover": "#b4b4ac",
+        "scrollbar-active": "#6d3fc4",
+        "scrollbar-background": "#fbfbf9",
+        "scrollbar-background-hover": "#fbfbf9",
+        "scrollbar-background-active": "#fbfbf9",
+    },
+)
+HIGH_CONTRAST: Final = Theme(
+    name="phoenix-high-contrast",
+    dark=True,
+    background="#000000",
+    surface="#1c1c1c",
+    panel="#262626",
+    foreground="#ffffff",
+    accent="#e0b3ff",
+    primary="#66ccff",
+    secondary="#66ccff",
+    warning="#ffd633",
+    success="#5cff7a",
+    error="#ff8080",
+    variables={
+        "text-muted": "#c8c8c8",
+        "screen-selection-background": "#5b2d8c",
+        "scrollbar": "#8a8a8a",
+        "scrollbar-hover": "#b0b0b0",
+        "scrollbar-active": "#ffffff",
+        "scrollbar-background": "#000000",
+        "scrollbar-background-hover": "#000000",
+        "scrollbar-background-active": "#000000",
+    },
+)
+THEMES: Final = (DARK, LIGHT, HIGH_CONTRAST)
+"""All of them; the first is the default."""

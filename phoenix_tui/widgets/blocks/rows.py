@@ -1,0 +1,80 @@
+"""What every block is put together from: bars, rows with a right end, durations, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, TEXT_COLUMN, Line, Look, Span, spans_width
+from phoenix_tui.markdown.wrap import ellipsize, wrap
+
+BAR = Span("│ ", QUIET)
+_INDENT = Span(" " * MARGIN)
+
+
+def column(width: int) -> int:
+    """The cells a block takes of a screen of `width`, margin included."""
+    return max(min(width, TEXT_COLUMN + MARGIN), 10)
+
+
+def duration_text(seconds: float) -> str:
+    """A duration as a row shows it: 0.4s, 12s, 2m 05s, 1h 02m."""
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02}s"
+    return f"{whole // 3600}h {whole % 3600 // 60:02}m"
+
+
+def count_text(count: int, singular: str) -> str:
+    """`1 line`, `38 lines`, `1,204 lines`."""
+    return f"{count:,} {singular}{'' if count == 1 else 's'}"
+
+
+def row(mark: Span, name: str, text: str, right: str, width: int, *, action: str = "", look: Look = PLAIN) -> Line:
+    """One row: glyph, bold name, text cut to what is left, and `right` flush with the column's end."""
+    room = column(width) - MARGIN
+    spans = [_INDENT, mark, Span(" ", PLAIN)]
+    if name:
+        spans.append(Span(ellipsize(name, max(room // 2, 4)), look._replace(bold=True)))
+        spans.append(Span("  "))
+    free = room + MARGIN - spans_width(spans) - (len(right) + 2 if right else 0)
+    spans.append(Span(ellipsize(text, max(free, 0)), look))
+    if right and free >= 0:
+        gap = column(width) - spans_width(spans) - len(right)
+        spans.extend((Span(" " * gap), Span(right, QUIET)))
+    return Line(tuple(span._replace(action=action) for span in spans) if action else tuple(spans))
+
+
+def barred(texts: Iterable[str], width: int, look: Look = QUIET) -> list[Line]:
+    """Lines of output under a bar, each cut to one row."""
+    room = column(width) - MARGIN - 2
+    return [Line((_INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts]
+
+
+def barred_whole(texts: Iterable[str], width: int, look: Look = PLAIN) -> list[Line]:
+    """Lines of output under a bar, wrapped, nothing cut."""
+    room = column(width) - MARGIN - 2
+    return [
+        Line((_INDENT, BAR, *spans), joint, MARGIN + 2)
+        for text in texts
+        for spans, joint in wrap((Span(text.expandtabs(4), look),), room, hard=True)
+    ]
+
+
+def quiet_note(mark: str, text: str, width: int, *, look: Look = QUIET, action: str = "") -> list[Line]:
+    """A note in one look: a mark, then text wrapped with a hanging indent."""
+    lines: list[Line] = []
+    lead = f"{mark} "
+    for position, source in enumerate(text.split("\n")):
+        for spans, joint in wrap((Span(source, look, action),), column(width) - MARGIN - len(lead)):
+            start = lead if not lines else " " * len(lead)
+            lines.append(Line((_INDENT, Span(start, look, action), *spans), joint if position or lines else None))
+    return lines
+
+
+def output_lines(text: str) -> Sequence[str]:
+    """The lines of an output without blank ones at its end."""
+    return text.rstrip().split("\n") if text.strip() else ()

@@ -1,0 +1,139 @@
+"""A tool call as rows: what runs, for how long, how it ended, and as much output as helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from engine.machine.messages import ToolStatus
+from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
+from phoenix_tui.widgets.blocks.diff import diff_lines
+from phoenix_tui.widgets.blocks.rows import barred, barred_whole, count_text, duration_text, output_lines, row
+from phoenix_tui.widgets.blocks.tool_view import ToolView
+from tools.clean import clean, clean_line
+from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+
+TAIL_LINES: Final = 3
+"""Lines under a running call."""
+FAILURE_HEAD: Final = 2
+"""Lines from the start of a failed call's output; one more comes from its end."""
+
+
+def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> list[Line]:
+    """The rows of one call; `now` is monotonic and matters only while it runs."""
+    if isinstance(view.display, DiffDisplay) and view.status is ToolStatus.SUCCESS:
+        return diff_lines(view.display, width, is_open=is_open, action=action)
+    output = output_lines(output_of(view))
+    right = _right(view, len(output), is_open, now)
+    lines = [row(_mark(view.status), view.name, _title(view), right, width, action=action)]
+    if is_open:
+        return lines + barred_whole(output, width)
+    if view.status is ToolStatus.RUNNING:
+        return lines + barred(output[-TAIL_LINES:], width)
+    if view.status is ToolStatus.ERROR:
+        return lines + barred(_failure_excerpt(output), width)
+    return lines
+
+
+def reads_line(views: Sequence[ToolView], width: int, action: str) -> Line:
+    """Quick reads in a run as one row with their names."""
+    names = [view.summary for view in views]
+    shown = ", ".join(names[:3]) + (f" +{len(names) - 3}" if len(names) > 3 else "")
+    seconds = sum(view.duration for view in views)
+    return row(_mark(ToolStatus.SUCCESS), views[0].name, shown, duration_text(seconds), width, action=action)
+
+
+def output_of(view: ToolView) -> str:
+    """What a call has printed, for the eye."""
+    if view.status is ToolStatus.RUNNING or (not view.text and view.display is None):
+        return view.tail
+    return _display_text(view.display, view.text)
+
+
+def _display_text(display: Display | None, text: str) -> str:
+    match display:
+        case None:
+            return text
+        case TerminalDisplay():
+            return clean(display.output)
+        case PlainDisplay():
+            return clean(display.text)
+        case DiffDisplay():
+            return clean(display.diff)
+        case ImageDisplay():
+            return ""
+        case _:
+            assert_never(display)
+
+
+def _title(view: ToolView) -> str:
+    if isinstance(view.display, ImageDisplay):
+        return f"{clean_line(view.display.name)}  {view.display.width}×{view.display.height}"
+    return view.summary
+
+
+def _mark(status: ToolStatus) -> Span:
+    match status:
+        case ToolStatus.QUEUED:
+            return Span("·", QUIET)
+        case ToolStatus.AWAITING_APPROVAL:
+            return Span("◆", Look(Tone.NEEDS_YOU))
+        case ToolStatus.RUNNING:
+            return Span("▸", Look(Tone.WORK))
+        case ToolStatus.SUCCESS:
+            return Span("✓", Look(Tone.GOOD))
+        case ToolStatus.ERROR:
+            return Span("✗", Look(Tone.BAD))
+        case ToolStatus.CANCELLED | ToolStatus.SKIPPED | ToolStatus.INTERRUPTED:
+            return Span("■", QUIET)
+        case _:
+            assert_never(status)
+
+
+def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
+    """The end of the row: how much is folded, how it ended, how long it took."""
+    words: list[str] = []
+    match view.status:
+        case ToolStatus.QUEUED:
+            return "queued"
+        case ToolStatus.AWAITING_APPROVAL:
+            return "asks"
+        case ToolStatus.RUNNING:
+            return duration_text(max(now - view.since, 0.0)) if view.since else "runs"
+        case ToolStatus.SUCCESS:
+            if lines and not is_open:
+                words.append(f"+{count_text(lines, 'line')}")
+        case ToolStatus.ERROR:
+            words.extend(_failure_words(view, lines, is_open))
+        case ToolStatus.CANCELLED:
+            words.append("stopped")
+        case ToolStatus.SKIPPED:
+            words.append("not run")
+        case ToolStatus.INTERRUPTED:
+            words.append("interrupted")
+        case _:
+            assert_never(view.status)
+    if view.ended_processes:
+        words.append(f"{count_text(view.ended_processes, 'process')} ended".replace("processs", "processes"))
+    if view.duration > 0:
+        words.append(duration_text(view.duration))
+    return " · ".join(words)
+
+
+def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
+    words: list[str] = []
+    hidden = lines - FAILURE_HEAD - 1
+    if hidden > 0 and not is_open:
+        words.append(f"+{count_text(hidden, 'line')}")
+    if isinstance(view.display, TerminalDisplay):
+        if view.display.timed_out:
+            words.append("timed out")
+        elif view.display.exit_code is not None:
+            words.append(f"exit {view.display.exit_code}")
+    return words
+
+
+def _failure_excerpt(output: Sequence[str]) -> Sequence[str]:
+    if len(output) <= FAILURE_HEAD + 1:
+        return output
+    return [*output[:FAILURE_HEAD], output[-1]]

@@ -1,0 +1,88 @@
+"""A tool call as the eye needs it, built from a stored row or from what a subscriber is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from engine.codec import CodecError, decode_display
+from engine.machine.messages import ToolCall, ToolStatus
+from engine.records import ToolCallRecord
+from tools.clean import clean, clean_line
+from tools.contract import Display, JsonValue
+
+LIVE_TAIL: Final = 8_192
+"""Characters of live output kept for the rows under a running call."""
+QUICK_SECONDS: Final = 1.0
+"""A read that took no longer is folded with its neighbours."""
+_SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", "prompt", "task")
+_FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_search", "read_image"})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolView:
+    """How a call stands; texts are cleaned."""
+
+    id: str
+    name: str
+    summary: str
+    status: ToolStatus = ToolStatus.QUEUED
+    tail: str = ""
+    """The newest output while it runs."""
+    text: str = ""
+    """What the model read, where there is no display."""
+    display: Display | None = None
+    duration: float = 0.0
+    since: float = 0.0
+    """Monotonic start while it runs."""
+    ended_processes: int = 0
+
+    @property
+    def folds_with_others(self) -> bool:
+        """Whether it is a quick, good read that may share one row."""
+        return self.name in _FOLDABLE and self.status is ToolStatus.SUCCESS and self.duration <= QUICK_SECONDS
+
+
+def summary_of(input_json: str) -> str:
+    """The one argument that says what a call does: the command, the path, the pattern."""
+    try:
+        arguments: JsonValue = json.loads(input_json or "{}")
+    except ValueError:
+        return clean_line(input_json)
+    if not isinstance(arguments, dict):
+        return clean_line(input_json)
+    named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
+    texts = named or [value for value in arguments.values() if isinstance(value, str)]
+    return clean_line(texts[0]).strip() if texts else ""
+
+
+def queued_call(call: ToolCall) -> ToolView:
+    """A call the model has just asked for."""
+    return ToolView(call.id, clean_line(call.name), summary_of(call.input_json))
+
+
+def stored_call(record: ToolCallRecord) -> ToolView:
+    """A call as the database has it."""
+    return ToolView(
+        record.tool_use_id,
+        clean_line(record.name),
+        summary_of(record.input_json),
+        record.status,
+        text=clean(record.output_text),
+        display=display_of(record.display_json),
+        duration=record.duration_ms / 1000,
+    )
+
+
+def display_of(display_json: str) -> Display | None:
+    """The stored display; None where there is none or it cannot be read."""
+    try:
+        return decode_display(display_json)
+    except CodecError:
+        return None
+
+
+def with_output(view: ToolView, text: str) -> str:
+    """The live tail after more output."""
+    return (view.tail + clean(text))[-LIVE_TAIL:]

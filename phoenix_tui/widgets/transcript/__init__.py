@@ -1,0 +1,1 @@
+"""The transcript: one scrolling view of a conversation of any length."""

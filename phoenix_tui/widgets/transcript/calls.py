@@ -1,0 +1,113 @@
+"""The tool calls of the messages in memory, and where each one stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from engine.machine.messages import ToolCall, ToolResult, ToolStatus, ToolUseBlock
+from engine.records import StoredMessage, ToolCallRecord
+from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
+from tools.clean import clean, clean_line
+from tools.contract import OutputChunk, ProcessesEnded, ProcessStarted, Progress, ToolRequest
+
+_UNSETTLED: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
+
+
+class CallBook:
+    """Calls by id; `changed` collects the ids of those that look different since it was last emptied."""
+
+    def __init__(self) -> None:
+        self._views: dict[str, ToolView] = {}
+        self._slots: dict[str, int] = {}
+        self._running: dict[str, None] = {}
+        self.changed: set[str] = set()
+
+    def view(self, block: ToolUseBlock) -> ToolView:
+        """How the call of a block stands."""
+        return self._views.get(block.id) or queued_call(ToolCall(block.id, block.name, block.input_json))
+
+    def get(self, call_id: str) -> ToolView | None:
+        """A call by its id, None when its message is not in memory."""
+        return self._views.get(call_id)
+
+    def slot(self, call_id: str) -> int | None:
+        """The slot of the message that asked for it."""
+        return self._slots.get(call_id)
+
+    @property
+    def running(self) -> Iterable[str]:
+        """The ids of calls that run."""
+        return tuple(self._running)
+
+    def add(self, message: StoredMessage, records: Iterable[ToolCallRecord]) -> None:
+        """Take the calls of a message; what is already known of a call stays."""
+        stored = {record.tool_use_id: record for record in records}
+        for block in message.blocks:
+            if isinstance(block, ToolUseBlock):
+                self._slots[block.id] = message.seq - 1
+                if block.id not in self._views:
+                    record = stored.get(block.id)
+                    self._put(self.view(block) if record is None else stored_call(record))
+
+    def forget(self, message: StoredMessage) -> None:
+        """Drop the calls of a message that leaves memory."""
+        for block in message.blocks:
+            if isinstance(block, ToolUseBlock):
+                self._views.pop(block.id, None)
+                self._slots.pop(block.id, None)
+                self._running.pop(block.id, None)
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        self._views.clear()
+        self._slots.clear()
+        self._running.clear()
+        self.changed.clear()
+
+    def start(self, call: ToolCall, request: ToolRequest | None, now: float) -> None:
+        """A call is about to run."""
+        view = self._views.get(call.id) or queued_call(call)
+        summary = clean_line(request.summary) if request and request.summary else view.summary
+        self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
+
+    def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
+        """An unsettled call runs or waits for an answer."""
+        view = self._views.get(call_id)
+        if view is not None and view.status is not status and view.status in _UNSETTLED:
+            self._put(replace(view, status=status, since=view.since or since))
+
+    def progress(self, call_id: str, progress: Progress) -> None:
+        """A running call said something."""
+        view = self._views.get(call_id)
+        if view is None:
+            return
+        match progress:
+            case OutputChunk(text=text):
+                self._put(replace(view, tail=with_output(view, text)))
+            case ProcessesEnded(count=count):
+                self._put(replace(view, ended_processes=count))
+            case ProcessStarted():
+                pass
+
+    def end(self, result: ToolResult, duration: float, ended_processes: int) -> None:
+        """A call is settled."""
+        view = self._views.get(result.call_id)
+        if view is None:
+            return
+        ended = replace(view, status=result.status, text=clean(result.text), display=display_of(result.display_json))
+        processes = ended_processes or view.ended_processes
+        self._put(replace(ended, duration=duration, ended_processes=processes))
+
+    def touch_running(self) -> None:
+        """Time passed: running calls look different."""
+        self.changed.update(self._running)
+
+    def _put(self, view: ToolView) -> None:
+        self._views[view.id] = view
+        self.changed.add(view.id)
+        if view.status is ToolStatus.RUNNING:
+            self._running[view.id] = None
+        else:
+            self._running.pop(view.id, None)

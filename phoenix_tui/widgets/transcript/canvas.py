@@ -1,0 +1,184 @@
+"""The rows in sight: what changed since the last frame, and the strips of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.selection import Selection
+from textual.strip import Strip
+
+from phoenix_tui.markdown.lines import Line
+from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.overlays import Overlays, prompt_above
+from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.parts import Drawn, Part
+from phoenix_tui.widgets.transcript.selecting import painted, row_number
+from phoenix_tui.widgets.transcript.stack import Stack
+from phoenix_tui.widgets.transcript.viewport import Viewport
+
+_COLOURED_AT_ONCE = 40
+"""Source lines coloured in one slice, about 5 ms."""
+STICKY_HEIGHT = 6
+"""Rows a view must have before one is given to the prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the window stands after a change."""
+
+    y: int
+    total: int
+    first: int | None
+    """The first row in sight to be painted again; None where nothing in sight changed."""
+
+
+class Canvas:
+    """Everything drawn of a model, seen through one window."""
+
+    def __init__(self, model: TranscriptModel) -> None:
+        self.model = model
+        self.stack = Stack(model)
+        self.viewport = Viewport(self.stack)
+        self.overlays = Overlays()
+        self.new_below = 0
+        """Messages that came while the end was out of sight."""
+
+    def reset(self) -> None:
+        """Show another conversation from its end."""
+        self.stack.reset()
+        self.viewport.following = True
+        self.new_below = 0
+
+    def resize(self, width: int, height: int) -> bool:
+        """Take another size; True when rows are broken anew."""
+        self.viewport.height = height
+        return self.stack.resize(width)
+
+    def note_new(self, *, counts: bool, follow: bool) -> None:
+        """A message was saved; one's own brings the end into sight."""
+        self.viewport.following = self.viewport.following or follow
+        if counts and not self.viewport.following:
+            self.new_below += 1
+
+    def forget_part(self, key: str) -> None:
+        """Draw a part anew."""
+        self.stack.forget_part(key)
+
+    def has_plain_code(self) -> bool:
+        """Whether code in sight is still to be coloured."""
+        return any(part.stream is not None and bool(part.stream.jobs) for part in self._parts_in_sight())
+
+    def _parts_in_sight(self) -> Iterator[Part]:
+        seen: set[int] = set()
+        for _, row, drawn in self.viewport.rows():
+            found = None if drawn is None else drawn.locate(row)
+            if found is not None and id(found[0]) not in seen:
+                seen.add(id(found[0]))
+                yield found[0]
+
+    def place(self) -> Placed:
+        """Take in what changed in the model and find the window's place."""
+        before = self.viewport.hold()
+        changed = self._take_changes()
+        y = self.viewport.place()
+        if self.viewport.following:
+            self.new_below = 0
+        heights = self.stack.heights
+        if self.viewport.hold() != before:
+            return Placed(y, heights.total, 0)
+        rows = [heights.top(slot) + row - y for slot, row in changed]
+        visible = [max(row, 0) for row in rows if row < self.viewport.height]
+        return Placed(y, heights.total, min(visible, default=None))
+
+    def _take_changes(self) -> list[tuple[int, int]]:
+        """Draw again what changed; gives the first row that did, per slot."""
+        self.stack.extend()
+        slots, calls = set(self.model.dirty), set(self.model.calls.changed)
+        self.model.dirty.clear()
+        self.model.calls.changed.clear()
+        changed = [(slot, self.stack.redraw(slot)) for slot in slots if slot <= self.stack.last]
+        redrawn = (self.stack.redraw_call(call_id) for call_id in calls)
+        return changed + [place for place in redrawn if place is not None]
+
+    def colour(self) -> int | None:
+        """Colour a slice of code in sight; gives the first row in sight that changed, None when all is coloured."""
+        for position, (_, row, drawn) in enumerate(self.viewport.rows()):
+            found = None if drawn is None else drawn.locate(row)
+            if found is None or found[0].stream is None:
+                continue
+            part, line = found
+            changed = part.stream.colour(_COLOURED_AT_ONCE) if part.stream is not None else None
+            if changed is not None:
+                start, end = changed
+                for index in range(start, min(end, len(part.strips))):
+                    part.strips[index] = None
+                return max(position + start - line, 0)
+        return None
+
+    def strips(
+        self, painter: Painter, selection: Selection | None, filters: Sequence[LineFilter], background: Color
+    ) -> list[Strip]:
+        """A strip for each row in sight."""
+        blank = painter.spans_strip(())
+        rows = list(self.viewport.rows())
+        strips = [self._row_strip(drawn, row, slot, painter, selection, blank) for slot, row, drawn in rows]
+        strips.extend([blank] * (self.viewport.height - len(strips)))
+        self._overlay(strips, painter)
+        for line_filter in filters:
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        return strips
+
+    def line_at(self, y: int) -> tuple[int, int, Line] | None:
+        """Slot, row and line at a row in sight."""
+        for position, (slot, row, drawn) in enumerate(self.viewport.rows()):
+            if position == y:
+                return None if drawn is None else (slot, row, drawn.line(row))
+        return None
+
+    def last_foldable(self) -> str:
+        """The key of the lowest part in sight that can be folded or opened, empty when there is none."""
+        key = ""
+        for _, row, drawn in self.viewport.rows():
+            found = None if drawn is None else drawn.locate(row)
+            if found is not None and found[0].foldable:
+                key = found[0].key
+        return key
+
+    def _row_strip(
+        self, drawn: Drawn | None, row: int, slot: int, painter: Painter, selection: Selection | None, blank: Strip
+    ) -> Strip:
+        found = None if drawn is None else drawn.locate(row)
+        if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
+            return blank
+        part, index = found
+        strip = part_strip(part, index, painter)
+        span = None if selection is None else selection.get_span(row_number(slot, row))
+        if span is None:
+            return strip
+        return painted(strip, part.lines[index].text, span, painter.selection)
+
+    def _overlay(self, strips: list[Strip], painter: Painter) -> None:
+        """Lay the prompt over the top row and what is new over the bottom one."""
+        if not strips or self.viewport.height < STICKY_HEIGHT:
+            return
+        message = self.model.messages.get(self.viewport.slot + 1)
+        starts_here = self.viewport.row == 0 and message is not None
+        prompt = None if starts_here else prompt_above(self.model, self.viewport.slot + 1)
+        if prompt:
+            strips[0] = self.overlays.sticky(prompt, painter)
+        if not self.viewport.following and self.new_below:
+            strips[-1] = self.overlays.mark(f"{self.new_below} new", strips[-1], painter)
+
+
+def part_strip(part: Part, index: int, painter: Painter) -> Strip:
+    """The strip of one line, made once."""
+    strips = part.strips
+    if len(strips) <= index:
+        strips.extend([None] * (index + 1 - len(strips)))
+    strip = strips[index]
+    if strip is None:
+        strip = strips[index] = painter.strip(part.lines[index], dim=part.dim)
+    return strip

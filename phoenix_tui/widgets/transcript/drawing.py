@@ -1,0 +1,125 @@
+"""Messages -> parts: which block stands for what, and which rows share one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
+from engine.records import StoredMessage
+from phoenix_tui.widgets.blocks import speech
+from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_lines
+from phoenix_tui.widgets.blocks.tool_view import ToolView
+from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.parts import Kind, Part
+
+_REPORTS = {Origin.COMPLETION: "background result", Origin.SUBAGENT: "sub-agent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All that drawing depends on beside the message."""
+
+    model: TranscriptModel
+    width: int
+    is_open: Callable[[str], bool]
+    answer: Callable[[str, str], Part]
+    """A finished answer as a part: its key and its text."""
+
+    def message_parts(self, message: StoredMessage) -> list[Part]:
+        """The parts of one stored message; none for tool results, which their calls show."""
+        if message.silent or message.origin is Origin.TOOL:
+            return []
+        if message.role is Role.ASSISTANT:
+            return list(self._assistant_parts(message))
+        texts = "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        key = f"message:{message.seq}"
+        if message.role is Role.SYSTEM:
+            notes = [Part(key, Kind.NOTE, speech.notice_lines(texts, self.width))] if texts else []
+            return notes + list(self._call_parts([b for b in message.blocks if isinstance(b, ToolUseBlock)]))
+        if message.origin in _REPORTS:
+            lines = speech.report_lines(
+                _REPORTS[message.origin], texts, self.width, is_open=self.is_open(key), action=fold_action(key)
+            )
+            return [Part(key, Kind.NOTE, lines, foldable=True)]
+        images = [block for block in message.blocks if isinstance(block, ImageBlock)]
+        lines = speech.prompt_lines(
+            texts, images, self.width, is_open=self.is_open(key), action=fold_action(key)
+        )
+        return [Part(key, Kind.PROMPT, lines, foldable=len(lines) > speech.SHOWN_OF_LONG)]
+
+    def live_parts(self) -> Iterator[Part]:
+        """What stands below the last message, the answer under way left out."""
+        live = self.model.live
+        for number, notice in enumerate(live.notices):
+            yield Part(f"notice:{number}", Kind.NOTE, speech.notice_lines(notice, self.width))
+        if live.drafting is not None:
+            yield Part("draft", Kind.TOOL, speech.draft_lines(*live.drafting, self.width))
+        if live.stopped is not None:
+            yield Part("stopped", Kind.NOTE, speech.stopped_lines(live.stopped, self.width))
+        if self.model.error is not None:
+            error = self.model.error
+            yield Part("error", Kind.NOTE, speech.error_lines(error.message, error.retryable, self.width))
+
+    def live_thinking(self) -> Part | None:
+        """The reasoning under way."""
+        if not self.model.live.thinking:
+            return None
+        text, key = "".join(self.model.live.thinking), "thinking:live"
+        live = not self.model.live.pieces and self.model.live.stopped is None
+        lines = speech.thinking_lines(
+            text, self.width, is_open=self.is_open(key), action=fold_action(key), live=live
+        )
+        return Part(key, Kind.THINKING, lines, foldable=True)
+
+    def welcome(self) -> Part | None:
+        """What an empty conversation shows."""
+        record = self.model.conversation
+        if record is None:
+            return None
+        lines = speech.welcome_lines(str(record.cwd), record.model, record.permission_mode.value, self.width)
+        return Part("welcome", Kind.NOTE, lines)
+
+    def call_part(self, view: ToolView) -> Part:
+        """One call as its own part."""
+        key = f"call:{view.id}"
+        lines = tool_lines(
+            view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now()
+        )
+        return Part(key, Kind.TOOL, lines, foldable=True)
+
+    def _assistant_parts(self, message: StoredMessage) -> Iterator[Part]:
+        calls: list[ToolUseBlock] = []
+        for position, block in enumerate(message.blocks):
+            if isinstance(block, ToolUseBlock):
+                calls.append(block)
+                continue
+            yield from self._call_parts(calls)
+            calls = []
+            key = f"{message.seq}:{position}"
+            if isinstance(block, TextBlock) and block.text.strip():
+                yield self.answer(f"answer:{key}", block.text)
+            elif isinstance(block, ThinkingBlock) and block.text.strip():
+                key = f"thinking:{key}"
+                lines = speech.thinking_lines(
+                    block.text, self.width, is_open=self.is_open(key), action=fold_action(key)
+                )
+                yield Part(key, Kind.THINKING, lines, foldable=True)
+        yield from self._call_parts(calls)
+
+    def _call_parts(self, blocks: list[ToolUseBlock]) -> Iterator[Part]:
+        views = [self.model.calls.view(block) for block in blocks]
+        for folds, group in groupby(views, key=lambda view: view.name if view.folds_with_others else ""):
+            run = list(group)
+            key = f"reads:{run[0].id}"
+            if not folds or len(run) == 1 or self.is_open(key):
+                yield from (self.call_part(view) for view in run)
+            else:
+                line = reads_line(run, self.width, fold_action(key))
+                yield Part(key, Kind.TOOL, [line], foldable=True)
+
+
+def fold_action(key: str) -> str:
+    """The click action that folds or opens a part; keys hold model-made ids, so only through `repr`."""
+    return f"fold({key!r})"

@@ -1,0 +1,79 @@
+"""What a transcript does between frames: running clocks, code to colour, messages to load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from textual.timer import Timer
+from textual.widget import Widget
+
+from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.history import History, Loader, window_for
+from phoenix_tui.widgets.transcript.signals import MoreNeeded
+
+TICK_SECONDS: Final = 1.0
+"""How often the clock of a running call moves."""
+COLOUR_SECONDS: Final = 0.02
+"""Rest between two slices of code that are coloured."""
+
+
+class Errands:
+    """Timers and loads of one transcript; nothing of it runs while there is nothing to do."""
+
+    def __init__(self, view: Widget, canvas: Canvas, loaded: Callable[[History], None]) -> None:
+        self._view = view
+        self._canvas = canvas
+        self._loaded = loaded
+        self.loader: Loader | None = None
+        self._loading = False
+        self._absent: set[int] = set()
+        """Slots that were asked for in vain."""
+        self._ticker: Timer | None = None
+        self._colouring = False
+
+    def reset(self) -> None:
+        """Another conversation, or another loader."""
+        self._absent.clear()
+
+    def see_to(self, tick: Callable[[], None], coloured: Callable[[int], None]) -> None:
+        """Start what is needed, stop what is not; `tick` and `coloured` are called until then."""
+        if not self._view.is_mounted:
+            return
+        running = bool(self._canvas.model.calls.running)
+        if running and self._ticker is None:
+            self._ticker = self._view.set_interval(TICK_SECONDS, tick)
+        elif not running and self._ticker is not None:
+            self._ticker.stop()
+            self._ticker = None
+        if not self._colouring and self._canvas.has_plain_code():
+            self._colouring = True
+            self._view.set_timer(COLOUR_SECONDS, lambda: self._colour(coloured))
+        self._load_missing()
+
+    def _colour(self, coloured: Callable[[int], None]) -> None:
+        self._colouring = False
+        first = self._canvas.colour()
+        if first is not None:
+            coloured(first)
+
+    def _load_missing(self) -> None:
+        missing = self._canvas.viewport.missing - self._absent
+        window = window_for(missing, self._canvas.model.count)
+        if window is None or self._loading:
+            return
+        if self.loader is None:
+            self._absent |= missing
+            self._view.post_message(MoreNeeded(self._view, *window))
+            return
+        self._loading = True
+        self._view.run_worker(self._load(self.loader, *window), group="history")
+
+    async def _load(self, loader: Loader, before_seq: int, limit: int) -> None:
+        try:
+            history = await loader(before_seq, limit)
+        finally:
+            self._loading = False
+        found = {message.seq - 1 for message in history[0]}
+        self._absent.update(slot for slot in range(before_seq - 1 - limit, before_seq - 1) if slot not in found)
+        self._loaded(history)

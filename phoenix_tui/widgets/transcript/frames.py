@@ -1,0 +1,52 @@
+"""When to draw: at once after a rest, then at most 25 times a second, less where a frame costs much (SPIKE 1)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+FRAME_SECONDS: Final = 1 / 25
+COST_FACTOR: Final = 8
+"""Frames may take about an eighth of the time, whatever a model writes."""
+
+
+class Frames:
+    """Calls `draw` soon after each request, never for every one of them."""
+
+    def __init__(self, draw: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
+        self._draw = draw
+        self._clock = clock
+        self._ended = float("-inf")
+        self._cost = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a frame is still to come."""
+        return self._handle is not None
+
+    def request(self) -> None:
+        """Something changed."""
+        if self._handle is not None:
+            return
+        wait = self._ended + max(FRAME_SECONDS, COST_FACTOR * self._cost) - self._clock()
+        if wait <= 0:
+            self.flush()
+        else:
+            self._handle = asyncio.get_running_loop().call_later(wait, self.flush)
+
+    def flush(self) -> None:
+        """Draw now."""
+        self.stop()
+        began = self._clock()
+        self._draw()
+        self._ended = self._clock()
+        self._cost = self._ended - began
+
+    def stop(self) -> None:
+        """Forget a frame that is still to come."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None

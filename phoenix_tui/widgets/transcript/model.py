@@ -1,0 +1,183 @@
+"""What a transcript knows of its conversation: a window of messages, its tool calls, and the reply under way."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.machine.states import AwaitingApproval, AwaitingSubagents, Errored, State, ToolExecuting, is_busy
+from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
+from engine.updates import Snapshot
+from phoenix_tui.widgets.blocks.speech import Stopped
+from phoenix_tui.widgets.transcript.calls import CallBook
+from tools.contract import Progress, ToolRequest
+
+KEPT_MESSAGES: Final = 1_000
+"""Messages held in memory; others are loaded again when they come into view (SPIKE 3)."""
+
+
+@dataclass(slots=True)
+class LiveReply:
+    """What has streamed of the reply under way, and what else stands below the last message."""
+
+    pieces: list[str] = field(default_factory=list[str])
+    thinking: list[str] = field(default_factory=list[str])
+    drafting: tuple[str, int] | None = None
+    notices: list[str] = field(default_factory=list[str])
+    stopped: Stopped | None = None
+    """Set once the user stopped the turn: the text above it was not saved."""
+
+    @property
+    def text(self) -> str:
+        """All that has streamed of the answer."""
+        return "".join(self.pieces)
+
+
+class TranscriptModel:
+    """Everything the view shows; rebuilt from one `Snapshot` at any time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock
+        """Monotonic seconds."""
+        self.conversation: ConversationRecord | None = None
+        self.count = 0
+        """Messages there are; slot `seq - 1` shows message `seq`, slot `count` the reply under way."""
+        self.messages: OrderedDict[int, StoredMessage] = OrderedDict()
+        self.calls = CallBook()
+        self.live = LiveReply()
+        self.error: Errored | None = None
+        self.dirty: set[int] = set()
+        """Slots that changed since the view last looked; changed calls stand in `calls.changed`."""
+        self._busy_since: float | None = None
+        self._ended_processes = 0
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Forget everything and show how things stand."""
+        self.conversation = snapshot.conversation
+        self.messages.clear()
+        self.calls.clear()
+        self.dirty.clear()
+        newest = max((message.seq for message in snapshot.messages), default=0)
+        self.count = max(newest, snapshot.conversation.message_count)
+        self.add_history(snapshot.messages, snapshot.tool_calls)
+        self.live = LiveReply(
+            [snapshot.live_text] if snapshot.live_text else [],
+            [snapshot.live_thinking] if snapshot.live_thinking else [],
+        )
+        self._busy_since = None
+        self.change_state(snapshot.state, snapshot.state_since)
+
+    def add_history(self, messages: Iterable[StoredMessage], records: Iterable[ToolCallRecord]) -> None:
+        """Take messages that were loaded, with their calls."""
+        records = tuple(records)
+        for message in messages:
+            self.messages[message.seq] = message
+            self.messages.move_to_end(message.seq)
+            self.calls.add(message, records)
+        while len(self.messages) > KEPT_MESSAGES:
+            self.calls.forget(self.messages.popitem(last=False)[1])
+
+    def save(self, message: StoredMessage) -> None:
+        """A message was stored; a reply takes the place of its live text."""
+        self.dirty.update((self.count, message.seq - 1))
+        self.count = max(self.count, message.seq)
+        if message.role is Role.USER and message.origin is Origin.HUMAN:
+            self.live = LiveReply()
+        elif message.origin is Origin.LLM:
+            self.live = LiveReply(notices=self.live.notices)
+        self.add_history([message], [])
+        self.dirty.add(self.count)
+
+    def add_text(self, text: str) -> None:
+        """More of the answer."""
+        self._restart_after_stop()
+        self.live.pieces.append(text)
+        self.live.drafting = None
+        self.dirty.add(self.count)
+
+    def add_thinking(self, text: str) -> None:
+        """More reasoning."""
+        self._restart_after_stop()
+        self.live.thinking.append(text)
+        self.dirty.add(self.count)
+
+    def draft_call(self, name: str, characters: int) -> None:
+        """A tool call is being written."""
+        self.live.drafting = (name, characters)
+        self.dirty.add(self.count)
+
+    def drop_live(self, *, cancelled: bool) -> None:
+        """The reply ends unsaved; its text stays in sight when the user stopped it."""
+        if cancelled:
+            self._stop()
+        else:
+            self.live = LiveReply(notices=self.live.notices)
+        self.dirty.add(self.count)
+
+    def start_call(self, call: ToolCall, request: ToolRequest | None) -> None:
+        """A call is about to run."""
+        self.calls.start(call, request, self.now())
+
+    def progress(self, call_id: str, progress: Progress) -> None:
+        """A running call said something."""
+        self.calls.progress(call_id, progress)
+
+    def end_call(self, result: ToolResult, duration: float, ended_processes: int) -> None:
+        """A call is settled."""
+        self._ended_processes += ended_processes
+        self.calls.end(result, duration, ended_processes)
+
+    def change_state(self, state: State, since: float) -> None:
+        """The machine moved: the waiting call, the error and the turn's clock follow from it."""
+        error = state if isinstance(state, Errored) else None
+        if error != self.error:
+            self.error = error
+            self.dirty.add(self.count)
+        if is_busy(state) and self._busy_since is None:
+            self._busy_since, self._ended_processes = since, 0
+        match state:
+            case AwaitingApproval(round=tool_round):
+                self.calls.mark(tool_round.current.id, ToolStatus.AWAITING_APPROVAL, since)
+            case ToolExecuting(round=tool_round) | AwaitingSubagents(round=tool_round):
+                self.calls.mark(tool_round.current.id, ToolStatus.RUNNING, since)
+            case _:
+                pass
+
+    def end_run(self, status: str) -> None:
+        """A run is over."""
+        if status == "cancelled":
+            self._stop()
+        self._busy_since = None
+        self.live.drafting = None
+        self.dirty.add(self.count)
+
+    def add_notice(self, text: str) -> None:
+        """Something said in passing."""
+        self.live.notices.append(text)
+        self.dirty.add(self.count)
+
+    def last_answer(self) -> str:
+        """The newest answer as its source, the unsaved one of a stopped turn included."""
+        if self.live.pieces:
+            return self.live.text
+        for seq in sorted(self.messages, reverse=True):
+            message = self.messages[seq]
+            texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+            if message.role is Role.ASSISTANT and texts:
+                return "\n\n".join(texts)
+        return ""
+
+    def _stop(self) -> None:
+        if self.live.stopped is not None:
+            self.live.stopped = replace(self.live.stopped, processes=self._ended_processes)
+            return
+        seconds = 0.0 if self._busy_since is None else self.now() - self._busy_since
+        self.live.stopped = Stopped(seconds, self._ended_processes, bool(self.live.pieces))
+
+    def _restart_after_stop(self) -> None:
+        if self.live.stopped is not None:
+            self.live = LiveReply()

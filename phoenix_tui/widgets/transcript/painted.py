@@ -1,0 +1,141 @@
+"""The painting half of the transcript: rows from the canvas, colours from the theme, selected text."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.color import Color
+from textual.geometry import Region
+from textual.selection import Selection
+from textual.strip import Strip
+
+from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.painter import Colours, Painter
+from phoenix_tui.widgets.transcript.scroll_keys import ScrollKeys
+from phoenix_tui.widgets.transcript.selecting import block_selection, row_number, selected_text
+
+
+class PaintedTranscript(ScrollKeys):
+    """Paints a canvas itself: unchanged rows are handed out as the very same strips.
+
+    Its rows never pass Textual's style cache, so line filters (NO_COLOR) are applied here.
+    """
+
+    DEFAULT_CSS = """
+    PaintedTranscript {
+        background: $background; color: $foreground;
+        overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
+    }
+    PaintedTranscript > .transcript--surface { background: $surface; }
+    PaintedTranscript > .transcript--text { color: $foreground; }
+    PaintedTranscript > .transcript--quiet { color: $text-muted; }
+    PaintedTranscript > .transcript--you { color: $accent; }
+    PaintedTranscript > .transcript--work { color: $primary; }
+    PaintedTranscript > .transcript--needs-you { color: $warning; }
+    PaintedTranscript > .transcript--good { color: $success; }
+    PaintedTranscript > .transcript--bad { color: $error; }
+    PaintedTranscript > .transcript--selection { background: $screen-selection-background; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "transcript--surface",
+        "transcript--text",
+        "transcript--quiet",
+        "transcript--you",
+        "transcript--work",
+        "transcript--needs-you",
+        "transcript--good",
+        "transcript--bad",
+        "transcript--selection",
+    }
+
+    def __init__(self, model: TranscriptModel, widget_id: str | None) -> None:
+        super().__init__(id=widget_id)
+        self.canvas = Canvas(model)
+        self._painter: Painter | None = None
+        self._stale = True
+        self._rows: list[Strip] | None = None
+        self._pressed_row = 0
+
+    def _set_dirty(self, *regions: Region) -> None:
+        self._rows = None
+        super()._set_dirty(*regions)
+
+    def notify_style_update(self) -> None:
+        """Colours may differ: painted rows are forgotten, lines and heights stay."""
+        self._stale = True
+        self._rows = None
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows within `crop`."""
+        rows = self._painted_rows()
+        first, last = crop.y, crop.y + crop.height
+        if crop.x == 0 and crop.width == self.size.width:
+            return rows if first == 0 and last == len(rows) else rows[first:last]
+        return [row.crop(crop.x, crop.x + crop.width) for row in rows[first:last]]
+
+    def render_line(self, y: int) -> Strip:
+        """One row with its offsets, for the mouse: never on the painting path."""
+        rows = self._painted_rows()
+        strip = rows[y] if 0 <= y < len(rows) else Strip.blank(self.size.width)
+        found = self.canvas.line_at(y)
+        return strip if found is None else strip.apply_offsets(0, row_number(found[0], found[1]))
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Selected text as it is copied."""
+        return selected_text(self.canvas.stack, selection), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Paint another selection."""
+        self.refresh()
+
+    def text_select_all(self) -> None:
+        """Select the block that was clicked: all of a conversation is never meant by a double click."""
+        found = self.canvas.line_at(self._pressed_row)
+        selection = None if found is None else block_selection(self.canvas.stack, found[0], found[1])
+        if selection is not None:
+            self.screen.selections = {self: selection}
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Remember where, for a double click."""
+        self._pressed_row = event.y
+
+    def _painted_rows(self) -> list[Strip]:
+        if self._rows is None:
+            painter = self._current_painter()
+            filters = self.get_line_filters()
+            self._rows = self.canvas.strips(painter, self.text_selection, filters, self.background_colors[1])
+        return self._rows
+
+    def _current_painter(self) -> Painter:
+        """The painter of the theme and width in force."""
+        if self._painter is None or self._stale or self._painter.width != self.size.width:
+            colours, self._stale = self._read_colours(), False
+            if self._painter is None or (self._painter.colours, self._painter.width) != (colours, self.size.width):
+                self._painter = Painter(colours, self.size.width)
+                self.canvas.stack.drop_strips()
+        return self._painter
+
+    def _read_colours(self) -> Colours:
+        def foreground(name: str) -> Color:
+            colour = self.get_component_rich_style(f"transcript--{name}").color
+            return self.colors[3] if colour is None else Color.from_rich_color(colour)
+
+        def background(name: str) -> Color:
+            colour = self.get_component_rich_style(f"transcript--{name}").bgcolor
+            return self.background_colors[1] if colour is None else Color.from_rich_color(colour)
+
+        return Colours(
+            background=self.background_colors[1],
+            surface=background("surface"),
+            text=foreground("text"),
+            quiet=foreground("quiet"),
+            you=foreground("you"),
+            work=foreground("work"),
+            needs_you=foreground("needs-you"),
+            good=foreground("good"),
+            bad=foreground("bad"),
+            selection=background("selection"),
+        )

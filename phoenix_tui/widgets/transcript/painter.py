@@ -1,0 +1,111 @@
+"""Lines -> strips in the colours of a theme."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.strip import Strip
+
+from phoenix_tui.markdown.lines import Line, Look, Span, Surface, Tone, spans_width
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """The colours of a theme that a transcript needs."""
+
+    background: Color
+    surface: Color
+    text: Color
+    quiet: Color
+    you: Color
+    work: Color
+    needs_you: Color
+    good: Color
+    bad: Color
+    selection: Color
+
+
+class Painter:
+    """Makes padded strips of one width; a style is made once per look."""
+
+    def __init__(self, colours: Colours, width: int) -> None:
+        self.width = width
+        self.colours = colours
+        self._styles: dict[Look, Style] = {}
+        self._pads: dict[int, Segment] = {}
+        self._plain = self.style(Look())
+        self.selection = Style(bgcolor=colours.selection.rich_color)
+        """Laid over selected text."""
+
+    def style(self, look: Look) -> Style:
+        """The style of a look."""
+        found = self._styles.get(look)
+        if found is None:
+            found = self._styles[look] = Style(
+                color=self._foreground(look.tone).rich_color,
+                bgcolor=self._background(look.surface).rich_color,
+                bold=look.bold or None,
+                italic=look.italic or None,
+                strike=look.strike or None,
+                underline=look.underline or None,
+            )
+        return found
+
+    def strip(self, line: Line, *, dim: bool = False) -> Strip:
+        """One line, padded to the full width; `dim` paints all of it in quiet."""
+        return self.spans_strip(line.spans, dim=dim)
+
+    def spans_strip(self, spans: Sequence[Span], *, dim: bool = False) -> Strip:
+        """Spans as one row of the full width."""
+        segments = [Segment(span.text, self._span_style(span, dim)) for span in spans if span.text]
+        missing = self.width - spans_width(spans)
+        if missing > 0:
+            segments.append(self._pad(missing))
+        strip = Strip(segments, self.width - min(missing, 0))
+        return strip if missing >= 0 else strip.crop(0, self.width)
+
+    def _span_style(self, span: Span, dim: bool) -> Style:
+        style = self.style(span.look._replace(tone=Tone.QUIET) if dim else span.look)
+        return style + Style(meta={"@click": span.action}) if span.action else style
+
+    def _pad(self, width: int) -> Segment:
+        found = self._pads.get(width)
+        if found is None:
+            found = self._pads[width] = Segment(" " * width, self._plain)
+        return found
+
+    def _foreground(self, tone: Tone) -> Color:
+        colours = self.colours
+        half = 0.5
+        return {
+            Tone.TEXT: colours.text,
+            Tone.QUIET: colours.quiet,
+            Tone.YOU: colours.you,
+            Tone.WORK: colours.work,
+            Tone.NEEDS_YOU: colours.needs_you,
+            Tone.GOOD: colours.good,
+            Tone.BAD: colours.bad,
+            Tone.KEYWORD: _blend(colours.text, colours.work, half),
+            Tone.STRING: _blend(colours.text, colours.good, half),
+            Tone.NUMBER: _blend(colours.text, colours.needs_you, half),
+            Tone.NAME: _blend(colours.text, colours.you, half),
+        }[tone]
+
+    def _background(self, surface: Surface) -> Color:
+        colours = self.colours
+        tint = 0.14
+        return {
+            Surface.PLAIN: colours.background,
+            Surface.CODE: colours.surface,
+            Surface.ADDED: _blend(colours.background, colours.good, tint),
+            Surface.REMOVED: _blend(colours.background, colours.bad, tint),
+        }[surface]
+
+
+def _blend(start: Color, end: Color, share: float) -> Color:
+    """A colour between two; the terminal's own colours cannot be mixed."""
+    return start if start.ansi is not None or end.ansi is not None else start.blend(end, share, 1.0)

@@ -1,0 +1,90 @@
+"""Drawn messages: parts with their lines and, for those that were on screen, their strips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from textual.strip import Strip
+
+from phoenix_tui.markdown.lines import BLANK, Line
+if TYPE_CHECKING:
+    from phoenix_tui.markdown.stream import MarkdownStream
+
+
+class Kind(StrEnum):
+    """What a part is; parts of kind `TOOL` stand together without a blank row."""
+
+    PROMPT = "prompt"
+    ANSWER = "answer"
+    THINKING = "thinking"
+    TOOL = "tool"
+    NOTE = "note"
+
+
+@dataclass(slots=True)
+class Part:
+    """One block of a message, drawn for one width."""
+
+    key: str
+    """Names the part within the conversation: fold states and redrawing go by it."""
+    kind: Kind
+    lines: list[Line]
+    foldable: bool = False
+    dim: bool = False
+    """Painted in quiet throughout: text that was not saved."""
+    stream: MarkdownStream | None = None
+    """Where its lines come from, while code in it is still to be coloured or text to come."""
+    gap: int = 0
+    """Blank rows above it."""
+    strips: list[Strip | None] = field(default_factory=list[Strip | None])
+
+    def height(self) -> int:
+        """Rows, the gap included."""
+        return len(self.lines) + self.gap
+
+
+@dataclass(slots=True)
+class Drawn:
+    """One message, drawn."""
+
+    parts: list[Part]
+
+    @property
+    def height(self) -> int:
+        """Rows of all parts."""
+        return sum(part.height() for part in self.parts)
+
+    def locate(self, row: int) -> tuple[Part, int] | None:
+        """The part that holds a row and the line within it, -1 for its gap."""
+        for part in self.parts:
+            height = part.height()
+            if row < height:
+                return part, row - part.gap
+            row -= height
+        return None
+
+    def line(self, row: int) -> Line:
+        """The line at a row."""
+        found = self.locate(row)
+        if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
+            return BLANK
+        return found[0].lines[found[1]]
+
+    def top_of(self, key: str) -> int | None:
+        """The row at which a part begins, its gap left out."""
+        row = 0
+        for part in self.parts:
+            if part.key == key:
+                return row + part.gap
+            row += part.height()
+        return None
+
+
+def with_gaps(parts: list[Part], before: Kind | None) -> Drawn:
+    """Parts with blank rows between them, none between tool rows; `before` is the kind above the first."""
+    for part in parts:
+        part.gap = 0 if before is None or (before is part.kind is Kind.TOOL) else 1
+        before = part.kind
+    return Drawn(parts)

@@ -1,0 +1,53 @@
+"""What a transcript tells the screen that holds it."""
+
+from __future__ import annotations
+
+from textual.message import Message
+from textual.widget import Widget
+
+
+class TranscriptMessage(Message):
+    """Something a transcript says; `control` is the transcript."""
+
+    def __init__(self, view: Widget) -> None:
+        super().__init__()
+        self.view = view
+
+    @property
+    def control(self) -> Widget:
+        """The transcript."""
+        return self.view
+
+
+class LinkClicked(TranscriptMessage):
+    """A link was clicked; nothing was opened."""
+
+    def __init__(self, view: Widget, target: str) -> None:
+        super().__init__(view)
+        self.target = target
+
+
+class FoldToggled(TranscriptMessage):
+    """A part was folded or opened."""
+
+    def __init__(self, view: Widget, key: str, is_open: bool) -> None:
+        super().__init__(view)
+        self.key = key
+        self.is_open = is_open
+
+
+class SelectionCopied(TranscriptMessage):
+    """Text to be put on the clipboard: the selection, or the last answer."""
+
+    def __init__(self, view: Widget, text: str) -> None:
+        super().__init__(view)
+        self.text = text
+
+
+class MoreNeeded(TranscriptMessage):
+    """Messages came into view that are not in memory, and no loader was set."""
+
+    def __init__(self, view: Widget, before_seq: int, limit: int) -> None:
+        super().__init__(view)
+        self.before_seq = before_seq
+        self.limit = limit

@@ -1,0 +1,229 @@
+"""All messages one below the other: what is drawn of them, and the height of each."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from phoenix_tui.widgets.transcript.drawing import Drawing
+from phoenix_tui.widgets.transcript.heights import Heights
+from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel
+from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part, with_gaps
+
+ESTIMATE: Final = 4
+"""Rows a message is taken for until it was drawn."""
+KEPT_DRAWN: Final = 300
+"""Drawn messages kept (SPIKE 3)."""
+
+
+class Stack:
+    """Draws messages when they are looked at and remembers the result for one width."""
+
+    def __init__(self, model: TranscriptModel) -> None:
+        self.model = model
+        self.heights = Heights(1, 0)
+        self.width = 80
+        self.opened: set[str] = set()
+        """Keys of parts that are open, or folded while `all_open`."""
+        self.all_open = False
+        self._drawn: OrderedDict[int, Drawn] = OrderedDict()
+        self._answer: Part | None = None
+        """The answer under way; its stream has taken `_fed` pieces of the live text."""
+        self._reply: LiveReply | None = None
+        self._fed = 0
+        self._first_changed: int | None = None
+        """The first line that the last feeding changed."""
+
+    @property
+    def last(self) -> int:
+        """The slot of the reply under way, always the last one."""
+        return self.model.count
+
+    def reset(self) -> None:
+        """Start over for another conversation."""
+        self.heights = Heights(self.model.count + 1, ESTIMATE)
+        self._drop_drawn()
+        self._answer = None
+
+    def resize(self, width: int) -> bool:
+        """Take another width; heights stay as estimates. True when it differs."""
+        if width == self.width:
+            return False
+        self.width = width
+        self._drop_drawn()
+        self._answer = None
+        return True
+
+    def drop_strips(self) -> None:
+        """Forget painted rows: colours changed, lines did not."""
+        for drawn in self._drawn.values():
+            for part in drawn.parts:
+                part.strips.clear()
+
+    def toggle(self, key: str) -> None:
+        """Fold or open a part."""
+        self.opened ^= {key}
+
+    def toggle_all(self) -> None:
+        """Open everything, or fold everything."""
+        self.all_open = not self.all_open
+        self.opened.clear()
+        self._drop_drawn()
+
+    def is_open(self, key: str) -> bool:
+        """Whether a part shows all it has."""
+        return (key in self.opened) is not self.all_open
+
+    def drawn(self, slot: int) -> Drawn | None:
+        """A message as drawn, its height noted; None while it is not in memory."""
+        found = self._drawn.get(slot)
+        if found is None:
+            found = self._draw(slot)
+            if found is None:
+                return None
+            self._drawn[slot] = found
+            self.heights.set(slot, found.height)
+            while len(self._drawn) > KEPT_DRAWN:
+                self._drawn.popitem(last=False)
+        else:
+            self._drawn.move_to_end(slot)
+        return found
+
+    def redraw(self, slot: int) -> int:
+        """Draw a slot again; gives the first of its rows that changed."""
+        if slot == self.last:
+            return self._grow_live()
+        self._drawn.pop(slot, None)
+        self.drawn(slot)
+        return 0
+
+    def redraw_call(self, call_id: str) -> tuple[int, int] | None:
+        """Draw one call again; gives its slot and its first row, None where it is not drawn."""
+        slot, view = self.model.calls.slot(call_id), self.model.calls.get(call_id)
+        drawn = None if slot is None else self._drawn.get(slot)
+        if slot is None or view is None or drawn is None:
+            return None
+        top = drawn.top_of(f"call:{call_id}")
+        if top is None or view.folds_with_others:
+            return slot, self.redraw(slot)
+        part = self._drawing().call_part(view)
+        for position, other in enumerate(drawn.parts):
+            if other.key == part.key:
+                part.gap = other.gap
+                drawn.parts[position] = part
+        self.heights.set(slot, drawn.height)
+        return slot, top
+
+    def forget(self, slot: int) -> None:
+        """Draw a slot anew when it is next looked at."""
+        if slot != self.last:
+            self._drawn.pop(slot, None)
+
+    def forget_part(self, key: str) -> None:
+        """Draw the message that holds a part anew."""
+        for slot, drawn in list(self._drawn.items()):
+            if drawn.top_of(key) is not None:
+                self._drawn.pop(slot, None)
+
+    def extend(self) -> None:
+        """Make room for messages that were saved since; the reply under way moves down."""
+        if len(self.heights) == self.model.count + 1:
+            return
+        self._drawn.pop(len(self.heights) - 1, None)
+        while len(self.heights) < self.model.count + 1:
+            self.heights.set(len(self.heights) - 1, ESTIMATE)
+            self.heights.append(0)
+
+    def _drop_drawn(self) -> None:
+        self._drawn.clear()
+
+    def _drawing(self) -> Drawing:
+        return Drawing(self.model, self.width, self.is_open, self._finished_answer)
+
+    def _draw(self, slot: int) -> Drawn | None:
+        if slot == self.last:
+            return self._draw_live()
+        message = self.model.messages.get(slot + 1)
+        if message is None:
+            return None
+        return with_gaps(self._drawing().message_parts(message), self._kind_above(slot))
+
+    def _kind_above(self, slot: int) -> Kind | None:
+        """The kind of the part that stands above a slot; nothing stands above the first."""
+        for above in range(slot - 1, max(slot - 4, -1), -1):
+            message = self.model.messages.get(above + 1)
+            if message is None:
+                return Kind.NOTE
+            drawn = self._drawn.get(above)
+            parts = drawn.parts if drawn is not None else self._drawing().message_parts(message)
+            if parts:
+                return parts[-1].kind
+        return Kind.NOTE if slot > 4 else None
+
+    def _draw_live(self) -> Drawn:
+        drawing, live = self._drawing(), self.model.live
+        parts: list[Part] = []
+        if self.model.count == 0 and not live.pieces and not live.thinking:
+            parts.extend(part for part in [drawing.welcome()] if part is not None)
+        thinking = drawing.live_thinking()
+        if thinking is not None:
+            parts.append(thinking)
+        if live.pieces:
+            parts.append(self._live_answer())
+        parts.extend(drawing.live_parts())
+        return with_gaps(parts, self._kind_above(self.last))
+
+    def _grow_live(self) -> int:
+        """Draw the reply under way again; gives the first of its rows that changed."""
+        before, self._first_changed = self._drawn.pop(self.last, None), None
+        drawn = self.drawn(self.last)
+        if before is None or drawn is None:
+            return 0
+        top = 0
+        for old, new in zip(before.parts, drawn.parts, strict=False):
+            if old is new:
+                if self._first_changed is not None:
+                    return top + new.gap + self._first_changed
+            elif old.key == new.key and old.gap == new.gap and old.lines == new.lines:
+                new.strips = old.strips
+            else:
+                return top
+            top += new.height()
+        return top
+
+    def _live_answer(self) -> Part:
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
+
+        live = self.model.live
+        part = self._answer
+        if part is None or part.stream is None or self._reply is not live:
+            stream = MarkdownStream(self.width)
+            part = self._answer = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream)
+            self._reply, self._fed = live, 0
+        if part.stream is not None and self._fed < len(live.pieces):
+            self._first_changed = part.stream.feed("".join(live.pieces[self._fed :]))
+            self._fed = len(live.pieces)
+            del part.strips[self._first_changed :]
+        if part.dim is not (live.stopped is not None):
+            part.dim, self._first_changed = live.stopped is not None, 0
+            part.strips.clear()
+        return part
+
+    def _finished_answer(self, key: str, text: str) -> Part:
+        """A stored answer; the one that just streamed keeps its lines instead of being laid out again."""
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
+
+        live = self._answer
+        if live is not None and live.stream is not None and text.startswith(live.stream.source):
+            stream, strips = live.stream, live.strips
+            rest = text[len(stream.source) :]
+            first = stream.feed(rest) if rest else stream.settled
+            del strips[min(first, stream.finish()) :]
+            if live.dim:
+                strips.clear()
+            self._answer = None
+        else:
+            stream, strips = MarkdownStream(self.width), []
+            stream.feed(text)
+            stream.finish()
+        return Part(key, Kind.ANSWER, stream.lines, stream=stream if stream.jobs else None, strips=strips)

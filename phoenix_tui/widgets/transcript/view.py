@@ -1,0 +1,176 @@
+"""The transcript of one conversation as a single widget (SPIKE 1 and 3)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.widget import Widget
+
+from engine.machine.messages import Origin, Role
+from engine.updates import MessageSaved, Snapshot, Update
+from phoenix_tui.follow import follow
+from phoenix_tui.widgets.transcript import signals
+from phoenix_tui.widgets.transcript.canvas import Placed
+from phoenix_tui.widgets.transcript.errands import Errands
+from phoenix_tui.widgets.transcript.frames import Frames
+from phoenix_tui.widgets.transcript.history import History, Loader
+from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.painted import PaintedTranscript
+
+BAR_SECONDS: Final = 0.25
+"""How often the scrollbar follows while text streams; painting it dirties its whole column."""
+
+
+class TranscriptView(PaintedTranscript, can_focus=True):
+    """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "toggle_lowest", "Open or fold", show=False),
+        Binding("ctrl+o", "toggle_details", "Details", show=False),
+    ]
+    HELP = "Up, Down, PgUp, PgDn, Home and End scroll; Enter opens the lowest row in sight; Ctrl+O opens all."
+
+    LinkClicked = signals.LinkClicked
+    FoldToggled = signals.FoldToggled
+    SelectionCopied = signals.SelectionCopied
+    MoreNeeded = signals.MoreNeeded
+
+    def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
+        super().__init__(model or TranscriptModel(), widget_id)
+        self._frames = Frames(self._draw)
+        self._errands = Errands(self, self.canvas, self.add_history)
+        self._bar_at = float("-inf")
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Show a conversation as it stands, from its end."""
+        self.apply(snapshot)
+
+    def apply(self, update: Update) -> None:
+        """Take in one update; it is drawn at once or with the next frame."""
+        follow(update, self.canvas.model)
+        match update:
+            case Snapshot():
+                self._errands.reset()
+                self.canvas.reset()
+                self._frames.stop()
+                self._place(whole=True)
+            case MessageSaved(message=message):
+                mine = message.role is Role.USER and message.origin is Origin.HUMAN
+                self.canvas.note_new(counts=message.origin is not Origin.TOOL, follow=mine)
+                self._frames.request()
+            case _:
+                self._frames.request()
+
+    def set_history(self, loader: Loader | None) -> None:
+        """Where older messages come from."""
+        self._errands.loader = loader
+        self._errands.reset()
+
+    def add_history(self, history: History) -> None:
+        """Take older messages with their calls."""
+        messages, calls = history
+        self.canvas.model.add_history(messages, calls)
+        for message in messages:
+            self.canvas.stack.forget(message.seq)
+        self._place(whole=True)
+
+    @property
+    def last_answer(self) -> str:
+        """The newest answer as Markdown, the unsaved one of a stopped turn included."""
+        return self.canvas.model.last_answer()
+
+    def on_mount(self) -> None:
+        """Draw what was shown before there was a screen."""
+        self._place(whole=True)
+
+    def on_unmount(self) -> None:
+        """Leave no frame behind."""
+        self._frames.stop()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Keep the place at another width or height."""
+        if self.canvas.resize(self.size.width, self.size.height) and self in self.screen.selections:
+            self.screen.clear_selection()
+        self._place(whole=True)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """The user scrolled: what comes into sight is measured, and the rows under the eye stay where they are."""
+        self.canvas.viewport.move_to(round(new_value))
+        self._place(whole=True)
+
+    def action_fold(self, key: str) -> None:
+        """Fold or open one part, unless the click ended a selection."""
+        selection = self.text_selection
+        if selection is not None and selection.start != selection.end:
+            return
+        self.canvas.stack.toggle(key)
+        self.canvas.forget_part(key)
+        self._place(whole=True)
+        self.post_message(signals.FoldToggled(self, key, self.canvas.stack.is_open(key)))
+
+    def action_open_link(self, target: str) -> None:
+        """Tell the screen of a clicked link."""
+        self.post_message(signals.LinkClicked(self, target))
+
+    def action_toggle_lowest(self) -> None:
+        """Fold or open the lowest part in sight that can be."""
+        key = self.canvas.last_foldable()
+        if key:
+            self.action_fold(key)
+
+    def action_toggle_details(self) -> None:
+        """Open everything, or fold everything."""
+        self.canvas.stack.toggle_all()
+        self._place(whole=True)
+
+    def action_copy_answer(self) -> None:
+        """Ask for the last answer on the clipboard."""
+        if text := self.last_answer:
+            self.post_message(signals.SelectionCopied(self, text))
+
+    def action_copy_selection(self) -> None:
+        """Ask for the selected text on the clipboard."""
+        if self.text_selection is not None and (found := self.get_selection(self.text_selection)):
+            self.post_message(signals.SelectionCopied(self, found[0]))
+
+    def _draw(self) -> None:
+        self._place(whole=False)
+
+    def _place(self, *, whole: bool) -> None:
+        placed = self.canvas.place()
+        if not self.size.height:
+            return
+        moved = whole or placed.y != self.scroll_y
+        self._set_position(placed, bar=whole or not self.canvas.model.live.pieces)
+        if moved:
+            self.refresh()
+        elif placed.first is not None:
+            self._repaint_from(placed.first)
+        self._errands.see_to(self._tick, self._repaint_coloured)
+
+    def _set_position(self, placed: Placed, *, bar: bool) -> None:
+        """Move scroll position and bar without a layout."""
+        y = float(placed.y)
+        self.set_reactive(Widget.virtual_size, Size(self.size.width, placed.total))
+        self.set_reactive(Widget.scroll_y, y)
+        self.set_reactive(Widget.scroll_target_y, y)
+        now = self.canvas.model.now()
+        if bar or now - self._bar_at >= BAR_SECONDS:
+            self._bar_at = now
+            scrollbar = self.vertical_scrollbar
+            scrollbar.window_virtual_size, scrollbar.window_size = placed.total, self.size.height
+            scrollbar.position = y
+
+    def _repaint_from(self, row: int) -> None:
+        self.refresh(Region(0, row, self.size.width, self.size.height - row))
+
+    def _repaint_coloured(self, row: int) -> None:
+        self._repaint_from(row)
+        self._errands.see_to(self._tick, self._repaint_coloured)
+
+    def _tick(self) -> None:
+        self.canvas.model.calls.touch_running()
+        self._frames.request()
