@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from functools import cache
@@ -39,6 +40,8 @@ LOCAL_IDLE_TIMEOUT = 600.0
 KEEPALIVE = 300.0
 """Seconds an idle connection is kept, so that a turn after a pause needs no new handshake."""
 ERROR_BODY_LIMIT = 64 * 1024
+NOISY_LIBRARIES = ("httpcore2", "httpx2", "anthropic")
+"""Their debug lines quote headers and bodies, where a key or a conversation may stand."""
 YIELD_SECONDS = 0.001
 """A burst of events holds the loop this long at most."""
 
@@ -80,6 +83,8 @@ def new_client(base_url: str, idle_timeout: float) -> httpx2.AsyncClient:
     """A client for one service: proxies honoured except towards this machine, no redirects, HTTP/1.1 kept alive."""
     import httpx2  # noqa: PLC0415 - 44 ms, must not load before the first frame (LIBRARIES 3)
 
+    for library in NOISY_LIBRARIES:
+        logging.getLogger(library).setLevel(logging.WARNING)
     plain = urlsplit(base_url).scheme == "http"
     return httpx2.AsyncClient(
         # An unloaded context trusts nobody: right for http://, where it is never used.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.providers.failures import Service
-from engine.providers.http import IDLE_TIMEOUT, is_loopback
+from engine.providers.http import IDLE_TIMEOUT
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 DEFAULT_THINKING_BUDGET = 0
@@ -48,5 +48,4 @@ class AnthropicSettings:
             base_url=self.base_url,
             key_variable="ANTHROPIC_API_KEY",
             secrets=(self.api_key, self.auth_token),
-            local=is_loopback(self.base_url),
         )

@@ -1,0 +1,109 @@
+"""What is known of models, and what their replies cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from engine.machine.messages import Usage
+from engine.providers import prices
+from engine.providers.catalogue import (
+    ANTHROPIC_MODELS,
+    ESTIMATED_WINDOW,
+    OPENAI_MODELS,
+    SMALLEST_WINDOW,
+    describe,
+    known_model,
+)
+from engine.providers.prices import load, price
+
+MILLION = Usage(1_000_000, 1_000_000, 1_000_000, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "max_output"),
+    [
+        ("claude-sonnet-5-5", 1_000_000, 128_000),
+        ("claude-opus-5-5-20260923", 1_000_000, 128_000),
+        ("us.anthropic.claude-haiku-4-5-v1:0", 200_000, 64_000),
+        ("anthropic/claude-sonnet-4-5", 200_000, 64_000),
+        ("gpt-5-mini", 400_000, 128_000),
+        ("gpt-5.5", 1_050_000, 128_000),
+        ("openai/gpt-4.1", 1_000_000, 32_768),
+        ("qwen2.5-coder:7b", 32_768, 0),
+    ],
+)
+def test_a_name_tells_window_and_output_limit(name: str, window: int, max_output: int) -> None:
+    info = describe("test", name)
+    assert (info.context_window, info.max_output, info.note) == (window, max_output, "")
+
+
+def test_an_unknown_model_has_the_smallest_known_window_and_says_so() -> None:
+    info = describe("test", "nobody-knows-1", local=True)
+    assert (info.context_window, info.max_output, info.vision, info.local) == (SMALLEST_WINDOW, 0, None, True)
+    assert info.note == ESTIMATED_WINDOW
+    assert SMALLEST_WINDOW == 32_768
+
+
+def test_what_the_server_says_of_the_window_counts_more() -> None:
+    info = describe("test", "claude-sonnet-5-5", window=50_000)
+    assert (info.context_window, info.note) == (50_000, "")
+
+
+def test_every_model_on_offer_is_known() -> None:
+    assert [name for name in ANTHROPIC_MODELS + OPENAI_MODELS if known_model(name) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "dollars"),
+    [
+        ("claude-sonnet-5-5", 2 + 10 + 2.5 + 0.1),
+        ("claude-opus-5-5-20260923", 4 + 20 + 5 + 0.2),
+        ("claude-haiku-5-5", 0.5 + 2.5 + 0.625 + 0.05),
+        ("gpt-5-2025-08-07", 1.25 + 10 + 1.25 + 0.125),
+    ],
+)
+def test_a_reply_costs_the_published_price(name: str, dollars: float) -> None:
+    assert price("any", name, MILLION) == pytest.approx(dollars)
+
+
+def test_a_short_prompt_costs_less_where_length_decides() -> None:
+    assert price("anthropic", "claude-haiku-5-5", Usage(100_000, 0)) == pytest.approx(0.01)
+    assert price("anthropic", "claude-haiku-5-5", Usage(50_000, 0, 50_001)) == pytest.approx(
+        0.05 * 0.5 + 0.050001 * 0.625
+    )
+
+
+def test_a_model_on_this_machine_costs_nothing() -> None:
+    assert price("ollama", "whatever", MILLION, local=True) == 0.0
+
+
+async def test_other_prices_come_from_genai_prices_and_unknown_stays_unknown() -> None:
+    await load("gpt-4.1-nano")
+    assert price("openai", "gpt-4.1-nano", Usage(1_000_000, 0)) == pytest.approx(0.1)
+    assert price("openai", "nobody-knows-1", MILLION) is None
+    assert price("nobody", "nobody-knows-1", MILLION) is None
+
+
+async def test_the_own_table_agrees_with_genai_prices() -> None:
+    await load("gpt-4.1-nano")
+    usage = Usage(1_000, 1_000, 0, 1_000)
+    own = prices._PRICES  # pyright: ignore[reportPrivateUsage] - the table itself is under test
+    wrong = {
+        name: (price("x", name, usage), looked)
+        for name in own
+        if (looked := prices._looked_up("openai" if name.startswith("gpt") else "anthropic", name, usage)) is None  # pyright: ignore[reportPrivateUsage]
+        or looked != pytest.approx(price("x", name, usage))
+    }
+    assert wrong == {}
+
+
+def test_looking_at_a_known_model_imports_no_price_library() -> None:
+    code = (
+        "import sys; from engine.providers.prices import price; from engine.machine.messages import Usage; "
+        "price('a', 'claude-sonnet-5-5', Usage(1)); price('a', 'other', Usage(1)); print('genai_prices' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
