@@ -58,7 +58,7 @@ class ConversationCommands:
 
     async def _list(self) -> None:
         arguments = self.arguments
-        cwd = Path(arguments.cwd).expanduser().resolve() if arguments.cwd else None
+        cwd = await asyncio.to_thread(_folder, arguments.cwd)
         query = ConversationQuery(cwd, arguments.archived, arguments.deleted, limit=arguments.limit)
         found = await self.store.conversations(query)
         if arguments.json:
@@ -247,6 +247,10 @@ def _record_object(record: ConversationRecord) -> JsonObject:
         "message_count": record.message_count,
         "total_cost_usd": record.totals.cost_usd,
     }
+
+
+def _folder(name: str | None) -> Path | None:
+    return Path(name).expanduser().resolve() if name is not None else None
 
 
 def _read(name: str) -> str:

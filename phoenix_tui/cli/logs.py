@@ -6,6 +6,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class JsonLines(logging.Formatter):
 class PrivateFile(RotatingFileHandler):
     """A rotating file that nobody else can read."""
 
-    def _open(self):  # noqa: ANN202 - the type is the parent's own
+    def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).touch(mode=0o600)
         return super()._open()
 

@@ -89,9 +89,9 @@ class Outcome:
             return Exit.INTERRUPTED
         if self.ended.status == "success":
             return Exit.OK
-        if self._failed is not None:
-            return _failure_code(self._failed)
-        return Exit.CAP if self.ended.error_code in CAPS else Exit.FAILED
+        if self._hit_cap:
+            return Exit.CAP
+        return _failure_code(self._failed) if self._failed is not None else Exit.FAILED
 
     @property
     def error(self) -> str:
@@ -124,6 +124,12 @@ class Outcome:
     @property
     def _failed(self) -> Errored | None:
         return self._state if isinstance(self._state, Errored) else None
+
+    @property
+    def _hit_cap(self) -> bool:
+        """A cap, and not a provider's own time limit, which is an error under the same name."""
+        code = self.ended.error_code if self.ended is not None else ""
+        return code in CAPS and (self._failed is None or code == "budget")
 
     def _subtype(self, code: Exit) -> str:
         if code is Exit.OK:

@@ -1,21 +1,55 @@
-"""Which model a new conversation gets (CONTRACT 5)."""
+"""Finds the facts on which the choice of a model depends, and makes it (CONTRACT 5)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 
+from engine.ports import ProviderError
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.wiring.backend import Backend
+from phoenix_tui.models.choice import ModelChoice, ModelFacts, choose_model, needs_servers
+from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.models.servers import discover_local_servers
+from phoenix_tui.wiring.providers import ProviderRegistry
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """A reference, and what to say of it."""
+async def choose(
+    setup: Setup, environment: Mapping[str, str], files: ModelFiles, providers: ProviderRegistry
+) -> ModelChoice:
+    """The model of a new conversation, as PROVIDER/MODEL.
 
-    reference: str
-    notice: str = ""
+    Raises:
+        ProviderError: a provider was named without a model, and its server names none.
+    """
+    credentials = setup.credentials
+    facts = ModelFacts(
+        flag=setup.settings.text("model"),  # flag, environment and config are merged by now, in this order
+        has_anthropic_key=bool(credentials.source("anthropic") or environment.get("ANTHROPIC_AUTH_TOKEN")),
+        has_openai=bool(credentials.source("openai") or environment.get("OPENAI_BASE_URL")),
+    )
+    if needs_servers(facts):
+        embedded = await asyncio.to_thread(files.usable)
+        facts = replace(facts, servers=await discover_local_servers(), embedded=tuple(embedded))
+    choice = choose_model(facts)
+    return replace(choice, reference=await full_reference(choice.reference, providers))
 
 
-async def choose_model(backend: Backend, setup: Setup) -> ModelChoice:
-    """The chosen model."""
-    return ModelChoice(setup.settings.text("model") or "demo/guide")
+async def full_reference(reference: str, providers: ProviderRegistry) -> str:
+    """`reference` with its model: a bare server name means the first model it offers.
+
+    Raises:
+        ProviderError: the server does not answer or offers nothing.
+    """
+    name, _, model = reference.partition("/")
+    if model or name in providers.defaults():
+        return providers.full_reference(reference)
+    provider, _ = providers.resolve(f"{name}/any")
+    offered = await provider.models()
+    if not offered:
+        raise ProviderError(
+            f"{name} offers no model; load one there, or name it: {name}/MODEL.",
+            kind="invalid_request",
+            retryable=False,
+        )
+    return offered[0].reference

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from engine.ports import ProviderError
 from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
@@ -18,6 +19,7 @@ from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
+from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.providers import ProviderRegistry
 from phoenix_tui.wiring.settings import default_setter
 from tools.process.start import Processes, start_processes
@@ -38,7 +40,10 @@ async def models(setup: Setup, arguments: CommandArguments) -> Exit:
         files = model_files(setup.paths, processes.runner)
         registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, files, processes.runner)
         try:
-            return show_models(await registry.models(), setup.settings.text("model"), as_json=arguments.json)
+            default = (await choose(setup, os.environ, files, registry)).reference
+            return show_models(await registry.models(), default, as_json=arguments.json)
+        except ProviderError as error:
+            raise CommandError(error.message, Exit.FAILED) from error
         finally:
             await registry.close()
 

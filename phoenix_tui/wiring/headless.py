@@ -9,6 +9,7 @@ from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import RunCaps
 from engine.machine.messages import Usage
 from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError
+from engine.providers import prices
 from engine.records import ConversationQuery, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.conversations import find_one
@@ -20,7 +21,7 @@ from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import Backend, open_backend
-from phoenix_tui.wiring.choice import choose_model
+from phoenix_tui.wiring.choice import choose, full_reference
 
 
 async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes]) -> Exit:
@@ -37,7 +38,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await _check_sandbox(backend, setup)
         await backend.engine.start()
         conversation = await _conversation(backend, arguments, setup)
-        caps = _caps(backend, setup, conversation.record.model)
+        caps = await _caps(backend, setup, conversation.record.model)
         reporter = _reporter(arguments, conversation, backend.tool_names)
         outcome = Outcome(conversation.id, conversation.record.model)
         if backend.engine.warning:
@@ -78,16 +79,18 @@ async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup)
         if conversation.read_only:
             record = conversation.record
             raise OwnedElsewhere(record.id, record.owner_pid or 0)
-    await conversation.change(_changes(arguments))
+    await conversation.change(await _changes(backend, arguments))
     return conversation
 
 
 async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> ConversationOptions:
     settings = setup.settings
-    choice = await choose_model(backend, setup)
-    if choice.notice:
-        write_progress(choice.notice)
-    _resolve(backend, choice.reference)
+    try:
+        choice = await choose(setup, os.environ, backend.models, backend.providers)
+    except ProviderError as error:
+        raise _refused(error) from error
+    if choice.sentence:
+        write_progress(choice.sentence)
     return ConversationOptions(
         cwd=setup.cwd,
         model=choice.reference,
@@ -99,28 +102,34 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
     )
 
 
-def _changes(arguments: RunArguments) -> ConversationChanges:
+async def _changes(backend: Backend, arguments: RunArguments) -> ConversationChanges:
     """What flags change in a conversation that goes on; everything else stays its own."""
     mode = arguments.permission_mode
-    return ConversationChanges(
-        title=arguments.name, model=arguments.model, permission_mode=PermissionMode(mode) if mode else None
-    )
+    try:
+        model = await full_reference(arguments.model, backend.providers) if arguments.model else None
+    except ProviderError as error:
+        raise _refused(error) from error
+    return ConversationChanges(arguments.name, model=model, permission_mode=PermissionMode(mode) if mode else None)
 
 
-def _caps(backend: Backend, setup: Setup, model: str) -> RunCaps:
+async def _caps(backend: Backend, setup: Setup, model: str) -> RunCaps:
     settings = setup.settings
     budget = settings.number("max_budget_usd")
-    _resolve(backend, model)
+    try:
+        backend.providers.resolve(model)
+    except ProviderError as error:
+        raise _refused(error) from error
+    await prices.load(model.partition("/")[2])
     if budget and backend.providers.price(model, Usage(1, 1)) is None:
         raise CommandError(f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns.")
     return RunCaps(int(settings.number("max_turns")), budget, settings.number("timeout"))
 
 
-def _resolve(backend: Backend, model: str) -> None:
-    try:
-        backend.providers.resolve(model)
-    except ProviderError as error:
-        raise CommandError(error.message, Exit.CREDENTIALS if error.kind == "auth" else Exit.USAGE) from error
+def _refused(error: ProviderError) -> CommandError:
+    """A provider that cannot be used, before anything was sent."""
+    if error.kind == "auth":
+        return CommandError(error.message, Exit.CREDENTIALS)
+    return CommandError(error.message, Exit.RETRYABLE if error.retryable else Exit.USAGE)
 
 
 def _reporter(arguments: RunArguments, conversation: Conversation, tools: tuple[str, ...]) -> Reporter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from engine.machine.messages import Usage
@@ -11,11 +12,12 @@ from engine.ports import ModelInfo, Provider, ProviderError
 from engine.providers import prices
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ProviderSettings, Settings
+from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.files import ModelFiles
 from tools.contract import ProcessRunner
 
-DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5", "demo": "guide"}
-"""What a bare provider name means (CONTRACT 5)."""
+DEFAULT_OPENAI_MODEL = "gpt-5.2"
+"""For OpenAI's own service, whose list of models begins anywhere."""
 LOCAL_SERVERS = {
     "ollama": "http://127.0.0.1:11434/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
@@ -55,10 +57,24 @@ class ProviderRegistry:
                     "add another as [providers.NAME] in config.toml."
                 )
             self._made[name] = factory()
-        model = model or DEFAULT_MODELS.get(name, "")
+        model = model or self.defaults().get(name, "")
         if not model:
             raise _invalid(f"'{reference}' names no model; write {name}/MODEL. `phoenix models` lists them.")
         return self._made[name], model
+
+    def defaults(self) -> dict[str, str]:
+        """What a bare provider name means, where its server need not be asked (CONTRACT 5)."""
+        models = DEFAULT_MODELS | {"demo": "guide"}
+        return models if self.environment.get("OPENAI_BASE_URL") else models | {"openai": DEFAULT_OPENAI_MODEL}
+
+    def full_reference(self, reference: str) -> str:
+        """PROVIDER/MODEL of a reference that may be a bare provider.
+
+        Raises:
+            ProviderError: as `resolve`.
+        """
+        provider, model = self.resolve(reference)
+        return f"{provider.name}/{model}"
 
     def price(self, reference: str, usage: Usage) -> float | None:
         """US dollars of a reply; nothing for models on this machine, None where the price is unknown."""
@@ -99,11 +115,11 @@ class ProviderRegistry:
     def _factories(self) -> dict[str, Factory]:
         factories: dict[str, Factory] = {"anthropic": self._anthropic, "openai": self._openai}
         for name, base_url in LOCAL_SERVERS.items():
-            factories[name] = lambda name=name, base_url=base_url: self._server(name, base_url)
+            factories[name] = partial(self._server, name, base_url)
         factories["local"] = self._embedded
         factories["demo"] = self._guide
         for added in self.settings.providers:
-            factories[added.name] = lambda added=added: self._added(added)
+            factories[added.name] = partial(self._added, added)
         return factories
 
     def _anthropic(self) -> Provider:

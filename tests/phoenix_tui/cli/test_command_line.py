@@ -1,0 +1,148 @@
+"""Arguments, help and what they cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from engine.records import PermissionMode
+from phoenix_tui.cli.arguments import RunArguments, run_arguments
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.names import VERSION
+from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
+from tests.support.cli import ROOT, phoenix_in
+from tools.process.sandbox import SandboxMode
+
+HEAVY = (
+    "textual, rich, asyncio, anthropic, openai, httpx2, pydantic, PIL, textual_image, genai_prices, keyring, psutil, "
+    "tomlkit, ignore, msgspec, sqlite3, aiosqlite, dataclasses, typing, engine, tools"
+).split(", ")
+
+
+def parse(*argv: str) -> RunArguments:
+    return run_arguments(run_parser().parse_args(list(argv)))
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+def test_the_choices_are_those_of_the_engine_and_the_processes() -> None:
+    assert set(PERMISSION_MODES) == {mode.value for mode in PermissionMode}
+    assert set(SANDBOXES) == {mode.value for mode in SandboxMode}
+
+
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_version_and_help_load_nothing_heavy(flag: str) -> None:
+    program = (
+        "import sys\nfrom phoenix_tui.__main__ import main\n"
+        f"try:\n    main([{flag!r}])\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("flag", ["--version", "--help"])
+def test_version_and_help_cost_at_most_three_bare_pythons(flag: str) -> None:
+    def seconds(*command: str) -> float:
+        started = time.perf_counter()
+        subprocess.run([sys.executable, *command], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+        return time.perf_counter() - started
+
+    pairs = [(seconds("-c", "pass"), seconds("-m", "phoenix_tui", flag)) for _ in range(12)]
+    assert min(ours for _, ours in pairs) <= 3 * min(bare for bare, _ in pairs) * 1.1, pairs
+
+
+def test_everything_of_the_contract_is_a_flag() -> None:
+    given = parse(
+        *"-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p".split(),
+        *"--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace".split(),
+        *"--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --screen-reader hello".split(),
+    )
+    assert given == RunArguments(
+        prompt="hello",
+        headless=True,
+        output_format="stream-json",
+        include_partial_messages=True,
+        continue_last=False,
+        resume=None,
+        fork=False,
+        model="a/b",
+        cwd="/x",
+        name="title",
+        profile="p",
+        system_prompt="s",
+        append_system_prompt="t",
+        images=("one", "two"),
+        ephemeral=True,
+        permission_mode="plan",
+        sandbox="workspace",
+        trust=True,
+        max_turns=3,
+        max_budget_usd=0.5,
+        timeout=9.0,
+        debug=True,
+        screen_reader=True,
+    )
+    assert parse("-r").resume == ""
+    assert parse("--resume", "abc", "--fork").resume == "abc"
+    assert parse("-c").continue_last
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ("--bogus", "Unrecognized arguments: --bogus."),
+        ("two words", "Unrecognized arguments: words."),
+        ("--resu x", "Unrecognized arguments: --resu."),
+        ("--permission-mode yolo", "choose from 'ask', 'accept-edits', 'auto', 'plan', 'deny'"),
+        ("-p --max-turns 0", "'0' is not a whole number of at least 1"),
+        ("-p --timeout inf", "'inf' is not a number above 0"),
+        ("--output-format json", "--output-format works with -p; add -p."),
+        ("-p --include-partial-messages", "works with -p --output-format stream-json"),
+        ("-p -r", "-r needs an id, id prefix or title with -p"),
+        ("-c -r x", "give one of them"),
+        ("--fork", "name it with -c or -r"),
+        ("-r x -C /tmp", "stays in its folder"),
+        ("-c --system-prompt x", "--system-prompt is fixed when a conversation begins"),
+        ("-c --ephemeral", "--ephemeral starts with an empty database"),
+        ("-", "works with -p; add -p."),
+    ],
+)
+def test_bad_usage_is_one_sentence_that_names_the_fix(argv: str, sentence: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse(*argv.split())
+    assert sentence in caught.value.sentence
+    assert caught.value.code == 2
+
+
+async def test_the_program_says_it_on_stderr_and_exits_2(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("--bogus")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "phoenix: Unrecognized arguments: --bogus. `phoenix --help` lists what there is.\n"
+
+
+async def test_a_traceback_appears_only_with_debug(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    assert "Traceback" not in (await phoenix.run("-p", "-C", "/nowhere", "x")).err
+    assert "Traceback" in (await phoenix.run("-p", "-C", "/nowhere", "x", "--debug")).err
+
+
+async def test_without_a_terminal_the_screen_is_refused(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("hello")
+    assert ran.code == 2
+    assert "needs a terminal" in ran.err
+
+
+async def test_a_command_that_is_not_there_is_not_offered(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("--help")
+    assert ran.code == 0
+    assert "conversations list|show|search" in ran.out
+    assert "serve" not in ran.out

@@ -1,0 +1,336 @@
+"""`phoenix -p` as a script meets it: the real program against the guide and a loopback Claude."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import ended, phoenix_in, with_claude
+from tests.support.loopback import Talk, serve
+from tests.support.loopback_anthropic import TINY_PNG, plays, recording, refuses, start, stop, text, tool
+
+USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+HELLO = recording(start(), text(0, "Hel", "lo."), stop())
+
+
+def bash(command: str) -> list[bytes]:
+    return recording(start(), tool(0, "bash", f'{{"command": "{command}"}}'), stop("tool_use"))
+
+
+async def stalls(talk: Talk) -> None:
+    await talk.begin()
+    await talk.send(*recording(start(), text(0, "Once")))
+    await talk.stall()
+
+
+def only_state(home: Path) -> str:
+    connection = sqlite3.connect(home / "phoenix.db")
+    try:
+        return str(connection.execute("SELECT state FROM conversations").fetchone()[0])
+    finally:
+        connection.close()
+
+
+async def test_text_is_the_answer_and_nothing_else(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "Hi")
+    assert (ran.code, ran.out, ran.err) == (0, "Hello.\n", "")
+
+
+async def test_json_is_one_result_object(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "--output-format", "json", "Hi")
+    result: dict[str, Any] = ran.json
+    for key in ("duration_ms", "session_id", "task_id"):
+        assert result.pop(key)
+    assert result == {
+        "type": "result",
+        "subtype": "success",
+        "is_error": False,
+        "num_turns": 1,
+        "result": "Hello.",
+        "total_cost_usd": pytest.approx(0.00007),
+        "usage": USAGE,
+        "model": "anthropic/claude-sonnet-5-5",
+        "permission_denials": [],
+    }
+
+
+async def test_a_stream_begins_with_init_and_ends_with_the_result(tmp_path: Path) -> None:
+    async with serve(plays(bash("echo hi")), plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        ran = await phoenix.run("-p", "--output-format", "stream-json", "--permission-mode", "auto", "Hi")
+    init, asked, answered, said, result = ran.lines
+    session = init["session_id"]
+    assert (init["type"], init["subtype"], init["cwd"]) == ("system", "init", str(phoenix.cwd))
+    assert (init["model"], init["permission_mode"]) == ("anthropic/claude-sonnet-5-5", "auto")
+    assert "bash" in init["tools"]
+    assert asked["message"]["content"] == [
+        {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": "echo hi"}}
+    ]
+    assert (asked["type"], asked["parent_tool_use_id"], asked["session_id"]) == ("assistant", None, session)
+    assert (asked["message"]["role"], asked["message"]["stop_reason"]) == ("assistant", "tool_use")
+    [block] = answered["message"]["content"]
+    assert (answered["type"], answered["message"]["role"]) == ("user", "user")
+    assert (block["type"], block["tool_use_id"], block["is_error"]) == ("tool_result", "toolu_1", False)
+    assert "hi" in block["content"][0]["text"]
+    assert said["message"]["content"] == [{"type": "text", "text": "Hello."}]
+    assert said["message"]["usage"] == USAGE
+    assert (result["type"], result["result"], result["num_turns"]) == ("result", "Hello.", 2)
+
+
+async def test_partial_messages_are_events_of_the_messages_api(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        ran = await with_claude(tmp_path, server.url).run(
+            "-p", "--output-format", "stream-json", "--include-partial-messages", "Hi"
+        )
+    events = [line["event"] for line in ran.lines if line["type"] == "stream_event"]
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["message_start", "content_block_start"]
+    assert kinds[-3:] == ["content_block_stop", "message_delta", "message_stop"]
+    assert "".join(event["delta"]["text"] for event in events if event["type"] == "content_block_delta") == "Hello."
+    assert [line["type"] for line in ran.lines][-2:] == ["assistant", "result"]
+
+
+async def test_a_question_counts_as_deny(tmp_path: Path) -> None:
+    async with serve(plays(bash("touch made")), plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        ran = await phoenix.run("-p", "--output-format", "json", "--permission-mode", "ask", "Hi")
+    assert ran.code == 0
+    assert ran.json["permission_denials"] == [
+        {"tool_name": "bash", "tool_use_id": "toolu_1", "tool_input": {"command": "touch made"}}
+    ]
+    assert not (phoenix.cwd / "made").exists()
+    assert b"User denied permission to run bash" in server.requests[-1].body
+
+
+async def test_the_mode_is_deny_unless_given(tmp_path: Path) -> None:
+    async with serve(plays(bash("touch made")), plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        ran = await phoenix.run("-p", "--output-format", "json", "Hi")
+    assert len(ran.json["permission_denials"]) == 1
+    assert b"Permission mode 'deny' does not allow bash." in server.requests[-1].body
+
+
+async def test_piped_stdin_follows_the_prompt(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        await phoenix.run("-p", "Explain:", stdin=b"the text\n")
+        await phoenix.run("-p", "-", stdin=b"only this")
+    asked: list[Any] = [request.json["messages"] for request in server.requests]
+    assert [messages[0]["content"][0]["text"] for messages in asked] == ["Explain:\n\nthe text", "only this"]
+
+
+async def test_no_prompt_at_all_is_bad_usage(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("-p")
+    assert (ran.code, ran.err) == (2, "phoenix: There is no prompt; write one after -p or pipe it in.\n")
+
+
+async def test_caps_exit_53_with_their_subtype(tmp_path: Path) -> None:
+    async with serve(plays(bash("true"))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        turns = await phoenix.run("-p", "--output-format", "json", "--max-turns", "1", "--permission-mode", "auto", "x")
+        budget = await phoenix.run(
+            "-p", "--output-format", "json", "--max-budget-usd", "0.00001", "--permission-mode", "auto", "x"
+        )
+    assert (turns.code, turns.json["subtype"], turns.json["num_turns"]) == (53, "error_max_turns", 1)
+    assert (budget.code, budget.json["subtype"]) == (53, "error_max_budget_usd")
+
+
+async def test_a_time_limit_exits_53(tmp_path: Path) -> None:
+    async with serve(stalls) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "--output-format", "json", "--timeout", "0.3", "x")
+    assert (ran.code, ran.json["subtype"], ran.json["is_error"]) == (53, "error_timeout", True)
+
+
+async def test_an_unknown_price_and_a_budget_is_bad_usage(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        ran = await phoenix.run("-p", "--max-budget-usd", "1", "-m", "anthropic/claude-nobody-knows", "x")
+    assert (ran.code, server.requests) == (2, [])
+    assert "price of anthropic/claude-nobody-knows is unknown" in ran.err
+
+
+async def test_bad_credentials_exit_41(tmp_path: Path) -> None:
+    async with serve(refuses(401, "authentication_error", "invalid x-api-key")) as server:
+        refused = await with_claude(tmp_path, server.url).run("-p", "x")
+    missing = await phoenix_in(tmp_path).run("-p", "-m", "anthropic", "x")
+    assert (refused.code, refused.out) == (41, "")
+    assert (missing.code, missing.out) == (41, "")
+    assert "ANTHROPIC_API_KEY" in missing.err
+    assert "planted" not in refused.err
+
+
+async def test_the_guide_answers_what_it_understands_and_else_names_the_ways_out(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    understood = await phoenix.run("-p", "hello")
+    assert (understood.code, understood.err) == (0, "")
+    ran = await phoenix.run("-p", "Why is the sky blue?")
+    assert (ran.code, ran.out) == (41, "")
+    assert "ANTHROPIC_API_KEY" in ran.err
+    assert "phoenix model install" in ran.err
+
+
+@pytest.mark.slow
+async def test_a_service_that_stays_overloaded_exits_75(tmp_path: Path) -> None:
+    async with serve(refuses(529, "overloaded_error", "Overloaded")) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "--output-format", "stream-json", "x")
+    retries = [line for line in ran.lines if line.get("subtype") == "api_retry"]
+    assert [(retry["attempt"], retry["max_retries"], retry["delay_ms"]) for retry in retries] == [
+        (1, 3, 1000),
+        (2, 3, 2000),
+        (3, 3, 4000),
+    ]
+    assert (ran.code, ran.lines[-1]["subtype"]) == (75, "error_during_execution")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_signal_ends_the_run_and_leaves_a_valid_conversation(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    async with serve(stalls, plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        process = await phoenix.start("-p", "--output-format", "json", "Tell")
+        await server.wait_asked()
+        process.send_signal(number)
+        ran = await ended(process)
+        assert (ran.code, ran.json["subtype"]) == (code, "cancelled")
+        assert only_state(phoenix.home) == "idle"
+        again = await phoenix.run("-p", "-c", "Go on")
+    assert (again.code, again.out) == (0, "Hello.\n")
+
+
+async def test_a_signal_takes_the_command_with_it(tmp_path: Path) -> None:
+    async with serve(plays(bash("echo $$ > pid; sleep 60"))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        process = await phoenix.start("-p", "--permission-mode", "auto", "x")
+        pid_file = phoenix.cwd / "pid"
+        async with asyncio.timeout(10):
+            while not (pid_file.exists() and pid_file.read_text().strip()):
+                await asyncio.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        ran = await ended(process)
+    assert ran.code == 143
+    assert not Path(f"/proc/{pid_file.read_text().strip()}").exists()
+
+
+async def test_nobody_reading_stdout_stops_the_run(tmp_path: Path) -> None:
+    async with serve(plays(bash("true"))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        process = await phoenix.start("-p", "--output-format", "stream-json", "--permission-mode", "auto", "x")
+        assert process.stdout is not None
+        await process.stdout.readline()
+        process.stdout._transport.close()  # type: ignore[attr-defined] # noqa: SLF001 - the reader goes away
+        async with asyncio.timeout(20):
+            code = await process.wait()
+        assert process.stderr is not None
+        assert await process.stderr.read() == b""
+    assert code == 1
+    assert only_state(phoenix.home) == "idle"
+
+
+async def test_images_are_checked_before_anything_is_sent(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "bad.png").write_bytes(b"\x89PNG no image")
+        bad = await phoenix.run("-p", "-i", "bad.png", "x")
+        missing = await phoenix.run("-p", "-i", "nowhere.png", "x")
+        assert (bad.code, missing.code, server.requests) == (2, 2, [])
+        assert "nowhere.png cannot be read" in missing.err
+        (phoenix.cwd / "good.png").write_bytes(TINY_PNG)
+        good = await phoenix.run("-p", "-i", "good.png", "x")
+    assert good.code == 0
+    assert b'"type":"image"' in server.requests[0].body
+
+
+async def test_a_conversation_goes_on_by_folder_prefix_title_and_as_a_copy(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    first = (await phoenix.run("-p", "--output-format", "json", "-n", "My talk", "hello")).json["session_id"]
+    assert (await phoenix.run("-p", "--output-format", "json", "-c", "hello")).json["session_id"] == first
+    assert (await phoenix.run("-p", "--output-format", "json", "-r", first[:6], "hello")).json["session_id"] == first
+    assert (await phoenix.run("-p", "--output-format", "json", "-r", "My talk", "hello")).json["session_id"] == first
+    copy = (await phoenix.run("-p", "--output-format", "json", "-r", first, "--fork", "hello")).json["session_id"]
+    assert copy != first
+    nothing = await phoenix.run("-p", "-r", "no such", "hello")
+    assert nothing.code == 2
+    assert "No conversation matches 'no such'" in nothing.err
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    none_here = await phoenix.run("-p", "-c", "-C", str(elsewhere), "hello")
+    assert none_here.code == 2
+    assert "leave -c out" in none_here.err
+
+
+async def test_a_conversation_owned_by_another_process_is_refused_with_pid_and_fork(tmp_path: Path) -> None:
+    async with serve(stalls) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        owner = await phoenix.start("-p", "Tell")
+        await server.wait_asked()
+        ran = await phoenix.run("-p", "-c", "x")
+        changed = await phoenix.run("conversations", "archive", "Tell")
+        owner.send_signal(signal.SIGTERM)
+        await ended(owner)
+    for refused in (ran, changed):
+        assert refused.code == 2
+        assert f"Process {owner.pid}" in refused.err
+        assert "--fork" in refused.err
+
+
+async def test_an_untrusted_folder_keeps_its_files_to_itself_until_trusted(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "AGENTS.md").write_text("Speak like a pirate.")
+        (phoenix.cwd / ".phoenix").mkdir()
+        (phoenix.cwd / ".phoenix" / "config.toml").write_text('permission_mode = "plan"\n')
+        untrusted = await phoenix.run("-p", "x")
+        trusted = await phoenix.run("-p", "--trust", "--permission-mode", "ask", "x")
+        remembered = await phoenix.run("-p", "x")
+    assert "is not trusted: AGENTS.md, config.toml left out; --trust" in untrusted.err
+    assert (trusted.err, remembered.err) == ("", "")
+    pirates = ["Speak like a pirate." in str(request.json["system"]) for request in server.requests]
+    assert pirates == [False, True, True]
+
+
+async def test_system_prompts_are_replaced_and_extended(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        await phoenix.run("-p", "--system-prompt", "You are a poet.", "--append-system-prompt", "Rhyme.", "x")
+    system = str(server.requests[0].json["system"])
+    assert "You are a poet." in system
+    assert "Rhyme." in system
+    assert "You are Phoenix" not in system
+
+
+async def test_an_ephemeral_run_writes_no_database(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    assert (await phoenix.run("-p", "--ephemeral", "hello")).code == 0
+    assert not (phoenix.home / "phoenix.db").exists()
+
+
+async def test_a_bad_folder_is_named(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("-p", "-C", "/no/such/folder", "hello")
+    assert (ran.code, "/no/such/folder does not exist" in ran.err) == (2, True)
+
+
+async def test_a_wrong_setting_names_file_line_and_key(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    (phoenix.home / "config.toml").write_text("\nmodle = 'x'\n")
+    ran = await phoenix.run("-p", "hello")
+    assert ran.code == 2
+    assert f"{phoenix.home / 'config.toml'}:2: unknown key 'modle'" in ran.err
+
+
+async def test_the_key_is_in_no_file_of_a_debugged_run(tmp_path: Path) -> None:
+    async with serve(refuses(401, "authentication_error", "bad key sk-ant-planted-0123456789")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        ran = await phoenix.run("-p", "--debug", "x")
+    files = [path for path in phoenix.home.rglob("*") if path.is_file()]
+    assert phoenix.home / "logs" / "phoenix.jsonl" in files
+    assert [path for path in files if b"planted-0123" in path.read_bytes()] == []
+    assert "planted" not in ran.out + ran.err
+    assert {path.stat().st_mode & 0o077 for path in files} == {0}
