@@ -52,13 +52,20 @@ def opened_file(location: Location) -> Iterator[BinaryIO]:
         raise ToolFailure(f"{location.shown} is a folder, not a file; use list_files.")
     with opened_folder(location) as folder:
         descriptor = os.open(location.parts[-1], _FILE, dir_fd=folder)
+    try:
+        _require_regular(os.fstat(descriptor).st_mode, location.shown)
+    except ToolFailure:
+        os.close(descriptor)
+        raise
     with os.fdopen(descriptor, "rb") as stream:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise ToolFailure(f"{location.shown} is a folder, not a file; use list_files.")
-        if not stat.S_ISREG(mode):
-            raise ToolFailure(f"{location.shown} is not a regular file but a pipe, device or socket.")
         yield stream
+
+
+def _require_regular(mode: int, name: str) -> None:
+    if stat.S_ISDIR(mode):
+        raise ToolFailure(f"{name} is a folder, not a file; use list_files.")
+    if not stat.S_ISREG(mode):
+        raise ToolFailure(f"{name} is not a regular file but a pipe, device or socket.")
 
 
 def _entered(part: str, folder: int, create: bool) -> int:
