@@ -1,0 +1,225 @@
+"""write_file and patch: exact, all or nothing, and never over what was not seen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.tools import context_in, use
+from tools.contract import DiffDisplay, ToolInputError, ToolRequest
+from tools.files.ledger import ReadLedger
+from tools.patch import Patch
+from tools.read_file import ReadFile
+from tools.write_file import WriteFile
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def replace(old: str, new: str) -> dict[str, str]:
+    return {"op": "replace", "old": old, "new": new}
+
+
+async def patched(folder: Path, content: bytes, *edits: dict[str, str]) -> tuple[bytes, str]:
+    """The bytes of a file after edits, and what the model was told."""
+    path = folder / "a.txt"
+    path.write_bytes(content)
+    ledger = ReadLedger()
+    await use(ReadFile(ledger), folder, path="a.txt")
+    output = await use(Patch(ledger), folder, path="a.txt", edits=list(edits))
+    return path.read_bytes(), output.text
+
+
+@pytest.mark.parametrize(
+    ("content", "edit", "after"),
+    [
+        (b"a\nb\nc\n", replace("b", "B"), b"a\nB\nc\n"),
+        (b"a\nb\nc", replace("b\nc", "x"), b"a\nx"),
+        (b"a\r\nb\r\n", replace("a\nb", "x\ny"), b"x\r\ny\r\n"),
+        (b"a\r\nb\r\n", replace("a\r\nb", "x\r\ny"), b"x\r\ny\r\n"),
+        (b"a\r\nb\nc\n", replace("b", "B"), b"a\r\nB\nc\n"),
+        (b"\xef\xbb\xbfa\n", replace("a", "b"), b"\xef\xbb\xbfb\n"),
+        (b"caf\xe9 a\n", replace("a\n", "b\n"), b"caf\xe9 b\n"),
+        (b"a", {"op": "append", "new": "b"}, b"a\nb"),
+        (b"a\n", {"op": "append", "new": "b\n"}, b"a\nb\n"),
+        (b"a\n", {"op": "prepend", "new": "b"}, b"b\na\n"),
+        (b"\xef\xbb\xbfa\r\n", {"op": "prepend", "new": "b\n"}, b"\xef\xbb\xbfb\r\na\r\n"),
+        (b"a\r\n", {"op": "overwrite", "new": "x\ny"}, b"x\r\ny"),
+        (b"", {"op": "append", "new": "x"}, b"x"),
+        # Blanks at line ends, and a common indentation, may differ when the exact text is not there.
+        (b"if x:  \n\tgo()\n", replace("if x:\n\tgo()", "if y:\n\tgo()"), b"if y:\n\tgo()\n"),
+        (b"class A:\n    def f():\n        pass\n", replace("def f():\n    pass", "def f():\n    go()\n\n    x"),
+         b"class A:\n    def f():\n        go()\n\n        x\n"),
+        (b"    a\n    b\n", replace("        a\n        b\n", "        c\n"), b"    c\n"),
+        (b"a \nb\n", replace("a\nb", ""), b""),
+    ],
+)  # fmt: skip
+async def test_an_edit_changes_what_it_says_and_nothing_else(
+    tmp_path: Path, content: bytes, edit: dict[str, str], after: bytes
+) -> None:
+    assert (await patched(tmp_path, content, edit))[0] == after
+
+
+@pytest.mark.parametrize(
+    ("content", "edit", "sentence"),
+    [
+        (b"x\ny\nx\n", replace("x", "z"), "old occurs 2 times (lines 1, 3); add lines around it until it is unique."),
+        (b"a \nb\na\t\nb\n", replace("a\nb\n", "z"),
+         "old is not in the file exactly; apart from blanks it occurs 2 times (lines 1, 3). "
+         "Copy the lines exactly as read_file shows them."),
+        (b"def total(a):\n    return a\n", replace("def totals(b):\n", "z"),
+         "old is not in the file. The closest lines start at 1:\ndef total(a):"),
+        (b"abc\n", replace("something else", "z"),
+         "old is not in the file. Nothing in it is similar; read it again with read_file."),
+    ],
+)  # fmt: skip
+async def test_a_replacement_that_fits_not_exactly_one_place_is_refused(
+    tmp_path: Path, content: bytes, edit: dict[str, str], sentence: str
+) -> None:
+    assert await patched(tmp_path, content, edit) == (content, sentence)
+
+
+async def test_edits_build_on_each_other_and_count_as_one_change(tmp_path: Path) -> None:
+    after, text = await patched(
+        tmp_path, b"a\nb\n", replace("a", "x"), replace("x\nb", "y"), {"op": "append", "new": "z\n"}
+    )
+    assert (after, text) == (b"y\nz\n", "Changed a.txt: +2 -2 lines.")
+
+
+async def test_one_failing_edit_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    after, text = await patched(tmp_path, b"a\nb\n", replace("a", "x"), replace("nowhere", "y"))
+    assert after == b"a\nb\n"
+    assert text.startswith("Edit 2 of 2: old is not in the file.")
+
+
+async def test_a_new_file_comes_with_its_folders_and_a_diff(tmp_path: Path) -> None:
+    output = await use(WriteFile(ReadLedger()), tmp_path, path="x/y/z.txt", content="one\ntwo\n")
+    diff = "--- /dev/null\n+++ x/y/z.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
+    assert output.text == "Created x/y/z.txt: +2 lines."
+    assert output.display == DiffDisplay("x/y/z.txt", diff, 2, 0, created=True)
+    assert (tmp_path / "x/y/z.txt").read_text() == "one\ntwo\n"
+
+
+async def test_the_request_shows_the_whole_diff_and_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n")
+    request = await WriteFile(ReadLedger()).request({"path": "a", "content": "two\n"}, tmp_path)
+    diff = DiffDisplay("a", "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+two\n", 1, 1)
+    assert request == ToolRequest("a", (tmp_path / "a",), diff)
+    await Patch(ReadLedger()).request({"path": "new/b", "edits": [{"op": "append", "new": "x"}]}, tmp_path)
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_text() == "one\n"
+
+
+async def test_a_change_that_cannot_be_made_is_not_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n")
+    with pytest.raises(ToolInputError, match="old is not in the file"):
+        await Patch(ReadLedger()).request({"path": "a", "edits": [replace("zzz", "y")]}, tmp_path)
+    with pytest.raises(ToolInputError, match=r"^b does not exist; create it with write_file\.$"):
+        await Patch(ReadLedger()).request({"path": "b", "edits": [replace("zzz", "y")]}, tmp_path)
+
+
+async def test_an_existing_file_must_be_read_first(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("precious\n")
+    sentence = "a exists and was not read in this conversation; read it with read_file first."
+    ledger = ReadLedger()
+    assert (await use(WriteFile(ledger), tmp_path, path="a", content="x")).text == sentence
+    assert (await use(Patch(ledger), tmp_path, path="a", edits=[{"op": "append", "new": "x"}])).text == sentence
+    await use(ReadFile(ledger), tmp_path, path="a")
+    assert (await use(WriteFile(ledger), tmp_path, "other", path="a", content="x")).text == sentence
+    assert (tmp_path / "a").read_text() == "precious\n"
+
+
+async def test_what_another_conversation_changed_is_not_overwritten_and_it_is_named(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    (tmp_path / "a").write_text("one\n")
+    await use(ReadFile(ledger), tmp_path, "first", path="a")
+    await use(ReadFile(ledger), tmp_path, "second", path="a")
+    assert not (await use(WriteFile(ledger), tmp_path, "second", path="a", content="two\n")).is_error
+    output = await use(WriteFile(ledger), tmp_path, "first", path="a", content="three\n")
+    assert output.text == "a was changed by conversation second since it was last read; read it again."
+    assert (tmp_path / "a").read_text() == "two\n"
+    await use(ReadFile(ledger), tmp_path, "first", path="a")
+    assert not (await use(WriteFile(ledger), tmp_path, "first", path="a", content="three\n")).is_error
+
+
+async def test_a_change_from_outside_is_noticed_and_a_mere_touch_is_not(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    path = tmp_path / "a"
+    path.write_text("one\n")
+    await use(ReadFile(ledger), tmp_path, path="a")
+    os.utime(path, (1, 1))
+    assert not (await use(WriteFile(ledger), tmp_path, path="a", content="two\n")).is_error
+    path.write_text("2wo\n")
+    output = await use(Patch(ledger), tmp_path, path="a", edits=[{"op": "append", "new": "x"}])
+    assert output.text == "a was changed by a command or another program since it was last read; read it again."
+
+
+async def test_a_conversation_may_change_what_it_wrote_until_it_is_forgotten(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    await use(WriteFile(ledger), tmp_path, path="a", content="one\n")
+    assert not (await use(Patch(ledger), tmp_path, path="a", edits=[replace("one", "two")])).is_error
+    ledger.forget("one")
+    assert (await use(Patch(ledger), tmp_path, path="a", edits=[replace("two", "three")])).is_error
+
+
+async def test_conversations_take_turns_on_one_file(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    (tmp_path / "a").write_text("start\n")
+    conversations = [f"c{number}" for number in range(8)]
+
+    async def add(name: str) -> None:
+        for _ in range(50):
+            await use(ReadFile(ledger), tmp_path, name, path="a")
+            output = await use(Patch(ledger), tmp_path, name, path="a", edits=[{"op": "append", "new": f"{name}\n"}])
+            if not output.is_error:
+                return
+        raise AssertionError(output.text)
+
+    await asyncio.gather(*map(add, conversations))
+    assert sorted((tmp_path / "a").read_text().split()) == [*conversations, "start"]
+
+
+async def test_a_cancelled_write_ends_whole_before_the_lock_is_free(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    writing = asyncio.create_task(
+        WriteFile(ledger).run({"path": "a", "content": "x" * 5_000_000}, context_in(tmp_path))
+    )
+    for _ in range(1000):
+        if ledger.lock(tmp_path / "a").locked():
+            break
+        await asyncio.sleep(0)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert not ledger.lock(tmp_path / "a").locked()
+    assert set(names(tmp_path)) <= {"a"}
+
+
+async def test_the_same_content_is_not_written_again(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    await use(WriteFile(ledger), tmp_path, path="a", content="x")
+    before = (tmp_path / "a").stat()
+    output = await use(WriteFile(ledger), tmp_path, path="a", content="x")
+    assert output.text == "a already has this content; nothing was written."
+    assert (tmp_path / "a").stat().st_ino == before.st_ino
+
+
+async def test_what_is_no_text_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "bin").write_bytes(b"a\0b")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    write = WriteFile(ReadLedger())
+    assert (await use(write, tmp_path, path="bin", content="x")).text == (
+        "bin is a binary file (3 bytes); it can only be changed with bash."
+    )
+    assert (await use(write, tmp_path, path="folder", content="x")).text == (
+        "folder is a folder, not a file; use list_files."
+    )
+    assert (await use(write, tmp_path, path="pipe", content="x")).text == (
+        "pipe is not a regular file but a pipe, device or socket."
+    )
+    assert (await use(write, tmp_path, path="bin/x", content="x")).text == ("A part of the path bin/x is not a folder.")
