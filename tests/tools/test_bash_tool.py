@@ -1,0 +1,172 @@
+"""bash says how every command ended and loses no output."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.tools import MemoryJobs, PlainRunner, ScriptedRunner, context_in, use
+from tools.bash import Bash
+from tools.contract import (
+    Captured,
+    Command,
+    Finished,
+    OutputChunk,
+    PlainDisplay,
+    ProcessRunner,
+    Progress,
+    Report,
+    TerminalDisplay,
+)
+
+
+def bash(folder: Path, runner: ProcessRunner | None = None, jobs: MemoryJobs | None = None) -> Bash:
+    return Bash(runner or PlainRunner(), jobs or MemoryJobs(), folder / "spill")
+
+
+async def test_the_exit_code_is_always_stated(tmp_path: Path) -> None:
+    good = await use(bash(tmp_path), tmp_path, command="echo hi")
+    assert (good.text, good.is_error) == ("hi\n[exit code 0]", False)
+    bad = await use(bash(tmp_path), tmp_path, command="echo oops >&2; exit 3")
+    assert (bad.text, bad.is_error) == ("oops\n[exit code 3]", True)
+    assert bad.display == TerminalDisplay("oops\n", 3)
+
+
+async def test_silence_is_said(tmp_path: Path) -> None:
+    assert (await use(bash(tmp_path), tmp_path, command="true")).text == "[no output]\n[exit code 0]"
+
+
+async def test_it_runs_in_the_working_directory(tmp_path: Path) -> None:
+    assert (await use(bash(tmp_path), tmp_path, command="pwd")).text == f"{tmp_path}\n[exit code 0]"
+
+
+async def test_a_missing_working_directory_is_an_answer(tmp_path: Path) -> None:
+    output = await use(bash(tmp_path), tmp_path / "gone", command="true")
+    assert output.is_error
+    assert output.text == f"The command could not be started. {tmp_path}/gone does not exist."
+
+
+async def test_the_time_limit_is_said(tmp_path: Path) -> None:
+    output = await use(bash(tmp_path), tmp_path, command="sleep 60", timeout=1)
+    assert (output.text, output.is_error) == ("[no output]\n[timed out after 1 s]", True)
+    assert output.display == TerminalDisplay("", None, timed_out=True)
+
+
+async def test_processes_left_behind_are_named(tmp_path: Path) -> None:
+    finished = Finished(0, None, Captured(b"up\n"), 0.1, leftovers=("sleep", "node"), survivors=(77,))
+    output = await use(bash(tmp_path, ScriptedRunner(finished)), tmp_path, command="./serve &")
+    assert output.text == (
+        "up\n[exit code 0]\n[2 background processes ended: sleep, node]\n[still alive, cannot be ended: pid 77]"
+    )
+    assert output.display == TerminalDisplay("up\n", 0, ended=("sleep", "node"))
+
+
+async def test_a_signal_is_named(tmp_path: Path) -> None:
+    output = await use(bash(tmp_path), tmp_path, command="kill -KILL $$")
+    assert (output.text, output.is_error) == ("[no output]\n[ended by SIGKILL]", True)
+
+
+async def test_nul_escapes_and_broken_utf8_are_harmless(tmp_path: Path) -> None:
+    command = r"printf 'a\0b \377\xed\xa0\x80 \033]52;c;cm0=\a\033[31mred\033[0m\n10%%\r99%%\n'"
+    output = await use(bash(tmp_path), tmp_path, command=command)
+    assert output.text == "ab \\xff\\xed\\xa0\\x80 red\n99%\n[exit code 0]"
+    output.text.encode("utf-8")
+
+
+async def test_long_output_keeps_both_ends_and_the_whole_in_a_file(tmp_path: Path) -> None:
+    output = await use(bash(tmp_path), tmp_path, command="seq 1 40000")
+    (spill,) = (tmp_path / "spill").iterdir()
+    whole = "".join(f"{number}\n" for number in range(1, 40001))
+    assert spill.read_text() == whole
+    left_out = len(whole) - 8192
+    assert output.text == (
+        f"{whole[:4096]}\n[… {left_out:,} of {len(whole):,} bytes left out; the whole output is in {spill}]\n"
+        f"{whole[-4096:].rstrip()}\n[exit code 0]"
+    )
+    assert output.truncated
+
+
+async def test_output_up_to_the_limit_is_whole(tmp_path: Path) -> None:
+    output = await use(bash(tmp_path), tmp_path, command="head -c 131072 /dev/zero | tr '\\0' x")
+    assert output.text == "x" * 131072 + "\n[exit code 0]"
+    assert not output.truncated
+
+
+async def test_a_hostile_call_id_names_no_file_outside_the_spill_folder(tmp_path: Path) -> None:
+    runner = ScriptedRunner(Finished(0, None, Captured(b""), 0.0))
+    context = context_in(tmp_path, conversation="../../x")
+    await bash(tmp_path, runner).run({"command": "true"}, context)
+    spill = runner.commands[0].spill
+    assert spill is not None
+    assert spill.parent == tmp_path / "spill"
+
+
+@pytest.mark.parametrize(
+    ("args", "seconds"),
+    [({}, 30.0), ({"slow": True}, 900.0), ({"timeout": 5}, 5.0), ({"slow": True, "timeout": 5}, 5.0)],
+)
+async def test_the_time_limit_is_the_one_asked_for(tmp_path: Path, args: dict[str, object], seconds: float) -> None:
+    runner = ScriptedRunner(Finished(0, None, Captured(b""), 0.0))
+    await use(bash(tmp_path, runner), tmp_path, command="true", **args)
+    assert runner.commands[0].timeout == seconds
+
+
+async def test_a_background_command_becomes_a_job(tmp_path: Path) -> None:
+    jobs = MemoryJobs()
+    output = await use(bash(tmp_path, jobs=jobs), tmp_path, command="npm start", background=True)
+    assert output.text == "Started background job job1. Read it with job_output, end it with job_kill."
+    assert jobs.commands["job1"].timeout is None
+    assert jobs.listed["job1"].command == "npm start"
+
+
+async def test_the_request_shows_the_whole_command(tmp_path: Path) -> None:
+    command = "echo one\necho two\t" + "x" * 5000
+    request = await bash(tmp_path).request({"command": command}, tmp_path)
+    assert request.preview == PlainDisplay(command)
+    assert request.summary == "echo one echo two " + "x" * 5000
+
+
+@pytest.mark.parametrize("command", ["git add -A", "git add . && git commit", "cd x; git add --all"])
+async def test_blind_staging_gets_a_hint(tmp_path: Path, command: str) -> None:
+    runner = ScriptedRunner(Finished(0, None, Captured(b""), 0.0))
+    assert "[hint: this stages every change" in (await use(bash(tmp_path, runner), tmp_path, command=command)).text
+
+
+@pytest.mark.parametrize("command", ["git add ./src", "git add a.py", "git push --force-with-lease", "echo add -A"])
+async def test_careful_commands_get_none(tmp_path: Path, command: str) -> None:
+    runner = ScriptedRunner(Finished(0, None, Captured(b""), 0.0))
+    assert "[hint" not in (await use(bash(tmp_path, runner), tmp_path, command=command)).text
+
+
+async def test_progress_goes_to_the_context_and_cancellation_reaches_the_runner(tmp_path: Path) -> None:
+    class Waiting:
+        """A runner that never ends."""
+
+        def __init__(self) -> None:
+            self.started = asyncio.Event()
+            self.cancelled = False
+
+        async def run(self, command: Command, report: Report | None = None) -> Finished:
+            """Report once, then wait."""
+            assert report is not None
+            report(OutputChunk("hello"))
+            self.started.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled = True
+                raise
+            raise AssertionError
+
+    runner, seen = Waiting(), list[Progress]()
+    running = asyncio.create_task(
+        bash(tmp_path, runner).run({"command": "sleep 9"}, context_in(tmp_path, report=seen.append))
+    )
+    await runner.started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert runner.cancelled
+    assert seen == [OutputChunk("hello")]
