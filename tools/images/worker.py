@@ -29,7 +29,8 @@ MEMORY = 600 * 1024 * 1024
 CPU_SECONDS = 20
 
 _MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
-_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "MPO")
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
+# A JPEG with several pictures in it calls itself MPO.
 _PHOTOS = frozenset({"JPEG", "MPO", "WEBP"})
 _QUALITIES = (85, 75, 60, 45)
 _ORIENTATION = 0x0112
