@@ -67,7 +67,7 @@ SHAPES = (
     Shape("setsid children", f"for i in 1 2 3 4 5; do setsid sleep {LIFETIME} & done; wait", 6),
     Shape(
         "double-fork daemon",
-        f'(setsid bash -c \'cd /; (exec env -i bash -c "exec -a ${MARK} sleep {LIFETIME}" <&- >&- 2>&-) &\' &)\n'
+        f"(setsid bash -c 'cd /; (exec env -i bash -c \"exec -a ${MARK} sleep {LIFETIME}\" <&- >&- 2>&-) &' &)\n"
         f"sleep {LIFETIME}; :",
         3,
     ),

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,8 +113,9 @@ class Spill:
 
     def _give_up(self) -> None:
         self._cut = 0
+        regular = self._descriptor >= 0 and stat.S_ISREG(os.fstat(self._descriptor).st_mode)
         self.close()
-        if self.path is not None:
+        if self.path is not None and regular:
             with contextlib.suppress(OSError):
                 self.path.unlink()
         self.path = None

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.contract import Captured, Command, Finished, ProcessStarted, Progress
+from tools.contract import Captured, Command, Finished, ProcessesEnded, ProcessStarted, Progress
 from tools.process.link import ZygoteLink
 from tools.process.output import Output
 from tools.process.zygote.wire import Request
@@ -89,19 +89,24 @@ class Execution:
         loop = asyncio.get_running_loop()
         self._began = loop.time()
         try:
-            encoded = request.encode()
-        except (ValueError, UnicodeError) as error:
-            raise OSError(errno.EINVAL, "the command holds a character no program can be given") from error
-        stdin = _as_file(self._command.stdin)
-        try:
-            link.send(self._theirs, self._output.writer, stdin)
-        finally:
-            os.close(stdin)
+            encoded = _encoded(request)
+            self._hand_over(link)
+        except OSError:
+            self.account.ended = True
+            self.over.set()
+            raise
         self._theirs.close()
         self._output.start()
         self._listener = asyncio.create_task(self._listen())
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             await loop.sock_sendall(self._control, encoded)
+
+    def _hand_over(self, link: ZygoteLink) -> None:
+        stdin = _as_file(self._command.stdin)
+        try:
+            link.send(self._theirs, self._output.writer, stdin)
+        finally:
+            os.close(stdin)
 
     def kill(self) -> None:
         """End the whole tree; `over` tells when that is done."""
@@ -125,6 +130,11 @@ class Execution:
         self._control.close()
         self._theirs.close()
         return await self._output.finish()
+
+    def report_end(self) -> None:
+        """Say what a stop took with it."""
+        if self._report is not None:
+            self._report(ProcessesEnded(self.account.killed, self.account.survivors))
 
     def finished(self, captured: Captured, *, timed_out: bool) -> Finished:
         """The account as the result of a run."""
@@ -161,6 +171,13 @@ class Execution:
             self.begun.set()
         if self.account.ended or self.account.survivors:
             self.over.set()
+
+
+def _encoded(request: Request) -> bytes:
+    try:
+        return request.encode()
+    except (ValueError, UnicodeError) as error:
+        raise OSError(errno.EINVAL, "the command holds a character no program can be given") from error
 
 
 def _as_file(content: bytes | None) -> int:

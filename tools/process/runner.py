@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tools.contract import Command, Finished, ProcessesEnded, Report
-from tools.process.supervision import Running, Supervision
+from tools.contract import Command, Finished, Report
+from tools.process.supervision import Supervision
 
 
 class SupervisedRunner:
@@ -30,12 +30,7 @@ class SupervisedRunner:
                 timed_out = True
             captured = await self._supervision.end(running)
         except asyncio.CancelledError:
-            await self._stop(running, report)
+            await self._supervision.end(running)
+            running.execution.report_end()
             raise
         return running.execution.finished(captured, timed_out=timed_out)
-
-    async def _stop(self, running: Running, report: Report | None) -> None:
-        await self._supervision.end(running)
-        if report is not None:
-            account = running.execution.account
-            report(ProcessesEnded(account.killed, account.survivors))

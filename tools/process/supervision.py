@@ -101,8 +101,10 @@ class Supervision:
         try:
             await running.execution.start(plan.request, self._link)
             await running.execution.begun.wait()
-        except BaseException:  # also a cancellation: nothing may stay behind
+        except BaseException as error:  # also a cancellation: nothing may stay behind
             await self.end(running)
+            if isinstance(error, asyncio.CancelledError):
+                running.execution.report_end()
             raise
         if account.pid:
             return running

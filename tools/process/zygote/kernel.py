@@ -69,6 +69,12 @@ def prctl(option: int, value: int = 0) -> None:
     checked(int(_libc.prctl(option, ctypes.c_ulong(value), zero, zero, zero)))
 
 
+def prctl_pointer(option: int, value: int, pointer: object) -> None:
+    """As `prctl`, for the options that take a structure."""
+    zero = ctypes.c_ulong(0)
+    checked(int(_libc.prctl(option, ctypes.c_ulong(value), pointer, zero, zero)))
+
+
 def unshare(flags: int) -> None:
     """Leave the namespaces named by `flags`."""
     checked(int(_libc.unshare(flags)))

@@ -18,27 +18,27 @@ EXEC_FAILED = 127
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def launch(request: Request, output: int, stdin: int) -> tuple[int, int]:
+def launch(request: Request, output: int, stdin: int, guarded: tuple[int, ...]) -> tuple[int, int]:
     """Start the command in a session of its own; gives its pid and a descriptor to read.
 
-    The descriptor ends empty when the program runs, or gives the errno that kept it from running.
+    `guarded` are pids the command must not signal. The descriptor ends empty when the program runs, or gives the errno that kept it from running.
     """
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _run(request, output, stdin, writer)
+            _run(request, output, stdin, writer, guarded)
         finally:
             os._exit(EXEC_FAILED)
     os.close(writer)
     return pid, reader
 
 
-def _run(request: Request, output: int, stdin: int, writer: int) -> None:
+def _run(request: Request, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
     """Become the program; comes back only when that failed."""
     number = errno.EIO
     try:
-        _become(request, output, stdin, writer)
+        _become(request, output, stdin, writer, guarded)
     except OSError as error:
         number = error.errno or number
     except ValueError:  # an environment entry without a name
@@ -46,7 +46,7 @@ def _run(request: Request, output: int, stdin: int, writer: int) -> None:
     os.write(writer, str(number).encode())
 
 
-def _become(request: Request, output: int, stdin: int, writer: int) -> None:
+def _become(request: Request, output: int, stdin: int, writer: int, guarded: tuple[int, ...]) -> None:
     os.setsid()
     for target, source in enumerate((stdin, output, output)):
         os.dup2(source, target)
@@ -65,6 +65,10 @@ def _become(request: Request, output: int, stdin: int, writer: int) -> None:
         from tools.process.zygote import landlock  # noqa: PLC0415 - Linux alone can load it
 
         landlock.restrict(request.writable, network=request.network)
+    elif request.mechanism == wire.SUBREAPER:
+        from tools.process.zygote import guard  # noqa: PLC0415 - Linux alone can load it
+
+        guard.protect(guarded)
     os.execvpe(request.argv[0], request.argv, environment)
 
 

@@ -41,6 +41,7 @@ def main(settings: str) -> None:
 def _serve(phoenix: socket.socket, supervisors: set[int]) -> bool:
     """Fork for every request until the end; True when Phoenix said goodbye first."""
     clean = False
+    master = os.getppid()
     while True:
         try:
             word, descriptors, _, _ = socket.recv_fds(phoenix, 1, DESCRIPTORS)
@@ -53,12 +54,12 @@ def _serve(phoenix: socket.socket, supervisors: set[int]) -> bool:
         elif word == RUN and len(descriptors) == DESCRIPTORS:
             for descriptor in descriptors:
                 os.set_inheritable(descriptor, False)
-            supervisors.add(_fork(phoenix, descriptors))
+            supervisors.add(_fork(phoenix, master, descriptors))
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _fork(phoenix: socket.socket, descriptors: list[int]) -> int:
+def _fork(phoenix: socket.socket, master: int, descriptors: list[int]) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -67,7 +68,7 @@ def _fork(phoenix: socket.socket, descriptors: list[int]) -> int:
         phoenix.close()
         os.closerange(TERMINAL, min(descriptors))
         control, output, stdin = descriptors
-        supervise(socket.socket(fileno=control), output, stdin)
+        supervise(socket.socket(fileno=control), output, stdin, master)
     finally:
         os._exit(0)
 

@@ -31,8 +31,9 @@ class Supervisor:
     look_again: float | None = None
     """Seconds between two looks at a running tree; None where the kernel keeps the tree together."""
 
-    def __init__(self, control: socket.socket, output: int, stdin: int) -> None:
+    def __init__(self, control: socket.socket, output: int, stdin: int, guarded: tuple[int, ...] = ()) -> None:
         self._control = control
+        self._guarded = guarded
         self._output = output
         self._stdin = stdin
         self._main = 0
@@ -43,7 +44,7 @@ class Supervisor:
 
     def run(self, request: wire.Request, shown_pid: int = 0) -> None:
         """See one command through, from its start to the empty tree."""
-        self._main, failure = launch(request, self._output, self._stdin)
+        self._main, failure = launch(request, self._output, self._stdin, self._guarded)
         os.close(self._output)
         os.close(self._stdin)
         if self._program_runs(failure):
@@ -143,8 +144,8 @@ class Supervisor:
             self._cancelled = True
 
 
-def supervise(control: socket.socket, output: int, stdin: int) -> None:
-    """A supervisor's whole life, after the zygote forked it."""
+def supervise(control: socket.socket, output: int, stdin: int, phoenix: int) -> None:
+    """A supervisor's whole life, after the zygote forked it; `phoenix` is the pid it works for."""
     os.setsid()
     body = _receive(control)
     if body is None:
@@ -161,7 +162,7 @@ def supervise(control: socket.socket, output: int, stdin: int) -> None:
 
         ScanningSupervisor(control, output, stdin).run(request)
     else:
-        Supervisor(control, output, stdin).run(request)
+        Supervisor(control, output, stdin, (phoenix, os.getppid(), os.getpid())).run(request)
 
 
 def _supervise_in_namespace(request: wire.Request, control: socket.socket, output: int, stdin: int) -> None:

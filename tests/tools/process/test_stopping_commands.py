@@ -1,0 +1,119 @@
+"""Esc ends the whole tree, whatever its shape (FAULTS 1-5, 15-18)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import SHAPES, Shape, Watch, marked, start_plain, until, watching
+from tools.contract import Command, ProcessesEnded, Progress
+from tools.process.start import Processes
+from tools.process.zygote import wire
+
+LATENCY_LIMIT = 1.0
+"""Ten times the goal: a test on a busy machine proves the tree is empty, `make bench` proves how fast."""
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+async def test_cancelling_leaves_no_process_of_any_shape(shape: Shape, processes: Processes, watch: Watch) -> None:
+    reports: list[Progress] = []
+    task = asyncio.create_task(processes.runner.run(watch.command(shape.script), reports.append))
+    assert await until(partial(watch.stands, shape.processes))
+    began = asyncio.get_running_loop().time()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert watch.alive() == set()
+    assert asyncio.get_running_loop().time() - began < LATENCY_LIMIT
+    ended = reports[-1]
+    assert isinstance(ended, ProcessesEnded)
+    assert ended.survivors == ()
+    assert ended.count >= shape.processes - 3
+
+
+async def test_a_stopped_tree_can_be_cancelled(processes: Processes, watch: Watch) -> None:
+    task = asyncio.create_task(processes.runner.run(watch.command("sleep 60 & kill -STOP $$; wait")))
+    assert await until(partial(watch.stands, 2))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert watch.alive() == set()
+
+
+async def test_a_timeout_ends_the_tree_and_keeps_what_was_printed(processes: Processes, watch: Watch) -> None:
+    finished = await processes.runner.run(watch.command("echo early; setsid sleep 60 & sleep 60", timeout=0.3))
+    assert finished.timed_out
+    assert finished.captured.head == b"early\n"
+    assert watch.alive() == set()
+
+
+async def test_cancelling_one_of_many_leaves_the_others(processes: Processes) -> None:
+    with watching() as doomed, watching() as spared:
+        tasks = [asyncio.create_task(processes.runner.run(each.command("sleep 60"))) for each in (doomed, spared)]
+        assert await until(lambda: doomed.stands() and spared.stands())
+        tasks[0].cancel()
+        await asyncio.wait({tasks[0]})
+        assert doomed.alive() == set()
+        assert len(spared.alive()) == 1
+        tasks[1].cancel()
+        await asyncio.wait({tasks[1]})
+
+
+async def test_ten_commands_cancelled_together_all_end(processes: Processes) -> None:
+    with watching() as watch:
+        command = Command(("/bin/bash", "-c", "setsid sleep 60 & wait"), Path("/"), environment=watch.environment)
+        tasks = {asyncio.create_task(processes.runner.run(command)) for _ in range(10)}
+        assert await until(lambda: len(watch.alive()) >= 20)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert watch.alive() == set()
+
+
+async def test_a_cancel_at_any_moment_gives_one_outcome_and_leaves_nothing(processes: Processes, watch: Watch) -> None:
+    chance = random.Random(20260)
+    command = Command(("/bin/sh", "-c", "echo a; echo b"), Path("/"), environment=watch.environment)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    outcomes = {"finished": 0, "cancelled": 0}
+    for _ in range(300):
+        task = asyncio.create_task(processes.runner.run(command))
+        asyncio.get_running_loop().call_later(chance.uniform(0, 0.008), task.cancel)
+        await asyncio.wait({task})
+        if task.cancelled():
+            outcomes["cancelled"] += 1
+        else:
+            assert task.result().captured.head == b"a\nb\n"
+            outcomes["finished"] += 1
+    assert outcomes["cancelled"] > 0
+    assert marked(watch.mark) == set()
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+
+
+async def test_a_second_cancel_does_not_cut_the_first_short(processes: Processes, watch: Watch) -> None:
+    task = asyncio.create_task(processes.runner.run(watch.command("for i in $(seq 30); do sleep 60 & done; wait")))
+    assert await until(partial(watch.stands, 31))
+    task.cancel()
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+    assert task.cancelled()
+    assert watch.alive() == set()
+
+
+async def test_without_a_subreaper_the_ordinary_shapes_end_too() -> None:
+    processes = await start_plain(wire.SCAN)
+    try:
+        for shape in SHAPES[:4]:
+            with watching() as watch:
+                task = asyncio.create_task(processes.runner.run(watch.command(shape.script)))
+                assert await until(partial(watch.stands, shape.processes))
+                task.cancel()
+                await asyncio.wait({task})
+                assert watch.alive() == set()
+    finally:
+        await processes.close()
