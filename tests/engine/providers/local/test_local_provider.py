@@ -1,0 +1,340 @@
+"""The local provider against a loopback server that behaves as llama.cpp's does (LOCAL_MODEL 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from signal import SIGILL, SIGKILL
+
+import pytest
+
+from engine.machine.messages import Role, StopReason, TextBlock, ToolUseBlock, Usage
+from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta
+from engine.providers.local import serve as serve_script
+from engine.providers.local.host import ProgramEnded
+from engine.providers.local.provider import NOTE, LocalProvider
+from engine.providers.local.resources import GIBIBYTE, Resources
+from tests.support.fake_llama import FakeHost
+from tests.support.loopback import Loopback, Talk, serve
+from tests.support.loopback_openai import DONE, chunk, refuses, usage
+from tests.support.tool_bench import real_tools, take_turn
+from tools.contract import ToolClass, ToolSpec
+
+BASH = (ToolSpec("bash", "", {}, ToolClass.RUN),)
+PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
+DEADLINE = 10.0
+
+
+def writes(text: str, finish: str = "stop", size: int = 3) -> Callable[[Talk], Awaitable[None]]:
+    """An answer that streams `text` in pieces of `size` characters."""
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        for start in range(0, len(text), size):
+            await talk.send(chunk({"content": text[start : start + size]}))
+        await talk.send(chunk(finish=finish), usage(100, 20, 60), DONE)
+        await talk.end()
+
+    return answer
+
+
+def acts(tool: str, **arguments: str) -> Callable[[Talk], Awaitable[None]]:
+    return writes(json.dumps({"tool": tool, "arguments": arguments}))
+
+
+def asks(text: str = "hi", tools: tuple[ToolSpec, ...] = BASH, model: str = "small") -> ModelRequest:
+    return ModelRequest(model, (), (ModelMessage(Role.USER, (TextBlock(text),)),), tools)
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    path = tmp_path / "small.gguf"
+    path.write_bytes(b"GGUF")
+    return path
+
+
+@asynccontextmanager
+async def local(
+    weights: Path, host: FakeHost, resources: Resources = PLENTY, idle_seconds: float = 600.0
+) -> AsyncIterator[LocalProvider]:
+    names = {"small": weights, "other": weights}
+    provider = LocalProvider(lambda: names, host, idle_seconds=idle_seconds, measure_resources=lambda: resources)
+    try:
+        yield provider
+    finally:
+        await provider.close()
+
+
+async def collect(provider: LocalProvider, request: ModelRequest) -> list[StreamItem]:
+    return [item async for item in provider.stream(request)]
+
+
+async def reply_of(provider: LocalProvider, request: ModelRequest) -> ModelReply:
+    reply = (await collect(provider, request))[-1]
+    assert isinstance(reply, ModelReply)
+    return reply
+
+
+async def error_of(provider: LocalProvider, request: ModelRequest) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await collect(provider, request)
+    assert caught.value.retryable is False
+    return caught.value
+
+
+@asynccontextmanager
+async def speaking(
+    weights: Path, *answers: Callable[[Talk], Awaitable[None]]
+) -> AsyncIterator[tuple[LocalProvider, Loopback, FakeHost]]:
+    async with serve(*answers) as loopback:
+        host = FakeHost(loopback.url)
+        async with local(weights, host) as provider:
+            yield provider, loopback, host
+
+
+async def test_a_reply_streams_as_text_and_counts_its_tokens(weights: Path) -> None:
+    async with speaking(weights, writes('{"reply": "Hello\\nthere"}')) as (provider, _, _):
+        items = await collect(provider, asks())
+    assert "".join(item.text for item in items if isinstance(item, TextDelta)) == "Hello\nthere"
+    assert items[-1] == ModelReply((TextBlock("Hello\nthere"),), StopReason.END_TURN, Usage(40, 20, 0, 60), "small")
+
+
+async def test_a_tool_call_becomes_a_tool_use_with_the_real_arguments(weights: Path) -> None:
+    patch = (ToolSpec("patch", "", {}, ToolClass.EDIT),)
+    async with speaking(weights, acts("patch", path="a.py", old="x", new="y")) as (provider, _, _):
+        reply = await reply_of(provider, asks(tools=patch))
+    assert reply.stop is StopReason.TOOL_USE
+    (block,) = reply.blocks
+    assert isinstance(block, ToolUseBlock)
+    assert json.loads(block.input_json) == {"path": "a.py", "edits": [{"op": "replace", "old": "x", "new": "y"}]}
+
+
+async def test_a_loop_of_several_tools_ends_in_an_answer(weights: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.py").write_text("one\n")
+    script = (
+        acts("list_files", pattern=""),
+        acts("read_file", path="a.py"),
+        acts("patch", path="a.py", old="one", new="two"),
+        writes('{"reply": "Done."}'),
+    )
+    async with speaking(weights, *script) as (provider, loopback, _):
+        turn = await take_turn(provider, "small", "make it two", folder, real_tools(tmp_path / "spill"))
+    assert turn.calls == ["list_files", "read_file", "patch"]
+    assert turn.answer == "Done."
+    assert (folder / "a.py").read_text() == "two\n"
+    assert len(loopback.requests) == 4
+
+
+async def test_a_model_that_repeats_itself_is_made_to_answer(weights: Path, tmp_path: Path) -> None:
+    async def stubborn(talk: Talk) -> None:
+        sent = json.loads(talk.seen.body)
+        only_reply = len(sent["response_format"]["json_schema"]["schema"]["anyOf"]) == 1
+        await (writes('{"reply": "Enough."}') if only_reply else acts("bash", command="true"))(talk)
+
+    async with speaking(weights, stubborn) as (provider, loopback, _):
+        turn = await take_turn(provider, "small", "go", tmp_path, real_tools(tmp_path / "spill"))
+    assert turn.calls == ["bash", "bash"]
+    assert turn.answer == "Enough."
+    assert len(loopback.requests) == 3
+
+
+async def test_the_server_starts_once_with_a_fresh_key_that_stands_in_no_argument(weights: Path) -> None:
+    async with speaking(weights, writes('{"reply": "a"}')) as (provider, loopback, host):
+        await collect(provider, asks())
+        await collect(provider, asks())
+    (config,) = host.configs
+    assert config["model"] == str(weights)
+    assert (config["context"], config["threads"]) == (8192, 4)
+    assert loopback.requests[0].headers["authorization"] == f"Bearer {config['api_key']}"
+    assert config["api_key"] not in " ".join(host.argvs[0])
+    assert len(config["api_key"]) >= 32
+
+
+async def test_a_busy_machine_gets_one_thread() -> None:
+    assert Resources(GIBIBYTE, 4, 4.5).threads == 1
+    assert Resources(GIBIBYTE, 4, 3.5).threads == 4
+
+
+async def test_too_little_memory_is_said_before_anything_starts(weights: Path) -> None:
+    host = FakeHost("http://127.0.0.1:1")
+    async with local(weights, host, Resources(2 * GIBIBYTE, 2, 0.0)) as provider:
+        error = await error_of(provider, asks())
+    assert error.message.startswith("The local model needs 3.0 GB of free memory and 2.0 GB are free")
+    assert host.programs == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "sentence"),
+    [
+        (ProgramEnded(None, SIGILL, ""), "lacks the instructions (AVX2)"),
+        (ProgramEnded(None, SIGKILL, ""), "ended by signal 9"),
+        (ProgramEnded(serve_script.MISSING_ENGINE, None, "No module"), "pip install 'phoenix-tui[local]'"),
+        (ProgramEnded(serve_script.UNUSABLE_MODEL, None, "x\nnot a GGUF"), "could not load the model: not a GGUF"),
+        (ProgramEnded(None, None, "No such file"), "could not load the model: No such file"),
+    ],
+)
+async def test_a_server_that_does_not_come_up_is_explained(weights: Path, ended: ProgramEnded, sentence: str) -> None:
+    async with local(weights, FakeHost("", ended)) as provider:
+        assert sentence in (await error_of(provider, asks())).message
+
+
+async def test_a_failed_start_is_tried_anew_by_the_next_request(weights: Path) -> None:
+    async with serve(writes('{"reply": "up"}')) as loopback:
+        host = FakeHost(loopback.url, ProgramEnded(None, SIGKILL, ""))
+        async with local(weights, host) as provider:
+            await error_of(provider, asks())
+            host.ended = None
+            assert (await reply_of(provider, asks())).blocks == (TextBlock("up"),)
+
+
+async def test_a_full_window_is_told_apart(weights: Path) -> None:
+    error = {"code": 400, "type": "exceed_context_size_error", "message": "the request exceeds the context size"}
+    async with speaking(weights, refuses(400, error)) as (provider, _, _):
+        caught = await error_of(provider, asks())
+    assert caught.context_overflow is True
+
+
+async def test_a_500_is_final(weights: Path) -> None:
+    async with speaking(weights, refuses(500, {"code": 500, "type": "server_error", "message": "no"})) as (p, lo, _):
+        await error_of(p, asks())
+        assert len(lo.requests) == 1
+
+
+async def test_a_stream_that_breaks_off_is_an_error(weights: Path) -> None:
+    async def breaks(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(chunk({"content": '{"reply": "ha'}))
+        await talk.reset()
+
+    async with speaking(weights, breaks) as (provider, _, _):
+        assert (await error_of(provider, asks())).kind == "network"
+
+
+async def test_a_stream_without_a_finish_is_an_error(weights: Path) -> None:
+    async def stops(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(chunk({"content": '{"reply": "ha'}))
+        await talk.end()
+
+    async with speaking(weights, stops) as (provider, _, _):
+        assert "stopped in the middle" in (await error_of(provider, asks())).message
+
+
+async def test_a_server_that_died_in_the_middle_is_named(weights: Path) -> None:
+    async with serve(writes("")) as loopback:
+        host = FakeHost(loopback.url)
+
+        async def dies(talk: Talk) -> None:
+            host.programs[0].running = False
+            await talk.reset()
+
+        async with serve(dies) as dying:
+            host.url = dying.url
+            async with local(weights, host) as provider:
+                assert "may have run out of memory" in (await error_of(provider, asks())).message
+
+
+async def test_an_error_inside_the_stream_is_raised(weights: Path) -> None:
+    async def fails(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(b'data: {"error": {"code": 500, "message": "out of slots", "type": "server_error"}}\n\n')
+        await talk.end()
+
+    async with speaking(weights, fails) as (provider, _, _):
+        assert "out of slots" in (await error_of(provider, asks())).message
+
+
+async def test_what_the_output_limit_cuts_is_marked(weights: Path) -> None:
+    cut_call = writes('{"tool": "bash", "arguments": {"comm', "length")
+    async with speaking(weights, writes('{"reply": "half', "length"), cut_call) as (provider, _, _):
+        talk, call = await reply_of(provider, asks()), await reply_of(provider, asks())
+    assert (talk.stop, talk.blocks, talk.truncated_call) == (StopReason.MAX_TOKENS, (TextBlock("half"),), False)
+    assert (call.stop, call.blocks, call.truncated_call) == (StopReason.MAX_TOKENS, (), True)
+
+
+async def test_without_tools_the_words_are_the_answer(weights: Path) -> None:
+    async with speaking(weights, writes("plain words")) as (provider, _, _):
+        reply = await reply_of(provider, asks(tools=()))
+    assert reply.blocks == (TextBlock("plain words"),)
+
+
+async def test_closing_the_stream_closes_the_connection(weights: Path) -> None:
+    async def stalls(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(chunk({"content": '{"reply": "wai'}))
+        await talk.stall()
+
+    async with speaking(weights, stalls) as (provider, loopback, host):
+        stream = provider.stream(asks())
+        assert await anext(stream) == TextDelta("wai")
+        await stream.aclose()
+        await loopback.wait_closed()
+        assert host.programs[0].running
+
+
+async def test_giving_up_while_the_model_loads_leaves_it_loading(weights: Path) -> None:
+    async with serve(writes('{"reply": "late"}')) as loopback:
+        host = FakeHost(loopback.url, at_once=False)
+        async with local(weights, host) as provider:
+            asking = asyncio.create_task(collect(provider, asks()))
+            async with asyncio.timeout(DEADLINE):
+                while not host.programs:
+                    await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            host.programs[0].ready.set()
+            assert (await reply_of(provider, asks())).blocks == (TextBlock("late"),)
+            assert len(host.programs) == 1
+
+
+async def test_another_model_ends_the_server_of_the_first(weights: Path) -> None:
+    async with speaking(weights, writes('{"reply": "a"}')) as (provider, _, host):
+        await collect(provider, asks())
+        await collect(provider, asks(model="other"))
+        assert [program.running for program in host.programs] == [False, True]
+
+
+async def test_the_server_goes_after_a_while_of_silence(weights: Path) -> None:
+    async with serve(writes('{"reply": "a"}')) as loopback:
+        host = FakeHost(loopback.url)
+        async with local(weights, host, idle_seconds=0.01) as provider:
+            await collect(provider, asks())
+            async with asyncio.timeout(DEADLINE):
+                await host.programs[0].stopped.wait()
+            await collect(provider, asks())
+            assert len(host.programs) == 2
+
+
+async def test_warming_starts_the_only_model_and_is_silent_about_failure(weights: Path) -> None:
+    host = FakeHost("", ProgramEnded(None, SIGKILL, ""))
+    provider = LocalProvider(lambda: {"small": weights}, host, measure_resources=lambda: PLENTY)
+    await provider.warm()
+    assert len(host.programs) == 1
+    await provider.close()
+
+
+async def test_closing_stops_the_server(weights: Path) -> None:
+    async with speaking(weights, writes('{"reply": "a"}')) as (provider, _, host):
+        await collect(provider, asks())
+        await provider.close()
+        assert host.programs[0].running is False
+
+
+async def test_a_model_that_is_not_there_names_the_fix(weights: Path) -> None:
+    async with local(weights, FakeHost()) as provider:
+        assert "phoenix model install" in (await error_of(provider, asks(model="gone"))).message
+        weights.unlink()
+        assert "PHOENIX_GGUF" in (await error_of(provider, asks())).message
+
+
+async def test_it_is_described_as_small_blind_and_to_be_checked(weights: Path) -> None:
+    async with local(weights, FakeHost()) as provider:
+        small, _ = await provider.models()
+    assert (small.reference, small.context_window, small.vision, small.local) == ("local/small", 8192, False, True)
+    assert small.note == NOTE == "small local model: check its work"
