@@ -56,6 +56,8 @@ def _without_orphans(messages: list[ModelMessage]) -> list[ModelMessage]:
     unanswered: set[str] = set()
     for message in messages:
         blocks: list[Block] = []
+        if message.role is Role.ASSISTANT:
+            unanswered = set()  # only the very next message may answer
         for block in message.blocks:
             match block:
                 case ToolUseBlock(id=call):

@@ -109,6 +109,7 @@ class Performer:
                 new_id = session.ports.ids.new
                 self._later(act.seconds, lambda: CancelDeadlinePassed(act.gen, new_id()))
             case AskApproval():
+                session.question = session.drafted_question
                 session.publisher.publish(Asked(session.question))
             case _:
                 assert_never(act)

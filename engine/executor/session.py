@@ -80,6 +80,9 @@ class Session:
     rules: list[Rule] = field(default_factory=list[Rule])
     """Allowed for this conversation only."""
     question: Question | None = None
+    """The approval that is open."""
+    drafted_question: Question | None = None
+    """What the current call would ask; open only once the machine waits for the answer."""
     _rows: list[StoredMessage] | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 

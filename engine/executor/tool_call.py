@@ -160,7 +160,7 @@ async def _store_images(session: Session, act: ExecTool, output: ToolOutput) -> 
 def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -> None:
     record = session.record
     rule = suggest(ready.tool.spec, ready.request, record.cwd)
-    session.question = Question(act.call, ready.request, reason, str(rule), record.title)
+    session.drafted_question = Question(act.call, ready.request, reason, str(rule), record.title)
     session.post(lambda: ApprovalNeeded(act.gen, act.call.id, reason))
 
 

@@ -1,0 +1,372 @@
+"""A conversation from message to answer, on a real store (SPEC BED-002..007, c1-c7, c12.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from engine.engine import ConversationOptions, EngineError
+from engine.executor.requests import Accepted, Answer, Choice, Refused, RunCaps
+from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolResultBlock, ToolStatus
+from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, ToolExecuting
+from engine.ports import ConversationChanges, ModelMessage
+from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.records import PermissionMode
+from engine.updates import (
+    Asked,
+    ContextChanged,
+    LiveTextDropped,
+    MessageSaved,
+    RetryScheduled,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+)
+from tests.support.engine import Bench, StubTool, engine_bench, until
+
+HELLO = Reply((Text("hello there", 3),))
+BASH = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
+
+
+async def saved(bench: Bench, conversation_id: str) -> list[tuple[str, str]]:
+    """(role, first text) of every stored message."""
+    rows = await bench.store.messages(conversation_id)
+    return [(row.role.value, next((b.text for b in row.blocks if isinstance(b, TextBlock)), "")) for row in rows]
+
+
+async def test_a_message_is_answered_and_both_are_stored(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HELLO) as bench:
+        conversation = await bench.conversation()
+        accepted = await conversation.say("hi")
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert isinstance(accepted, Accepted)
+        assert await saved(bench, conversation.id) == [("user", "hi"), ("assistant", "hello there")]
+        assert conversation.record.title == "hi"
+        assert (await bench.store.messages(conversation.id))[0].id == accepted.message_id
+
+
+async def test_every_piece_comes_before_the_saved_message_and_that_before_the_state(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        kinds = [type(update) for update in bench.updates]
+        assert kinds[0] is Snapshot
+        last_text = len(kinds) - 1 - kinds[::-1].index(TextArrived)
+        last_saved = len(kinds) - 1 - kinds[::-1].index(MessageSaved)
+        assert last_text < last_saved < len(kinds) - 1
+        assert kinds[-1] is StateChanged
+        assert "".join(update.text for update in bench.seen(TextArrived)) == "hello there"
+
+
+async def test_a_tool_runs_and_its_result_goes_back_to_the_model(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("look")
+        await conversation.wait_idle()
+        assert bench.tool.calls == [{"command": "ls"}]
+        assert bench.provider.requests[1].messages[-1] == ModelMessage(
+            Role.USER, (ToolResultBlock("t1", (TextBlock("ran ls"),)),)
+        )
+        assert [u.call.id for u in bench.seen(ToolStarted)] == ["t1"]
+        assert bench.seen(ToolEnded)[0].result.status is ToolStatus.SUCCESS
+        assert bench.seen(RunEnded)[0].iterations == 2
+        [call] = await bench.store.tool_calls(
+            conversation.id, [row.id for row in await bench.store.messages(conversation.id)]
+        )
+        assert (call.status, call.display_json) == (ToolStatus.SUCCESS, '{"type":"plain","text":"shown"}')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("{", "not one JSON object"),
+        ("[1]", "not one JSON object"),
+        ('{"bad": 1}', "'bad' is no argument"),
+        ('{"a":' * 20_000, "nested too deeply"),
+    ],
+)
+async def test_arguments_that_make_no_sense_are_an_error_result_and_run_nothing(
+    tmp_path: Path, arguments: str, said: str
+) -> None:
+    async with engine_bench(tmp_path, Reply((Call("bash", arguments, "t1"),)), HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        result = bench.seen(ToolEnded)[0].result
+        assert said in result.text
+        assert result.is_error
+        assert bench.tool.calls == []
+
+
+async def test_an_unknown_tool_and_a_broken_tool_are_error_results(tmp_path: Path) -> None:
+    script = (Reply((Call("nope", "{}", "t1"), Call("bash", "{}", "t2"))), HELLO)
+    async with engine_bench(tmp_path, *script, tool=StubTool(breaks=True)) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        texts = [update.result.text for update in bench.seen(ToolEnded)]
+        assert texts == ["nope: no such tool. There are: bash", "bash failed: RuntimeError: broken inside"]
+
+
+async def test_a_busy_conversation_refuses_a_message_and_says_why(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("a"), Hang()))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        assert await conversation.say("second") == Refused("agent is busy — press Esc to cancel")
+        assert await saved(bench, conversation.id) == [("user", "first")]
+
+
+async def test_escape_while_the_model_writes_closes_the_stream_and_keeps_no_text(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("half an answer"), Hang())), HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await until(lambda: bench.seen(TextArrived))
+        conversation.cancel()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert bench.provider.dropped == 1
+        assert bench.seen(LiveTextDropped) == [LiveTextDropped(cancelled=True)]
+        assert await saved(bench, conversation.id) == [("user", "hi"), ("system", "Stopped by you after 0 s")]
+        assert bench.seen(StateChanged)[-1].resumable
+        await conversation.retry()
+        await conversation.wait_idle()
+        assert (await saved(bench, conversation.id))[-1] == ("assistant", "hello there")
+        assert bench.provider.requests[-1].messages == (ModelMessage(Role.USER, (TextBlock("hi"),)),)
+
+
+async def test_escape_while_a_tool_runs_stops_it_and_answers_every_call(tmp_path: Path) -> None:
+    three = Reply(tuple(Call("bash", "{}", f"t{n}") for n in (1, 2, 3)))
+    tool = StubTool(release=asyncio.Event())
+    async with engine_bench(tmp_path, three, HELLO, tool=tool) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await tool.started.wait()
+        conversation.cancel()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert tool.stopped == 1
+        rows = await bench.store.messages(conversation.id)
+        results = [b for row in rows for b in row.blocks if isinstance(b, ToolResultBlock)]
+        assert [(r.tool_use_id, r.content[0], r.is_error) for r in results] == [
+            ("t1", TextBlock("Cancelled by user"), True),
+            ("t2", TextBlock("Skipped due to cancellation"), True),
+            ("t3", TextBlock("Skipped due to cancellation"), True),
+        ]
+        assert rows[-1].blocks == (TextBlock("Stopped by you after 0 s · 3 processes ended"),)
+        assert await conversation.say("and now?") != Refused("")
+        await conversation.wait_idle()
+        assert (await saved(bench, conversation.id))[-1] == ("assistant", "hello there")
+
+
+async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(tmp_path: Path) -> None:
+    again = Reply((Call("bash", '{"command": "make test -v"}', "t2"),))
+    first = Reply((Call("bash", '{"command": "make test"}', "t1"),))
+    async with engine_bench(tmp_path, first, again, HELLO) as bench:
+        conversation = await bench.conversation(PermissionMode.ASK)
+        await conversation.say("test it")
+        await until(lambda: isinstance(conversation.state, AwaitingApproval))
+        question = conversation.question
+        assert question is not None
+        assert (question.rule, question.call.id) == ("bash(make test*)", "t1")
+        assert bench.tool.calls == []
+        await conversation.answer("t1", Answer(Choice.ALWAYS))
+        await conversation.wait_idle()
+        assert bench.rules.kept == ["bash(make test*)"]
+        assert len(bench.tool.calls) == 2
+        assert len([u for u in bench.seen(Asked) if u.question]) == 1
+        assert ("system", "bash: always allowed: bash(make test*)") in await saved(bench, conversation.id)
+
+
+async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, HELLO) as bench:
+        conversation = await bench.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await until(lambda: conversation.question)
+        await conversation.answer("t1", Answer(Choice.DENY, "use make"))
+        await conversation.wait_idle()
+        assert bench.seen(ToolEnded)[0].result.text == "User denied permission to run bash: use make"
+        assert bench.tool.calls == []
+
+
+async def test_plan_mode_refuses_without_asking(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, HELLO) as bench:
+        conversation = await bench.conversation(PermissionMode.PLAN)
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert bench.seen(ToolEnded)[0].result.text == "Permission mode 'plan' does not allow bash."
+
+
+async def test_a_retry_is_announced_and_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
+    async with engine_bench(tmp_path, Reply((Text("par"), Fail("overloaded"))), HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert bench.seen(RetryScheduled) == [RetryScheduled(1, 0.0, "overloaded")]
+        assert bench.seen(LiveTextDropped) == [LiveTextDropped(cancelled=False)]
+        assert await saved(bench, conversation.id) == [("user", "hi"), ("assistant", "hello there")]
+
+
+async def test_a_rejected_key_is_an_error_that_a_message_leaves(tmp_path: Path) -> None:
+    refused = Reply((Fail("API key rejected: set ANTHROPIC_API_KEY", "auth", retryable=False),))
+    async with engine_bench(tmp_path, refused, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        state = await conversation.wait_idle()
+        assert isinstance(state, Errored)
+        assert state.message == "API key rejected: set ANTHROPIC_API_KEY"
+        assert bench.seen(RunEnded)[0].error_code == "auth"
+        await conversation.say("again")
+        assert isinstance(await conversation.wait_idle(), Idle)
+
+
+async def test_a_cut_reply_is_continued_into_one_message(tmp_path: Path) -> None:
+    half = Reply((Text("one "),), StopReason.MAX_TOKENS)
+    async with engine_bench(tmp_path, half, Reply((Text("two"),))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("count")
+        await conversation.wait_idle()
+        assert await saved(bench, conversation.id) == [("user", "count"), ("assistant", "one two")]
+        assert bench.provider.requests[1].messages[1] == ModelMessage(Role.ASSISTANT, (TextBlock("one "),))
+
+
+async def test_turn_and_budget_and_time_caps_end_a_run_with_their_code(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, BASH, Reply((Hang(),))) as bench:
+        conversation = await bench.conversation()
+        for caps in (RunCaps(max_turns=1), RunCaps(max_budget_usd=0.005), RunCaps(timeout=0.05)):
+            await conversation.say("go", caps=caps)
+            await conversation.wait_idle()
+        assert [u.error_code for u in bench.seen(RunEnded)] == ["iteration_limit", "budget", "timeout"]
+
+
+async def test_the_meter_follows_each_reply(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert bench.seen(ContextChanged)[-1] == ContextChanged(120, 200_000, estimated=False, cost_usd=0.01)
+        stored = await bench.store.conversation(conversation.id)
+        assert stored is not None
+        assert stored.context_tokens == 120
+
+
+async def test_a_tool_id_that_was_used_before_is_rewritten(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, BASH, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert [u.call.id for u in bench.seen(ToolStarted)] == ["t1", "t1_dedup_1"]
+
+
+async def test_images_are_stored_and_sent_before_the_text(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HELLO) as bench:
+        conversation = await bench.conversation()
+        image = await conversation.attach(b"png bytes")
+        await conversation.say("what is this?", [image.id])
+        await conversation.wait_idle()
+        request = bench.provider.requests[0]
+        assert request.images[image.id].data == b"png bytes"
+        assert type(request.messages[0].blocks[0]).__name__ == "ImageBlock"
+
+
+async def test_a_subscriber_that_comes_late_gets_what_is_streaming(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("live text"), Hang()))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await until(lambda: bench.seen(TextArrived))
+        late: list[object] = []
+        end = await conversation.subscribe(late.append)
+        assert isinstance(late[0], Snapshot)
+        assert late[0].live_text == "live text"
+        assert isinstance(late[0].state, AwaitingLlm)
+        end()
+        conversation.cancel()
+        await conversation.wait_idle()
+        assert len(late) == 1
+
+
+async def test_two_conversations_run_at_once_and_escape_stops_only_one(tmp_path: Path) -> None:
+    tool = StubTool(release=asyncio.Event())
+    async with engine_bench(tmp_path, BASH, BASH, HELLO, tool=tool) as bench:
+        one, two = await bench.conversation(), await bench.conversation()
+        await one.say("go")
+        await two.say("go")
+        await until(lambda: len(tool.contexts) == 2)
+        one.cancel()
+        assert isinstance(await one.wait_idle(), Idle)
+        assert isinstance(two.state, ToolExecuting)
+        assert tool.release is not None
+        tool.release.set()
+        assert isinstance(await two.wait_idle(), Idle)
+
+
+async def test_interrupt_and_say_stops_the_run_and_sends(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("a"), Hang())), HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        await until(lambda: bench.seen(TextArrived))
+        await conversation.interrupt_and_say("second")
+        await conversation.wait_idle()
+        roles = [role for role, _ in await saved(bench, conversation.id)]
+        assert roles == ["user", "system", "user", "assistant"]
+
+
+async def test_drafts_and_modes_survive_a_restart(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path) as bench:
+        conversation = await bench.conversation()
+        await conversation.change(ConversationChanges(draft="half a thou", permission_mode=PermissionMode.PLAN))
+        kept = conversation.id
+    async with engine_bench(tmp_path) as bench:
+        conversation = await bench.engine.open(kept)
+        assert conversation.record.draft == "half a thou"
+        assert conversation.record.permission_mode is PermissionMode.PLAN
+
+
+async def test_a_running_conversation_is_cancelled_at_close_and_valid_after_it(tmp_path: Path) -> None:
+    tool = StubTool(release=asyncio.Event())
+    async with engine_bench(tmp_path, BASH, tool=tool) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await tool.started.wait()
+        kept = conversation.id
+    assert tool.stopped == 1
+    async with engine_bench(tmp_path, HELLO) as bench:
+        conversation = await bench.engine.open(kept)
+        await conversation.retry()
+        await conversation.wait_idle()
+        assert bench.provider.requests[0].messages[-1].blocks == (
+            ToolResultBlock("t1", (TextBlock("Cancelled by user"),), is_error=True),
+        )
+
+
+async def test_a_conversation_that_another_process_owns_is_read_only(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path) as owner, engine_bench(tmp_path) as second:
+        conversation = await owner.conversation()
+        seen = await second.engine.open(conversation.id)
+        assert "read-only" in seen.read_only
+        assert await seen.say("hi") == Refused(seen.read_only)
+        copy = await second.engine.fork(conversation.id)
+        assert copy.read_only == ""
+
+
+async def test_a_working_directory_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path) as bench:
+        missing, file = tmp_path / "missing", tmp_path / "file"
+        file.touch()
+        with pytest.raises(EngineError, match="missing"):
+            await bench.engine.create(ConversationOptions(missing, "scripted/main"))
+        with pytest.raises(EngineError, match="not a directory"):
+            await bench.engine.create(ConversationOptions(file, "scripted/main"))
+
+
+async def test_an_unknown_provider_is_an_error_and_the_message_stays(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path) as bench:
+        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "nobody/x"))
+        await conversation.say("hi")
+        state = await conversation.wait_idle()
+        assert isinstance(state, Errored)
+        assert [m.origin for m in await bench.store.messages(conversation.id)] == [Origin.HUMAN]

@@ -1,0 +1,204 @@
+"""A real engine on a real store, with a scripted provider and tools whose pace the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions, Engine
+from engine.executor.session import EngineSettings, Ports
+from engine.machine.messages import Usage
+from engine.ports import Provider, ProviderError
+from engine.providers.scripted import Reply, Script, ScriptedProvider
+from engine.records import PermissionMode
+from engine.store import SqliteStore, StorePaths, open_store
+from engine.updates import Update
+from tools.contract import (
+    JobInfo,
+    JsonObject,
+    PlainDisplay,
+    PreparedImage,
+    ProcessesEnded,
+    ToolClass,
+    ToolContext,
+    ToolInputError,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+
+U = TypeVar("U")
+
+
+class SystemClock:
+    """Real time."""
+
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
+
+
+class RandomIds:
+    """UUID4."""
+
+    @staticmethod
+    def new() -> str:
+        return str(uuid.uuid4())
+
+
+@dataclass
+class Providers:
+    """One scripted provider; prices a reply at one cent."""
+
+    provider: Provider
+    known: str = "scripted"
+
+    def resolve(self, reference: str) -> tuple[Provider, str]:
+        name, _, model = reference.partition("/")
+        if name != self.known:
+            raise ProviderError(f"There is no provider '{name}'.", kind="auth", retryable=False)
+        return self.provider, model
+
+    def price(self, reference: str, usage: Usage) -> float | None:
+        return 0.01
+
+    async def close(self) -> None:
+        await self.provider.close()
+
+
+@dataclass
+class StubTool:
+    """A tool that does what it is told: answer, wait, break or refuse its arguments."""
+
+    name: str = "bash"
+    tool_class: ToolClass = ToolClass.RUN
+    calls: list[JsonObject] = field(default_factory=list)
+    contexts: list[ToolContext] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event | None = None
+    breaks: bool = False
+    stopped: int = 0
+    images: tuple[PreparedImage, ...] = ()
+    paths: tuple[Path, ...] = ()
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, "", {"type": "object"}, self.tool_class)
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        if "bad" in args:
+            raise ToolInputError("'bad' is no argument")
+        return ToolRequest(str(args.get("command", self.name)), self.paths)
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        self.calls.append(args)
+        self.contexts.append(context)
+        self.started.set()
+        if self.breaks:
+            raise RuntimeError("broken inside")
+        try:
+            if self.release is not None:
+                await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped += 1
+            context.report(ProcessesEnded(3))
+            raise
+        return ToolOutput(f"ran {args.get('command', '')}", display=PlainDisplay("shown"), images=self.images)
+
+
+class NoJobs:
+    """No background jobs."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
+        return ()
+
+    async def end_all(self, conversation_id: str) -> None:
+        self.ended.append(conversation_id)
+
+
+class MemoryRules:
+    """Saved rules in memory."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    def rules(self) -> tuple[str, ...]:
+        return tuple(self.kept)
+
+    def add(self, rule: str) -> None:
+        self.kept.append(rule)
+
+
+class PlainImages:
+    """Every image is one black pixel."""
+
+    async def prepare(self, data: bytes) -> PreparedImage:
+        return PreparedImage(data, "image/png", 1, 1, 1, 1, len(data))
+
+
+@dataclass
+class Bench:
+    """An engine with everything a test looks at."""
+
+    engine: Engine
+    provider: ScriptedProvider
+    store: SqliteStore
+    tool: StubTool
+    rules: MemoryRules
+    jobs: NoJobs
+    cwd: Path
+    updates: list[Update] = field(default_factory=list)
+
+    async def conversation(self, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
+        options = ConversationOptions(self.cwd, "scripted/main", permission_mode=mode)
+        conversation = await self.engine.create(options)
+        await conversation.subscribe(self.updates.append)
+        return conversation
+
+    def seen(self, kind: type[U]) -> list[U]:
+        return [update for update in self.updates if isinstance(update, kind)]
+
+
+@asynccontextmanager
+async def engine_bench(
+    home: Path, *replies: Reply, tool: StubTool | None = None, settings: EngineSettings | None = None
+) -> AsyncIterator[Bench]:
+    """An engine whose model answers with `replies`, in order."""
+    store = await open_store(StorePaths.under(home))
+    provider = ScriptedProvider({"main": Script(tuple(replies))})
+    tool, rules, jobs = tool or StubTool(), MemoryRules(), NoJobs()
+    ports = Ports(
+        store,
+        store.library,
+        Providers(provider),
+        {tool.name: tool},
+        jobs,  # type: ignore[arg-type] # only what the engine calls
+        PlainImages(),
+        rules,
+        SystemClock(),
+        RandomIds(),
+    )
+    engine = Engine(ports, settings)
+    cwd = home / "project"
+    cwd.mkdir(exist_ok=True)
+    try:
+        await engine.start()
+        yield Bench(engine, provider, store, tool, rules, jobs, cwd)
+    finally:
+        await engine.close()
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait until `condition` holds, looking again at every turn of the loop."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - the condition is about several objects, none has an event
+            await asyncio.sleep(0)
