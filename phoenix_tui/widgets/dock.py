@@ -36,6 +36,12 @@ class Dock(Vertical):
         text: str
 
     @dataclass
+    class Opened(Message):
+        """Completions opened or closed: Esc means something else now."""
+
+        is_open: bool
+
+    @dataclass
     class Chosen(Message):
         """A command was chosen that needs nothing more."""
 
@@ -60,11 +66,6 @@ class Dock(Vertical):
         with Vertical(id="rule"):
             yield self.chips
             yield self.composer
-
-    @property
-    def open_thing(self) -> bool:
-        """Whether Esc has something to close here."""
-        return self.composer.completing or self.question.has_class("-filling")
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
@@ -146,5 +147,7 @@ class Dock(Vertical):
         self.drop_last_image()
 
     def _offer(self, completions: Sequence[Completion]) -> None:
+        if self.composer.completing != bool(completions):
+            self.post_message(self.Opened(bool(completions)))
         self.popup.show(completions)
         self.composer.completing = bool(completions)

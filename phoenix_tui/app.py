@@ -1,0 +1,134 @@
+"""PhoenixApp: themes, keys, signals and the way out; everything else stands on the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.driver import Driver
+
+from phoenix_tui.clipboard import Clipboard
+from phoenix_tui.keymap import KeymapError, Scope, bindings, read_keymap, to_textual
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.desk import ENGINE_ERRORS
+from phoenix_tui.screens.stage import Stage
+from phoenix_tui.screens.workspace import WorkspaceScreen
+from phoenix_tui.surface import Launch, Services
+from phoenix_tui.themes import THEMES
+from phoenix_tui.widgets.notices import Standing
+
+SIGNAL_EXIT: Final = 128
+"""What a shell adds to the number of a signal."""
+
+
+class PhoenixApp(App[None]):
+    """One workspace over services that open after the first frame."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.APP)
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "Phoenix"
+
+    def __init__(
+        self,
+        launch: Launch,
+        open_services: Callable[[], Awaitable[Services]],
+        *,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        super().__init__(driver_class=driver_class)
+        for theme in THEMES:
+            self.register_theme(theme)
+        names = {theme.name for theme in THEMES}
+        self.theme = launch.theme if launch.theme in names else THEMES[0].name
+        self.animation_level = "none"
+        self.exit_note = ""
+        """What is printed after the screen is gone: how to come back."""
+        self._open_services = open_services
+        self._launch = launch
+        self._workspace = WorkspaceScreen(launch)
+        self._services: Services | None = None
+        self._clips: Clipboard | None = None
+        self._closing = False
+
+    def get_default_screen(self) -> WorkspaceScreen:
+        """The workspace is the first screen."""
+        return self._workspace
+
+    def on_mount(self) -> None:
+        """Catch the signals that end a program; open the services once the first frame is drawn."""
+        if not self.is_headless and sys.platform != "win32":
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, self._ended_by, number)
+        self.call_after_refresh(self._begin)
+
+    def _ended_by(self, number: int) -> None:
+        self.run_worker(self._finish(SIGNAL_EXIT + number), group="finish", exclusive=True)
+
+    def _begin(self) -> None:
+        self.run_worker(self._open(), group="open")
+
+    async def _open(self) -> None:
+        keymap = self._keymap_of_user()
+        try:
+            self._services = services = await self._open_services()
+        except ENGINE_ERRORS as error:
+            self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, "Ctrl+Q quits")
+            return
+        self._clips = Clipboard(services.runner, os.environ, sys.platform, self._write_terminal)
+        await self._workspace.attend(services, self._clips, keymap)
+
+    def _keymap_of_user(self) -> dict[str, str]:
+        try:
+            keymap = read_keymap(self._launch.keymap_file)
+        except KeymapError as error:
+            self._workspace.tell(str(error), bad=True)
+            return {}
+        self.set_keymap(to_textual(keymap))
+        return keymap
+
+    def _write_terminal(self, sequence: str) -> None:
+        if self._driver is not None:
+            self._driver.write(sequence)
+
+    def action_interrupt(self) -> None:
+        """Ctrl+C: closes a sheet, else what the workspace makes of it."""
+        if isinstance(self.screen, Sheet):
+            self.screen.action_close()
+        elif self._workspace.interrupt():
+            self.action_leave()
+
+    def action_leave(self) -> None:
+        """Ctrl+Q: quit, after a question while something runs."""
+        if not isinstance(self.screen, Sheet):
+            self.run_worker(self._workspace.leave(), group="leave", exclusive=True)
+
+    async def on_stage_leaving(self, event: Stage.Leaving) -> None:
+        """Nothing is in the way."""
+        event.stop()
+        self.run_worker(self._finish(0), group="finish", exclusive=True)
+
+    async def _finish(self, return_code: int) -> None:
+        """Keep the draft, stop every run, close the store, leave the screen."""
+        if self._closing:
+            return
+        self._closing = True
+        bench = self._workspace.bench
+        if bench is not None:
+            conversation = bench.desk.conversation
+            await bench.desk.put_away()
+            bench.desk.overview.stop()
+            if conversation is not None and conversation.record.message_count:
+                self.exit_note = f"phoenix --resume {conversation.id}"
+        if self._clips is not None:
+            await self._clips.close()
+        if self._services is not None:
+            await self._services.engine.close()
+        self.exit(return_code=return_code)

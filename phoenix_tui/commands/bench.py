@@ -1,0 +1,68 @@
+"""What a command works with: the desk, the sheets and the words to say."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from textual.content import Content
+
+from engine.ports import ConversationChanges
+from phoenix_tui.clipboard import Clipboard
+from phoenix_tui.screens.desk import Desk
+from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.visible import Teller
+from phoenix_tui.widgets.dock import Dock
+
+
+class Sheets(Protocol):
+    """Opens something over the workspace and waits for its answer."""
+
+    async def pick(self, sheet: PickScreen) -> str | None:
+        """The key of the chosen row, None where nothing was."""
+        ...
+
+    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
+        """One line, None where Esc was pressed."""
+        ...
+
+    def read(self, heading: str, text: Content) -> None:
+        """Show text to read."""
+        ...
+
+    def choose_theme(self, name: str) -> None:
+        """Change the colours."""
+        ...
+
+    def themes(self) -> tuple[str, ...]:
+        """Their names, the one in use first."""
+        ...
+
+    async def leave(self) -> None:
+        """Quit, after asking where something runs."""
+        ...
+
+
+@dataclass(slots=True)
+class Undo:
+    """The last archive or delete, and what takes it back."""
+
+    conversation_id: str = ""
+    changes: ConversationChanges = field(default_factory=ConversationChanges)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Everything a command may touch."""
+
+    desk: Desk
+    dock: Dock
+    sheets: Sheets
+    tell: Teller
+    clipboard: Clipboard
+    keymap: Mapping[str, str]
+    undo: Undo = field(default_factory=Undo)
+
+
+Run: TypeAlias = Callable[[Bench, str], Awaitable[None]]

@@ -1,0 +1,187 @@
+"""Commands on conversations: open, name, copy, put away, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Final
+
+from engine.machine.states import is_busy
+from engine.ports import ConversationChanges
+from engine.records import ConversationQuery, ConversationSummary
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.labels import age
+from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.widgets.question_panel import short_path
+from tools.contract import JsonObject
+
+HIT_ROWS: Final = 100
+
+
+async def new(bench: Bench, _: str) -> None:
+    """An empty conversation."""
+    await bench.desk.begin()
+
+
+async def resume(bench: Bench, reference: str) -> None:
+    """Open one by title or id, else choose."""
+    engine = bench.desk.services.engine
+    if reference:
+        found = await engine.find(reference)
+        if len(found) == 1:
+            await bench.desk.open(found[0].id)
+            return
+        bench.tell(
+            f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
+        )
+    rows = await engine.list(ConversationQuery())
+    now = time.time()
+    choices = [Choice(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
+    if chosen := await bench.sheets.pick(PickScreen("Resume a conversation", choices)):
+        await bench.desk.open(chosen)
+
+
+def _remark(row: ConversationSummary, now: float) -> str:
+    return f"{short_path(row.cwd)} · {row.message_count} messages · {age(now - row.updated_at)}"
+
+
+async def rename(bench: Bench, title: str) -> None:
+    """Give the open conversation a title."""
+    conversation = bench.desk.conversation
+    if conversation is not None:
+        await rename_one(bench, conversation.id, conversation.record.title, title)
+
+
+async def rename_one(bench: Bench, conversation_id: str, before: str, title: str = "") -> None:
+    """Ask for a title where none is given."""
+    title = title or await bench.sheets.ask_line("Title of this conversation", before) or ""
+    if title.strip():
+        await bench.desk.services.engine.change(conversation_id, ConversationChanges(title=title.strip()))
+        await bench.desk.overview.reload()
+
+
+async def fork(bench: Bench, _: str) -> None:
+    """Continue in a copy."""
+    conversation = bench.desk.conversation
+    if conversation is None:
+        bench.tell("There is nothing to copy yet.", bad=True)
+        return
+    await bench.desk.show(await bench.desk.services.engine.fork(conversation.id))
+    await bench.desk.overview.reload()
+    bench.tell("This is the copy.")
+
+
+async def search(bench: Bench, text: str) -> None:
+    """Find text in all conversations and open the one chosen."""
+    if not text:
+        bench.tell("/search TEXT finds text in all conversations.", bad=True)
+        return
+    hits = await bench.desk.services.library.search(text, limit=HIT_ROWS)
+    now = time.time()
+    choices = [
+        Choice(f"{hit.conversation_id}:{hit.seq}", hit.snippet, f"{hit.title} · {age(now - hit.created_at)}")
+        for hit in hits
+    ]
+    if not choices:
+        bench.tell(f"Nothing contains “{text}”. Fewer words find more.")
+    elif chosen := await bench.sheets.pick(PickScreen(f"Messages with “{text}”", choices)):
+        await bench.desk.open(chosen.rpartition(":")[0])
+
+
+async def export(bench: Bench, target: str) -> None:
+    """Write the open conversation to a JSON file that `phoenix conversations import` reads."""
+    conversation = bench.desk.conversation
+    if conversation is None:
+        bench.tell("There is nothing to write yet.", bad=True)
+        return
+    path = conversation.record.cwd / (target or f"phoenix-{conversation.id[:8]}.json")
+    content = await bench.desk.services.library.export(conversation.id)
+    try:
+        await asyncio.to_thread(_write, path, content)
+    except FileExistsError:
+        bench.tell(f"{path} exists already: name another file.", bad=True)
+    except OSError as error:
+        bench.tell(f"{path} cannot be written: {error.strerror}.", bad=True)
+    else:
+        bench.tell(f"Written to {path}.")
+
+
+def _write(path: Path, content: JsonObject) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        path.chmod(0o600)
+        json.dump(content, file, ensure_ascii=False, indent=1)
+
+
+async def retry(bench: Bench, _: str) -> None:
+    """Resume an interrupted turn, or try again."""
+    await bench.desk.attempt(lambda conversation: conversation.retry())
+
+
+async def stop(bench: Bench, _: str) -> None:
+    """Stop the run in view."""
+    if not bench.desk.stop():
+        bench.tell("Nothing runs here.")
+
+
+async def stopall(bench: Bench, _: str) -> None:
+    """Stop every run."""
+    count = bench.desk.overview.busy
+    await bench.desk.services.engine.stop_all()
+    bench.tell(f"{count} stopped." if count else "Nothing runs.")
+
+
+async def archive(bench: Bench, _: str) -> None:
+    """Put the open conversation away."""
+    if bench.desk.conversation is not None:
+        await put_aside(bench, bench.desk.conversation.id, delete=False)
+
+
+async def delete(bench: Bench, _: str) -> None:
+    """Move the open conversation to the trash."""
+    if bench.desk.conversation is not None:
+        await put_aside(bench, bench.desk.conversation.id, delete=True)
+
+
+async def put_aside(bench: Bench, conversation_id: str, *, delete: bool) -> None:
+    """Archive or trash; refused while it runs."""
+    desk = bench.desk
+    if any(one.id == conversation_id and is_busy(one.state) for one in desk.services.engine.live()):
+        bench.tell("It is running: stop it first.", bad=True)
+        return
+    if desk.conversation is not None and desk.conversation.id == conversation_id:
+        await desk.begin()
+    changes = ConversationChanges(deleted=True) if delete else ConversationChanges(archived=True)
+    await desk.services.engine.change(conversation_id, changes)
+    await desk.services.engine.forget(conversation_id)
+    bench.undo.conversation_id = conversation_id
+    bench.undo.changes = ConversationChanges(deleted=False) if delete else ConversationChanges(archived=False)
+    await desk.overview.reload()
+    bench.tell("In the trash. u in the list brings it back." if delete else "Archived. u in the list brings it back.")
+
+
+async def restore(bench: Bench) -> None:
+    """Take back the last archive or delete."""
+    conversation_id, bench.undo.conversation_id = bench.undo.conversation_id, ""
+    if not conversation_id:
+        bench.tell("There is nothing to bring back.")
+        return
+    await bench.desk.services.engine.change(conversation_id, bench.undo.changes)
+    await bench.desk.overview.reload()
+    bench.tell("It is back.")
+
+
+RUNS: Final[dict[str, Run]] = {
+    "new": new,
+    "resume": resume,
+    "rename": rename,
+    "fork": fork,
+    "search": search,
+    "export": export,
+    "retry": retry,
+    "stop": stop,
+    "stopall": stopall,
+    "archive": archive,
+    "delete": delete,
+}

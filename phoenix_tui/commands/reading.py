@@ -1,0 +1,129 @@
+"""Commands that show or copy something and change nothing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from engine.machine.messages import Role, TextBlock
+from engine.records import StoredMessage
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.labels import Tone, clock, money, tokens
+from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.screens.text_sheet import help_text
+from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
+from tools.clean import clean_line
+
+NEWEST: Final = 1 << 40
+"""A seq above all others."""
+LOOK_BACK: Final = 60
+"""Messages in which the last answer is looked for."""
+
+
+async def help_(bench: Bench, _: str) -> None:
+    """Every key and command."""
+    bench.sheets.read("Keys and commands", help_text(bench.keymap))
+
+
+async def context(bench: Bench, _: str) -> None:
+    """What fills the window."""
+    conversation = bench.desk.conversation
+    if conversation is None or not conversation.record.context_tokens:
+        bench.tell("Nothing was sent yet: the context is empty.")
+        return
+    record = conversation.record
+    use = ContextUse(record.context_tokens, record.context_window, record.context_estimated)
+    window = f"{record.context_window:,} tokens" if record.context_window else "unknown"
+    text = Content.assemble(
+        (f"{wide_meter(use, bench.desk.launch.plain)}\n", use.tone.value),
+        f"{record.context_tokens:,} tokens{' (estimated)' if record.context_estimated else ''}, window {window}\n",
+        f"{record.message_count} messages, sent from message {max(record.context_start_seq, 1)} on",
+        "\nOlder messages stand as a summary." if record.summary else "",
+    )
+    bench.sheets.read("Context", text)
+
+
+async def cost(bench: Bench, _: str) -> None:
+    """Tokens and cost."""
+    conversation = bench.desk.conversation
+    if conversation is None:
+        bench.tell("Nothing was sent yet.")
+        return
+    totals = conversation.record.totals
+    text = Content.assemble(
+        (f"{money(totals.cost_usd) or '$0.00'}\n", "bold"),
+        f"{tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out\n",
+        f"{tokens(totals.cache_read_tokens)} read from the cache, ",
+        f"{tokens(totals.cache_creation_tokens)} written to it\n",
+        ("The price of this model is unknown." if totals.cost_usd is None else "Prices may change.", Tone.QUIET.value),
+    )
+    bench.sheets.read("Cost of this conversation", text)
+
+
+async def images(bench: Bench, _: str) -> None:
+    """The images of the next message; a chosen one is dropped."""
+    chips = bench.dock.chips
+    if not chips.images:
+        bench.tell("No image is attached. Ctrl+V pastes one, a dropped file is taken too.")
+        return
+    choices = [
+        Choice(image.id, f"{image.width}×{image.height}", f"{image.media_type} · {image.bytes:,} bytes")
+        for image in chips.images
+    ]
+    if chosen := await bench.sheets.pick(PickScreen("Enter drops an image from the next message", choices)):
+        chips.images = tuple(image for image in chips.images if image.id != chosen)
+
+
+async def copy(bench: Bench, _: str) -> None:
+    """Copy the last answer, or what a stopped one had written."""
+    text = bench.desk.unsaved
+    if not text and bench.desk.conversation is not None:
+        found = await bench.desk.conversation.history(NEWEST, LOOK_BACK)
+        text = next((words for one in reversed(found.messages) if (words := answer(one))), "")
+    if not text:
+        bench.tell("There is no answer to copy yet.")
+        return
+    bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+
+
+def answer(message: StoredMessage) -> str:
+    """The text of an answer; empty for every other message."""
+    if message.role is not Role.ASSISTANT:
+        return ""
+    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+
+
+async def jobs(bench: Bench, _: str) -> None:
+    """Background commands; a chosen one is ended."""
+    conversation = bench.desk.conversation
+    running = conversation.jobs() if conversation is not None else ()
+    if conversation is None or not running:
+        bench.tell("No background command was started here.")
+        return
+    choices = [
+        Choice(
+            job.id,
+            clean_line(job.command),
+            f"running {clock(job.elapsed)}" if job.running else f"ended with {job.exit_code}",
+        )
+        for job in running
+    ]
+    if chosen := await bench.sheets.pick(PickScreen("Enter ends a background command", choices)):
+        await bench.desk.attempt(lambda one: one.kill_job(chosen))
+
+
+async def quit_(bench: Bench, _: str) -> None:
+    """Leave."""
+    await bench.sheets.leave()
+
+
+RUNS: Final[dict[str, Run]] = {
+    "help": help_,
+    "context": context,
+    "cost": cost,
+    "images": images,
+    "copy": copy,
+    "jobs": jobs,
+    "quit": quit_,
+}

@@ -1,0 +1,128 @@
+"""Commands that change how Phoenix works: model, key, permissions, theme."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from engine.engine import EngineError
+from engine.ports import ConversationChanges, ModelInfo
+from engine.records import PermissionMode
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.labels import MODE_MEANINGS, tokens
+from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.widgets.welcome_panel import provider_of
+
+
+async def model(bench: Bench, reference: str) -> None:
+    """Choose the model of this conversation."""
+    if not reference:
+        choices = [Choice(one.reference, one.reference, _remark(one)) for one in await bench.desk.services.models()]
+        now = bench.desk.conversation.record.model if bench.desk.conversation else bench.desk.model
+        sheet = PickScreen("Model of this conversation", choices, current=now, free=True)
+        reference = await bench.sheets.pick(sheet) or ""
+    if reference:
+        await use_model(bench, reference)
+
+
+def _remark(one: ModelInfo) -> str:
+    window = f"{tokens(one.context_window)} window" if one.context_window else ""
+    return " · ".join(part for part in ("on this machine" if one.local else "", window, one.note) if part)
+
+
+async def use_model(bench: Bench, reference: str) -> None:
+    """Use this model here and for new conversations of this session."""
+    bench.desk.prefer(model=reference)
+    await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))
+
+
+async def key(bench: Bench, _: str) -> None:
+    """Keep an API key; it is never shown."""
+    secret = await bench.sheets.ask_line("Paste an API key (it is not shown)", secret=True)
+    if secret:
+        await keep_key(bench, secret)
+
+
+async def keep_key(bench: Bench, secret: str) -> None:
+    """Keep it under the provider it belongs to and use that provider."""
+    provider = provider_of(secret)
+    if not provider:
+        names = [Choice(name, name) for name in ("anthropic", "openai")]
+        provider = await bench.sheets.pick(PickScreen("Whose key is it?", names)) or ""
+    if not provider:
+        return
+    try:
+        reference = await bench.desk.services.onboarding.save_key(provider, secret)
+    except EngineError as error:
+        bench.tell(str(error), bad=True)
+        return
+    await use_model(bench, reference)
+    bench.tell(f"Kept. {reference} is in use.")
+
+
+async def permissions(bench: Bench, word: str) -> None:
+    """Choose what runs without asking."""
+    modes = {mode.value: mode for mode in PermissionMode}
+    if word and word not in modes:
+        bench.tell(f"Modes: {', '.join(modes)}.", bad=True)
+        return
+    if not word:
+        choices = [Choice(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
+        now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
+        word = await bench.sheets.pick(PickScreen("What runs without asking", choices, current=now.value)) or ""
+    if word:
+        await use_mode(bench, modes[word])
+
+
+async def use_mode(bench: Bench, mode: PermissionMode) -> None:
+    """Use this mode here."""
+    bench.desk.prefer(mode=mode)
+    await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(permission_mode=mode)))
+
+
+CYCLE: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO, PermissionMode.PLAN)
+"""The modes that Shift+Tab goes through."""
+
+
+async def next_mode(bench: Bench) -> None:
+    """The mode after the present one."""
+    now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
+    place = CYCLE.index(now) if now in CYCLE else -1
+    await use_mode(bench, CYCLE[(place + 1) % len(CYCLE)])
+
+
+async def theme(bench: Bench, name: str) -> None:
+    """Choose the colours and keep the choice."""
+    names = bench.sheets.themes()
+    if name and name not in names:
+        bench.tell(f"Themes: {', '.join(sorted(names))}.", bad=True)
+        return
+    chosen = name or await bench.sheets.pick(PickScreen("Colours", [Choice(one, one) for one in names]))
+    if not chosen:
+        return
+    bench.sheets.choose_theme(chosen)
+    try:
+        bench.desk.services.save_setting("theme", chosen)
+    except EngineError as error:
+        bench.tell(str(error), bad=True)
+
+
+async def config(bench: Bench, _: str) -> None:
+    """Where the configuration is."""
+    bench.sheets.read("Configuration", Content(f"{bench.desk.launch.config_file}\n{bench.desk.launch.keymap_file}"))
+
+
+async def doctor(bench: Bench, _: str) -> None:
+    """What works on this machine."""
+    bench.sheets.read("Doctor", Content(await bench.desk.services.doctor()))
+
+
+RUNS: Final[dict[str, Run]] = {
+    "model": model,
+    "key": key,
+    "permissions": permissions,
+    "theme": theme,
+    "config": config,
+    "doctor": doctor,
+}

@@ -1,0 +1,279 @@
+"""The desk: which conversation lies on it, and what the user does with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from textual.timer import Timer
+
+from engine.engine import ConversationOptions, EngineError
+from engine.executor.requests import Receipt, Refused
+from engine.machine.states import Errored, Idle, is_busy
+from engine.ports import ConversationChanges, ProviderError, StorageError
+from engine.records import PermissionMode
+from phoenix_tui.commands.completion import FileIndex
+from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.screens.overview import Overview
+from phoenix_tui.screens.visible import Parts, Teller, Visible
+from phoenix_tui.surface import ConversationSurface, Launch, Services
+from phoenix_tui.widgets.context_meter import ContextUse
+from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.status_line import Status
+from tools.contract import ImageRejected
+
+DRAFT_PAUSE: Final = 0.3
+"""Seconds without typing after which a draft is stored."""
+LARGEST_IMAGE: Final = 64_000_000
+ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
+"""What a request may raise; each is one sentence for the user."""
+
+
+class Desk:
+    """One conversation at a time; the others run on. A new one exists once something was written."""
+
+    def __init__(
+        self,
+        services: Services,
+        launch: Launch,
+        parts: Parts,
+        overview: Overview,
+        tell: Teller,
+        later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
+    ) -> None:
+        self.services = services
+        self.launch = launch
+        self.overview = overview
+        self.model = launch.model
+        self.mode: PermissionMode = launch.permission_mode
+        """Model and mode of the next new conversation."""
+        self._parts = parts
+        self._tell = tell
+        self._later = later
+        self._visible: Visible | None = None
+        self._draft_timer: Timer | None = None
+        self._draft: str | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def conversation(self) -> ConversationSurface | None:
+        """The open conversation; None while a new one has nothing in it."""
+        return self._visible.conversation if self._visible is not None else None
+
+    @property
+    def folder(self) -> Path:
+        """The working directory in view."""
+        return self.conversation.record.cwd if self.conversation is not None else self.launch.cwd
+
+    @property
+    def unsaved(self) -> str:
+        """What a stopped answer had written; it is stored nowhere."""
+        return self._visible.unsaved if self._visible is not None else ""
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the turn in view was interrupted."""
+        return self._parts.status.status.moment.resumable
+
+    def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
+        """Model and mode of the next new conversation, and of the empty one in view."""
+        self.model, self.mode = model or self.model, mode or self.mode
+        if self.conversation is None:
+            status = self._parts.status
+            status.status = replace(status.status, model=self.model, mode=self.mode)
+            self._parts.greet(True)
+
+    async def open(self, conversation_id: str) -> None:
+        """Put this conversation on the desk.
+
+        Raises:
+            EngineError: there is no such conversation.
+        """
+        conversation = await self.services.engine.open(conversation_id)
+        await self.show(conversation)
+
+    async def show(self, conversation: ConversationSurface) -> None:
+        """Put an opened conversation on the desk; its draft stands in the composer."""
+        await self.put_away()
+        visible = self._follow(conversation)
+        self._parts.dock.composer.load(conversation.record.draft)
+        await visible.start()
+        self.overview.select(conversation.id)
+        if not conversation.read_only:
+            await conversation.change(ConversationChanges(unread=False))
+
+    async def begin(self) -> None:
+        """An empty desk: nothing is created before something is written."""
+        await self.put_away()
+        dock = self._parts.dock
+        dock.composer.load("")
+        dock.chips.images = ()
+        dock.files = FileIndex(self.launch.cwd, self.services.runner)
+        dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
+        dock.ask(None, self.launch.cwd, "", 0.0)
+        dock.notice.standing = None
+        self._parts.transcript.display = False
+        self._parts.status.status = Status(mode=self.mode, model=self.model)
+        heading = self._parts.title.heading
+        self._parts.title.heading = replace(heading, title="", folder=short_path(self.launch.cwd), context=ContextUse())
+        self._parts.greet(True)
+        self.overview.select("")
+
+    async def put_away(self) -> None:
+        """Keep the draft and follow the conversation no longer; an empty one vanishes."""
+        await self.keep_draft()
+        visible, self._visible = self._visible, None
+        if visible is None:
+            return
+        visible.stop()
+        record = visible.conversation.record
+        if not record.message_count and not record.draft and isinstance(visible.conversation.state, Idle):
+            await self.services.engine.change(record.id, ConversationChanges(deleted=True))
+            await self.services.engine.forget(record.id)
+            await self.overview.reload()
+
+    def _follow(self, conversation: ConversationSurface) -> Visible:
+        self._visible = visible = Visible(conversation, self._parts, self._tell)
+        dock = self._parts.dock
+        dock.files = FileIndex(conversation.record.cwd, self.services.runner)
+        dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
+        dock.chips.images = ()
+        return visible
+
+    async def current(self) -> ConversationSurface:
+        """The open conversation, created now if there is none.
+
+        Raises:
+            EngineError: the folder cannot be worked in.
+        """
+        async with self._one_at_a_time:
+            if self.conversation is not None:
+                return self.conversation
+            launch = self.launch
+            options = ConversationOptions(
+                cwd=launch.cwd,
+                model=self.model,
+                title=launch.title,
+                permission_mode=self.mode,
+                profile=launch.profile,
+                system_prompt=launch.system_prompt,
+                append_system_prompt=launch.append_system_prompt,
+            )
+            conversation = await self.services.engine.create(options)
+            images = self._parts.dock.chips.images
+            visible = self._follow(conversation)
+            self._parts.dock.chips.images = images
+            await visible.start()
+            await self.overview.reload()
+            self.overview.select(conversation.id)
+            return conversation
+
+    def typed(self, text: str) -> None:
+        """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
+        if self._draft_timer is not None:
+            self._draft_timer.stop()
+        elif self.conversation is not None and text:
+            self.conversation.warm()
+        self._draft = self._parts.dock.composer.content
+        self._draft_timer = self._later(DRAFT_PAUSE, self.keep_draft)
+
+    async def keep_draft(self) -> None:
+        """Store the draft now."""
+        if self._draft_timer is not None:
+            self._draft_timer.stop()
+            self._draft_timer = None
+        draft, self._draft = self._draft, None
+        if draft is None or (not draft and self.conversation is None):
+            return
+        try:
+            conversation = await self.current()
+            if not conversation.read_only and draft != conversation.record.draft:
+                await conversation.change(ConversationChanges(draft=draft))
+        except ENGINE_ERRORS as error:
+            self._tell(str(error), bad=True)
+
+    async def send(self, text: str, *, interrupt: bool = False) -> None:
+        """Send a message; where it is refused the text stands in the composer again."""
+        images = tuple(image.id for image in self._parts.dock.chips.images)
+        try:
+            conversation = await self.current()
+            ask = conversation.interrupt_and_say if interrupt else conversation.say
+            receipt: Receipt = await ask(text, images)
+        except ENGINE_ERRORS as error:
+            receipt = Refused(str(error))
+        await self._sent(text, receipt)
+        if not isinstance(receipt, Refused):
+            self._parts.dock.chips.images = ()
+
+    async def shell(self, command: str, text: str, *, send_to_model: bool) -> None:
+        """Run the user's own command; `text` is what was typed."""
+        try:
+            receipt: Receipt = await (await self.current()).shell(command, send_to_model)
+        except ENGINE_ERRORS as error:
+            receipt = Refused(str(error))
+        await self._sent(text, receipt)
+
+    async def _sent(self, text: str, receipt: Receipt) -> None:
+        composer = self._parts.dock.composer
+        if isinstance(receipt, Refused):
+            written = composer.content
+            composer.load(f"{text}\n{written}" if written else text)
+            self._tell(receipt.reason, bad=True)
+            return
+        if composer.history_of_prompts is not None:
+            try:
+                composer.history_of_prompts.add(text)
+            except OSError as error:
+                self._tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)
+        await self.keep_draft()
+
+    async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:
+        """Ask something of the open conversation and say why it was refused, if it was."""
+        if self.conversation is None:
+            return
+        try:
+            outcome = request(self.conversation)
+            if asyncio.iscoroutine(outcome):
+                outcome = await outcome
+        except ENGINE_ERRORS as error:
+            outcome = Refused(str(error))
+        if isinstance(outcome, Refused):
+            self._tell(outcome.reason, bad=True)
+
+    async def attach(self, images: Sequence[Path | bytes]) -> None:
+        """Add images to the next message."""
+        for image in images:
+            try:
+                content = image if isinstance(image, bytes) else await asyncio.to_thread(_read, image)
+                attachment = await (await self.current()).attach(content)
+            except (*ENGINE_ERRORS, ImageRejected, OSError) as error:
+                self._tell(str(error), bad=True)
+            else:
+                self._parts.dock.chips.images = (*self._parts.dock.chips.images, attachment)
+
+    def stop(self) -> bool:
+        """Cancel the run in view; False when nothing ran."""
+        if self.conversation is None or not is_busy(self.conversation.state):
+            return False
+        self.conversation.cancel()
+        return True
+
+
+async def resume(desk: Desk) -> None:
+    """Enter on an empty line: try again after an error, or go on where it was interrupted."""
+    conversation = desk.conversation
+    if conversation is None:
+        return
+    if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and desk.resumable):
+        await desk.attempt(lambda one: one.retry())
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(LARGEST_IMAGE + 1)
+    if len(content) > LARGEST_IMAGE:
+        raise ImageRejected(f"{path.name} is larger than 64 MB.")
+    return content

@@ -1,0 +1,204 @@
+"""The stage: the widgets of the workspace, their layout, and what joins them to the services."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+
+from engine.ports import ConversationChanges
+from phoenix_tui.clipboard import Clipboard
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.run import run_command
+from phoenix_tui.commands.settings import use_model
+from phoenix_tui.screens.ask_line import AskLineScreen
+from phoenix_tui.screens.base import PhoenixScreen
+from phoenix_tui.screens.confirm import ConfirmScreen
+from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
+from phoenix_tui.screens.overview import Overview
+from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.text_sheet import TextSheet
+from phoenix_tui.screens.visible import Parts
+from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.surface import Launch, Services
+from phoenix_tui.themes import THEMES
+from phoenix_tui.widgets.conversation_list import ConversationList
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.title_row import Heading, TitleRow
+from phoenix_tui.widgets.transcript.view import TranscriptView
+from phoenix_tui.widgets.welcome_panel import WelcomePanel
+from tools.clean import clean
+
+LIST_FROM: Final = 100
+"""Columns from which the list stays."""
+WIDE_FROM: Final = 160
+TOAST_SECONDS: Final = 5.0
+
+
+class Stage(PhoenixScreen[None]):
+    """Drawn before anything is opened; `attend` brings it to life."""
+
+    CSS_PATH = "../styles/workspace.tcss"
+    AUTO_FOCUS: ClassVar[str] = ""
+
+    class Leaving(Message):
+        """The user wants to quit, and nothing is in the way."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__()
+        self.launch = launch
+        self.rows = ConversationList(plain=launch.plain)
+        self.parts = Parts(
+            TranscriptView(),
+            WelcomePanel(),
+            TitleRow(plain=launch.plain),
+            Dock(plain=launch.plain),
+            StatusLine(plain=launch.plain),
+            self._greet,
+        )
+        self.bench: Bench | None = None
+        self.welcoming: Welcoming | None = None
+        self._ready = asyncio.Event()
+
+    def compose(self) -> ComposeResult:
+        """List, conversation, status line."""
+        with Horizontal(id="body"):
+            yield self.rows
+            with Vertical(id="conversation"):
+                yield self.parts.title
+                yield self.parts.transcript
+                yield self.parts.welcome
+                yield self.parts.dock
+        yield self.parts.status
+
+    def on_mount(self) -> None:
+        """Take the keys at once; what is typed before the first frame is not lost."""
+        self.set_focus(self.parts.dock.composer)
+        launch = self.launch
+        self.parts.transcript.display = False
+        self.parts.status.status = Status(mode=launch.permission_mode, model=launch.model)
+        self.parts.title.heading = Heading(folder=short_path(launch.cwd), list_hidden=self.size.width < LIST_FROM)
+        self.call_after_refresh(self._drawn)
+
+    def _drawn(self) -> None:
+        self.parts.dock.composer.starting = False
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The list stays where there is room, else it comes over the conversation."""
+        width = event.size.width
+        self.set_class(width >= LIST_FROM, "-with-list")
+        self.set_class(width >= WIDE_FROM, "-wide")
+        if width >= LIST_FROM:
+            self.remove_class("-list-over")
+        title = self.parts.title
+        title.heading = replace(title.heading, list_hidden=width < LIST_FROM)
+        self.parts.dock.composer.fit()
+
+    async def attend(self, services: Services, clipboard: Clipboard, keymap: dict[str, str]) -> None:
+        """Open what was asked for and answer what was typed meanwhile."""
+        parts, engine = self.parts, services.engine
+        overview = Overview(engine, self.rows, parts.title, self._mark_unread)
+        desk = Desk(services, self.launch, parts, overview, self.tell, self._later)
+        self.bench = bench = Bench(desk, parts.dock, self, self.tell, clipboard, keymap)
+        self.welcoming = Welcoming(parts.welcome, services.onboarding, lambda name: self.when_ready(_use(name)))
+        await overview.start()
+        typed = parts.dock.composer.content
+        await self._open_first(desk)
+        if typed:
+            parts.dock.composer.load(parts.dock.composer.content + typed)
+        self._ready.set()
+        if services.warning:
+            self.tell(services.warning, bad=True)
+        if self.launch.images:
+            await desk.attach(self.launch.images)
+        if self.launch.prompt:
+            await desk.send(self.launch.prompt)
+        if self.launch.pick:
+            await run_command(bench, "resume", "")
+
+    async def _open_first(self, desk: Desk) -> None:
+        if self.launch.conversation_id:
+            try:
+                await desk.open(self.launch.conversation_id)
+            except ENGINE_ERRORS as error:
+                self.tell(str(error), bad=True)
+            else:
+                return
+        await desk.begin()
+
+    def when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
+        """Do `work` as soon as the services are there, in the order of asking."""
+        self.run_worker(self._when_ready(work), group="work")
+
+    async def _when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
+        await self._ready.wait()
+        if self.bench is None:
+            return
+        try:
+            await work(self.bench)
+        except ENGINE_ERRORS as error:
+            self.tell(str(error), bad=True)
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Say something in passing."""
+        self.app.notify(clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False)
+
+    def _greet(self, wanted: bool) -> None:
+        if self.welcoming is None:
+            return
+        if not wanted:
+            self.parts.welcome.show(None)
+            return
+        self.welcoming.greet(self.parts.title.heading.folder, self.parts.status.status)
+        if self.parts.welcome.welcome is not None and self.parts.welcome.welcome.needs_model:
+            self.run_worker(self.welcoming.look(), group="welcome")
+
+    def _mark_unread(self, conversation_id: str) -> None:
+        unread = ConversationChanges(unread=True)
+        self.when_ready(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
+
+    def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
+        return self.set_timer(seconds, work)
+
+    async def pick(self, sheet: PickScreen) -> str | None:
+        """The key of the chosen row."""
+        return await self.app.push_screen_wait(sheet)
+
+    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
+        """One line."""
+        return await self.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
+
+    def read(self, heading: str, text: Content) -> None:
+        """Text to read."""
+        self.app.push_screen(TextSheet(heading, text))
+
+    def themes(self) -> tuple[str, ...]:
+        """Names of Phoenix's themes, the one in use first."""
+        return tuple(sorted((theme.name for theme in THEMES), key=lambda name: name != self.app.theme))
+
+    def choose_theme(self, name: str) -> None:
+        """Change the colours."""
+        self.app.theme = name
+
+    async def leave(self) -> None:
+        """Quit; asks first while something runs."""
+        busy = self.bench.desk.overview.busy if self.bench is not None else 0
+        what = (
+            "A run is under way. Quit and stop it?" if busy == 1 else f"{busy} runs are under way. Quit and stop them?"
+        )
+        if not busy or await self.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")):
+            self.post_message(self.Leaving())
+
+
+def _use(reference: str) -> Callable[[Bench], Awaitable[None]]:
+    return lambda bench: use_model(bench, reference)

@@ -1,0 +1,241 @@
+"""The conversation on the screen: its updates become status line, title, question, notice and transcript."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from engine.machine.states import AwaitingApproval, Errored, State, is_busy
+from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
+from engine.updates import (
+    Asked,
+    ContextChanged,
+    ConversationChanged,
+    JobsChanged,
+    LiveTextDropped,
+    MessageSaved,
+    Noticed,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    TextArrived,
+    ToolDrafted,
+    Update,
+)
+from phoenix_tui.labels import Moment, Tone
+from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.widgets.context_meter import ContextUse, crossing
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.transcript.view import TranscriptView
+from phoenix_tui.widgets.welcome_panel import WelcomePanel
+
+CHARACTERS_PER_TOKEN: Final = 4
+RATE_EVERY: Final = 0.5
+"""Seconds between two looks at the speed of an answer."""
+RETRY: Final = "Enter on an empty line tries again · Esc dismisses"
+OTHERWISE: Final = "/model chooses another model · /doctor looks for the cause · Esc dismisses"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The widgets that show one conversation."""
+
+    transcript: TranscriptView
+    welcome: WelcomePanel
+    title: TitleRow
+    dock: Dock
+    status: StatusLine
+    greet: Callable[[bool], None]
+    """Show the welcome panel, or put it away."""
+
+
+class Teller(Protocol):
+    """Says something in passing."""
+
+    def __call__(self, text: str, *, bad: bool = False) -> None:
+        """Show a toast; the text may come from outside."""
+        ...
+
+
+@dataclass(slots=True)
+class Stream:
+    """The answer that arrives now."""
+
+    began: float = 0.0
+    characters: int = 0
+    looked: float = 0.0
+
+
+class Visible:
+    """Follows one conversation until another takes its place; holds nothing that is not in the engine."""
+
+    def __init__(
+        self, conversation: ConversationSurface, parts: Parts, tell: Teller, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.conversation = conversation
+        self._parts = parts
+        self._tell = tell
+        self._clock = clock
+        self._unsubscribe: Unsubscribe | None = None
+        self._run_began = 0.0
+        self._stream = Stream()
+        self._live: list[str] = []
+        self.unsaved = ""
+        """What a stopped answer had written so far; /copy copies it."""
+
+    async def start(self) -> None:
+        """Show how things stand, then follow."""
+        self._parts.transcript.set_history(self._older)
+        self._unsubscribe = await self.conversation.subscribe(self._follow)
+
+    async def _older(self, before_seq: int, limit: int) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]:
+        found = await self.conversation.history(before_seq, limit)
+        return found.messages, found.tool_calls
+
+    def stop(self) -> None:
+        """Follow no longer; the conversation runs on."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _follow(self, update: Update) -> None:
+        if isinstance(update, Snapshot):
+            self._begin(update)
+            return
+        self._parts.transcript.apply(update)
+        match update:
+            case TextArrived(text=text):
+                self._live.append(text)
+                self._count(len(text))
+            case StateChanged():
+                self._moved(update)
+            case Asked(question=question):
+                self._ask(question is not None)
+            case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed():
+                self._happened(update)
+            case ContextChanged() | ConversationChanged() | JobsChanged():
+                self._changed(update)
+            case _:
+                return  # the transcript alone shows the rest
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        record = snapshot.conversation
+        self._parts.transcript.show(snapshot)
+        self._live = [snapshot.live_text]
+        self._run_began = snapshot.state_since
+        self._parts.status.status = Status(
+            state=snapshot.state,
+            since=snapshot.state_since,
+            mode=record.permission_mode,
+            model=record.model,
+            context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
+            cost_usd=record.totals.cost_usd,
+            has_text=self._parts.status.status.has_text,
+            moment=Moment(resumable=snapshot.resumable, writing=bool(snapshot.live_text)),
+            jobs=sum(job.running for job in self.conversation.jobs()),
+            read_only=bool(snapshot.read_only),
+        )
+        self._head(record)
+        self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
+        self._ask(snapshot.question is not None)
+        self._note(snapshot.state)
+
+    def _show_transcript(self, has_messages: bool) -> None:
+        self._parts.transcript.display = has_messages
+        self._parts.greet(not has_messages)
+
+    def _head(self, record: ConversationRecord) -> None:
+        title = self._parts.title
+        status = self._parts.status.status
+        title.heading = replace(
+            title.heading, title=record.title, folder=short_path(record.cwd), context=status.context
+        )
+
+    def _update(self, **changes: Any) -> None:
+        self._parts.status.status = replace(self._parts.status.status, **changes)
+
+    def _moment(self, **changes: Any) -> None:
+        self._update(moment=replace(self._parts.status.status.moment, **changes))
+
+    def _count(self, characters: int) -> None:
+        now, stream = self._clock(), self._stream
+        if not stream.characters:
+            self._stream = stream = Stream(now, 0, now)
+            self._moment(writing=True, drafting="")
+        stream.characters += characters
+        if now - stream.looked >= RATE_EVERY:
+            stream.looked = now
+            self._moment(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
+
+    def _moved(self, update: StateChanged) -> None:
+        was_busy, busy = is_busy(self._parts.status.status.state), is_busy(update.state)
+        if busy and not was_busy:
+            self._run_began = update.since
+        stopped = None if busy else self._parts.status.status.moment.stopped_after
+        self._stream = Stream()
+        self._update(
+            state=update.state,
+            since=update.since,
+            moment=Moment(resumable=update.resumable, stopped_after=stopped),
+        )
+        self._note(update.state)
+
+    def _note(self, state: State) -> None:
+        notice = self._parts.dock.notice
+        match state:
+            case Errored(message=message, retryable=retryable):
+                notice.standing = Standing(message, Tone.BAD, RETRY if retryable else OTHERWISE)
+            case _ if self.conversation.read_only:
+                notice.standing = Standing(self.conversation.read_only, Tone.NEEDS_YOU)
+            case _:
+                notice.standing = None
+
+    def _ask(self, is_open: bool) -> None:
+        conversation = self.conversation
+        state = conversation.state
+        place = ""
+        if isinstance(state, AwaitingApproval):
+            total = len(state.round.results) + 1 + len(state.round.queue)
+            place = f"{len(state.round.results) + 1} of {total}" if total > 1 else ""
+        question = conversation.question if is_open else None
+        self._parts.dock.ask(question, Path(conversation.record.cwd), place, self._clock())
+
+    def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed) -> None:
+        match update:
+            case MessageSaved():
+                self._show_transcript(True)
+                self._stream, self.unsaved = Stream(), ""
+                self._live.clear()
+            case LiveTextDropped(cancelled=cancelled):
+                self.unsaved = "".join(self._live) if cancelled else ""
+                self._live.clear()
+            case ToolDrafted(name=name):
+                if self._parts.status.status.moment.drafting != name:
+                    self._moment(drafting=name)
+            case RunEnded(status="cancelled"):
+                self._moment(stopped_after=self._clock() - self._run_began)
+            case RunEnded():
+                self._moment(stopped_after=None)
+            case Noticed(text=text):
+                self._tell(text)
+
+    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged) -> None:
+        match update:
+            case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
+                before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
+                self._update(context=after, cost_usd=cost)
+                self._head(self.conversation.record)
+                if warning := crossing(before, after):
+                    self._tell(warning)
+            case ConversationChanged(conversation=record):
+                self._update(mode=record.permission_mode, model=record.model)
+                self._head(record)
+            case JobsChanged(jobs=jobs):
+                self._update(jobs=sum(job.running for job in jobs))

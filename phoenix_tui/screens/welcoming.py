@@ -1,0 +1,90 @@
+"""Getting started: what an empty conversation offers, and installing a model on a yes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from engine.engine import EngineError
+from phoenix_tui.labels import MODE_MEANINGS
+from phoenix_tui.surface import InstallProgress, Onboarding
+from phoenix_tui.widgets.status_line import Status
+from phoenix_tui.widgets.welcome_panel import GUIDE, Welcome, WelcomePanel
+
+REPAINT_SECONDS: Final = 0.1
+"""Shortest time between two paints of the progress bar."""
+
+
+class Welcoming:
+    """Fills the welcome panel; one installation at a time."""
+
+    def __init__(self, panel: WelcomePanel, onboarding: Onboarding, use_model: Callable[[str], None]) -> None:
+        self._panel = panel
+        self._onboarding = onboarding
+        self._use_model = use_model
+        self._facts = Welcome("", "", "")
+        self._task: asyncio.Task[str] | None = None
+        self._painted = 0.0
+        self._asked = False
+
+    async def look(self) -> None:
+        """Find out what this machine offers to someone without a model."""
+        if self._asked:
+            return
+        self._asked = True
+        offer, servers = await asyncio.gather(self._onboarding.local_offer(), self._onboarding.local_servers())
+        self._facts = replace(self._facts, offer=offer, servers=servers)
+        self._paint()
+
+    def greet(self, folder: str, status: Status) -> None:
+        """Show the panel for an empty conversation."""
+        meaning = f"{status.mode.value}: {MODE_MEANINGS[status.mode]}"
+        self._facts = replace(
+            self._facts, folder=folder, model=status.model, mode=meaning, needs_model=status.model == GUIDE
+        )
+        self._panel.show(self._facts)
+
+    def _paint(self) -> None:
+        if self._panel.display:
+            self._panel.show(self._facts)
+
+    @property
+    def can_install(self) -> bool:
+        """Whether Enter means yes now."""
+        facts = self._facts
+        offered = facts.offer is not None and not facts.offer.refusal
+        return self._panel.display and facts.needs_model and offered and self._task is None
+
+    async def install(self) -> None:
+        """Install the offered model and use it; Esc stops it."""
+        self._facts = replace(self._facts, installing=InstallProgress(0, 0, "Starting"), trouble="")
+        self._paint()
+        self._task = asyncio.create_task(self._onboarding.install(self._progress))
+        trouble, reference = "", ""
+        try:
+            reference = await asyncio.shield(self._task)
+        except EngineError as error:
+            trouble = str(error)
+        except asyncio.CancelledError:
+            if not self._task.cancelled():
+                self._task.cancel()
+                raise
+        finally:
+            self._task = None
+            self._facts = replace(self._facts, installing=None, trouble=trouble)
+        if reference:
+            self._use_model(reference)
+        self._paint()
+
+    def stop(self) -> bool:
+        """Stop an installation; False when none was under way."""
+        return self._task is not None and self._task.cancel()
+
+    def _progress(self, progress: InstallProgress) -> None:
+        now = asyncio.get_running_loop().time()
+        self._facts = replace(self._facts, installing=progress)
+        if now - self._painted >= REPAINT_SECONDS or progress.done == progress.total:
+            self._painted = now
+            self._paint()

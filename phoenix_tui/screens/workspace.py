@@ -1,0 +1,145 @@
+"""The workspace: what its widgets ask for is done here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import on
+
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.catalogue import is_command, split_command
+from phoenix_tui.commands.conversations import put_aside, rename_one, restore
+from phoenix_tui.commands.run import run_command
+from phoenix_tui.commands.settings import keep_key
+from phoenix_tui.screens.confirm import ConfirmScreen
+from phoenix_tui.screens.desk import resume
+from phoenix_tui.screens.workspace_keys import WorkspaceKeys
+from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.conversation_list import ConversationList
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.question_panel import QuestionPanel
+from phoenix_tui.widgets.transcript.signals import LinkClicked, SelectionCopied
+from phoenix_tui.widgets.welcome_panel import WelcomePanel
+
+OPENED_LINKS = ("http://", "https://", "mailto:")
+
+
+class WorkspaceScreen(WorkspaceKeys):
+    """Many conversations, one in view; switching never stops one."""
+
+    @on(Composer.Submitted)
+    def send_or_run(self, event: Composer.Submitted) -> None:
+        """Enter: a message, a command, a shell command, or a yes to what is offered."""
+        composer, text = self.parts.dock.composer, event.text
+        if not text.strip() and not self.parts.dock.chips.images:
+            self._say_yes()
+            return
+        composer.take()
+        if is_command(text):
+            self.remember(text)
+            self.when_ready(lambda bench: _command(bench, text))
+        elif text.startswith("!") and text.strip("! \n"):
+            command = text.lstrip("!").strip()
+            send = not text.startswith("!!")
+            self.when_ready(lambda bench: bench.desk.shell(command, text, send_to_model=send))
+        else:
+            self.when_ready(lambda bench: bench.desk.send(text))
+
+    def _say_yes(self) -> None:
+        if self.welcoming is not None and self.welcoming.can_install:
+            self.run_worker(self.welcoming.install(), group="install", exclusive=True)
+        else:
+            self.when_ready(lambda bench: resume(bench.desk))
+
+    @on(Dock.Edited)
+    def draft_changed(self, event: Dock.Edited) -> None:
+        """Keep the draft; say what Esc does now."""
+        status = self.parts.status
+        if status.status.has_text != bool(event.text):
+            status.status = replace(status.status, has_text=bool(event.text))
+        if self.bench is not None:
+            self.bench.desk.typed(event.text)
+
+    @on(Dock.Opened)
+    def open_thing_changed(self, event: Dock.Opened) -> None:
+        """Completions opened or closed."""
+        status = self.parts.status
+        status.status = replace(status.status, open_thing=event.is_open)
+
+    @on(Dock.Chosen)
+    def command_chosen(self, event: Dock.Chosen) -> None:
+        """Enter on a completed command."""
+        self.when_ready(lambda bench: _command(bench, event.text))
+
+    @on(Composer.ImagesDropped)
+    def attach(self, event: Composer.ImagesDropped) -> None:
+        """Images by path."""
+        self.when_ready(lambda bench: bench.desk.attach(event.paths))
+
+    @on(Composer.HelpWanted)
+    def show_help(self) -> None:
+        """`?` on an empty line."""
+        self.action_command("help")
+
+    @on(Composer.LeaveWanted)
+    def leave_wanted(self) -> None:
+        """Ctrl+D on an empty line."""
+        self.run_worker(self.leave(), group="leave", exclusive=True)
+
+    @on(QuestionPanel.Answered)
+    def answered(self, event: QuestionPanel.Answered) -> None:
+        """A question was answered."""
+        self.when_ready(
+            lambda bench: bench.desk.attempt(lambda conversation: conversation.answer(event.call_id, event.answer))
+        )
+
+    @on(ConversationList.Opened)
+    def open_row(self, event: ConversationList.Opened) -> None:
+        """A row was chosen."""
+        self.remove_class("-list-over")
+        self.set_focus(self.parts.dock.composer)
+        self.when_ready(lambda bench: bench.desk.open(event.conversation_id))
+
+    @on(ConversationList.Wanted)
+    def row_wanted(self, event: ConversationList.Wanted) -> None:
+        """Rename, archive, delete or bring back from the list."""
+        self.when_ready(lambda bench: _row(bench, event.action, event.conversation_id))
+
+    @on(WelcomePanel.KeyEntered)
+    def key_entered(self, event: WelcomePanel.KeyEntered) -> None:
+        """A key was pasted."""
+        self.set_focus(self.parts.dock.composer)
+        self.when_ready(lambda bench: keep_key(bench, event.key))
+
+    @on(SelectionCopied)
+    def selection_copied(self, event: SelectionCopied) -> None:
+        """The transcript wants text on the clipboard."""
+        self.when_ready(lambda bench: self._copy(bench, event.text))
+
+    @on(LinkClicked)
+    def link_clicked(self, event: LinkClicked) -> None:
+        """Show the real target and ask before it is opened."""
+        self.run_worker(self._open_link(event.target), group="link", exclusive=True)
+
+    async def _open_link(self, target: str) -> None:
+        if not target.startswith(OPENED_LINKS):
+            self.tell(f"Only web and mail links are opened, not {target}", bad=True)
+        elif await self.app.push_screen_wait(ConfirmScreen(f"Open {target} ?", "open it", "stay here")):
+            self.app.open_url(target)
+
+
+async def _command(bench: Bench, text: str) -> None:
+    name, argument = split_command(text)
+    if not await run_command(bench, name, argument):
+        bench.dock.composer.load(text)
+
+
+async def _row(bench: Bench, action: str, conversation_id: str) -> None:
+    match action:
+        case "rename":
+            found = await bench.desk.services.engine.find(conversation_id)
+            await rename_one(bench, conversation_id, found[0].title if found else "")
+        case "restore":
+            await restore(bench)
+        case _:
+            await put_aside(bench, conversation_id, delete=action == "delete")

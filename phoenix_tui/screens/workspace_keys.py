@@ -1,0 +1,172 @@
+"""What the keys of the workspace do."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+
+from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.catalogue import COMMANDS
+from phoenix_tui.commands.run import run_command
+from phoenix_tui.commands.settings import next_mode
+from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.screens.editor import edit_outside
+from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.screens.stage import Stage
+
+DOUBLE: Final = 0.6
+"""Seconds within which a second Esc makes a pair."""
+AGAIN: Final = 1.5
+"""Seconds within which a second Ctrl+C quits."""
+
+
+class WorkspaceKeys(Stage):
+    """Esc closes the innermost open thing, else stops the run; the rest as `keymap.KEYS` says."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
+    _escaped_at = float("-inf")
+    _interrupted_at = float("-inf")
+
+    def action_stop(self) -> None:
+        """Esc, from any focus and in every state."""
+        if self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
+            return
+        self.clear_selection()
+        notice, composer = self.parts.dock.notice, self.parts.dock.composer
+        if notice.standing is not None:
+            notice.standing = None
+            return
+        now = time.monotonic()
+        if composer.text and now - self._escaped_at < DOUBLE:
+            self._clear_draft()
+        self._escaped_at = now
+
+    def _close_innermost(self) -> bool:
+        if self.parts.dock.close() or self.parts.welcome.close_key():
+            self.set_focus(self.parts.dock.composer)
+            return True
+        if self.has_class("-list-over"):
+            self.remove_class("-list-over")
+            self.set_focus(self.parts.dock.composer)
+            return True
+        return self.welcoming is not None and self.welcoming.stop()
+
+    def _clear_draft(self) -> None:
+        composer = self.parts.dock.composer
+        text = composer.take()
+        if composer.history_of_prompts is not None:
+            self.remember(text)
+
+    def remember(self, text: str) -> None:
+        """Keep a prompt in the history of this folder."""
+        history = self.parts.dock.composer.history_of_prompts
+        try:
+            if history is not None:
+                history.add(text)
+        except OSError as error:
+            self.tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)
+
+    def interrupt(self) -> bool:
+        """Ctrl+C: copy a selection, else stop, else clear the draft; True when it asks to quit."""
+        composer = self.parts.dock.composer
+        selected = composer.selected_text or self.get_selected_text()
+        if selected:
+            self.when_ready(lambda bench: self._copy(bench, selected))
+        elif self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
+            pass
+        elif composer.text:
+            self._clear_draft()
+        else:
+            now = time.monotonic()
+            again, self._interrupted_at = now - self._interrupted_at < AGAIN, now
+            if not again:
+                self.tell("Press Ctrl+C again to quit.")
+            return again
+        return False
+
+    async def _copy(self, bench: Bench, text: str) -> None:
+        self.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+        self.clear_selection()
+
+    def action_list(self) -> None:
+        """To the list and back."""
+        composer = self.parts.dock.composer
+        if self.rows.has_focus:
+            self.remove_class("-list-over")
+            self.set_focus(composer)
+            return
+        self.set_class(not self.has_class("-with-list"), "-list-over")
+        self.set_focus(self.rows)
+
+    def action_command(self, name: str) -> None:
+        """A command by key."""
+        self.when_ready(lambda bench: _run(bench, name))
+
+    def action_palette(self) -> None:
+        """Every command."""
+        self.when_ready(self._palette)
+
+    async def _palette(self, bench: Bench) -> None:
+        choices = [Choice(command.name, command.usage, command.meaning) for command in COMMANDS]
+        if name := await self.pick(PickScreen("Commands", choices)):
+            await run_command(bench, name, "")
+
+    def action_cycle_mode(self) -> None:
+        """The next permission mode."""
+        self.when_ready(next_mode)
+
+    def action_send_now(self) -> None:
+        """Stop what runs and send."""
+        text = self.parts.dock.composer.take()
+        if text.strip():
+            self.when_ready(lambda bench: bench.desk.send(text, interrupt=True))
+
+    def action_view(self, what: str) -> None:
+        """Move or unfold the transcript from any focus."""
+        transcript = self.parts.transcript
+        moves = {
+            "page_up": transcript.action_page_up,
+            "page_down": transcript.action_page_down,
+            "top": transcript.action_scroll_home,
+            "bottom": transcript.action_scroll_end,
+            "details": transcript.action_toggle_details,
+        }
+        moves[what]()
+
+    def action_go(self, number: int) -> None:
+        """The conversation at this place of the list."""
+        order = self.rows.order
+        if number <= len(order):
+            self.when_ready(lambda bench: bench.desk.open(order[number - 1]))
+
+    def action_paste_clipboard(self) -> None:
+        """An image or text from the clipboard."""
+        self.when_ready(self._paste)
+
+    async def _paste(self, bench: Bench) -> None:
+        match await bench.clipboard.paste():
+            case ClipboardImage(content=content):
+                await bench.desk.attach([content])
+            case ClipboardText(text=text):
+                await self.parts.dock.composer.insert_pasted(text)
+            case ClipboardTrouble(reason=reason):
+                self.tell(reason, bad=True)
+
+    def action_editor(self) -> None:
+        """Write the draft in $EDITOR."""
+        self.when_ready(self._edit)
+
+    async def _edit(self, _: Bench) -> None:
+        composer = self.parts.dock.composer
+        text = await edit_outside(self.app, composer.content)
+        if text is None:
+            self.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+        else:
+            composer.load(text)
+
+
+async def _run(bench: Bench, name: str) -> None:
+    await run_command(bench, name, "")

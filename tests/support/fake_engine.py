@@ -1,0 +1,394 @@
+"""An engine without models: conversations whose updates a test plays by hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine.engine import Activity, ConversationOptions, EngineError
+from engine.executor.composing import History
+from engine.executor.requests import Accepted, Answer, Receipt, Refused
+from engine.machine.messages import Origin, Role, TextBlock, ToolCall
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    Errored,
+    Idle,
+    Requesting,
+    Run,
+    State,
+    ToolExecuting,
+    ToolRound,
+    is_busy,
+)
+from engine.ports import ConversationChanges, ModelInfo
+from engine.records import (
+    Attachment,
+    ConversationQuery,
+    ConversationRecord,
+    ConversationSummary,
+    SearchHit,
+    StoredMessage,
+    Totals,
+)
+from engine.summaries import summary_of
+from engine.updates import (
+    Asked,
+    ConversationChanged,
+    LiveTextDropped,
+    MessageSaved,
+    Question,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    TextArrived,
+    ToolStarted,
+    Update,
+)
+from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services
+from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
+
+RUN = Run("run-1", 50)
+CLOCK = itertools.count(1_000)
+
+
+@dataclass
+class FakeConversation:
+    """Keeps what was asked of it; `play` tells its subscribers something."""
+
+    record: ConversationRecord
+    engine: FakeEngine
+    read_only: str = ""
+    state: State = field(default_factory=lambda: Idle(0))
+    question: Question | None = None
+    said: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    answers: list[tuple[str, Answer]] = field(default_factory=list)
+    shells: list[tuple[str, bool]] = field(default_factory=list)
+    attached: list[bytes] = field(default_factory=list)
+    messages: list[StoredMessage] = field(default_factory=list)
+    cancelled: int = 0
+    retried: int = 0
+    warmed: int = 0
+    resumable: bool = False
+    running_jobs: tuple[JobInfo, ...] = ()
+    listeners: list[Callable[[Update], None]] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    def play(self, *updates: Update) -> None:
+        for update in updates:
+            if isinstance(update, StateChanged):
+                self.state = update.state
+            if isinstance(update, Asked):
+                self.question = update.question
+            for listener in tuple(self.listeners):
+                listener(update)
+            self.engine.tell(self, update)
+
+    def become(self, state: State) -> None:
+        self.play(StateChanged(state, self.engine.now))
+
+    async def subscribe(self, listener: Callable[[Update], None]) -> Callable[[], None]:
+        listener(
+            Snapshot(
+                self.record,
+                self.state,
+                self.engine.now,
+                tuple(self.messages),
+                (),
+                "",
+                "",
+                self.question,
+                self.resumable,
+                self.read_only,
+            )
+        )
+        self.listeners.append(listener)
+        return lambda: self.listeners.remove(listener)
+
+    def add(self, text: str, role: Role = Role.USER) -> StoredMessage:
+        seq = len(self.messages) + 1
+        origin = Origin.HUMAN if role is Role.USER else Origin.LLM
+        message = StoredMessage(f"{self.id}-{seq}", seq, 0, seq - 1, role, origin, (TextBlock(text),), 0.0)
+        self.messages.append(message)
+        self.record = replace(self.record, message_count=seq)
+        return message
+
+    async def say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+        if self.read_only:
+            return Refused(self.read_only)
+        if is_busy(self.state):
+            return Refused("The agent is busy. Esc cancels.")
+        self.said.append((text, tuple(image_ids)))
+        message = self.add(text)
+        self.play(MessageSaved(message))
+        self.become(AwaitingLlm(1, RUN, Requesting()))
+        return Accepted(message.id)
+
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+        self.cancel()
+        return await self.say(text, image_ids)
+
+    def answer_with(self, text: str) -> None:
+        self.play(TextArrived(text), MessageSaved(self.add(text, Role.ASSISTANT)))
+        self.play(RunEnded(RUN.id, "success", "", "", 1))
+        self.become(Idle(2))
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+        if is_busy(self.state):
+            self.play(LiveTextDropped(cancelled=True), Asked(None), RunEnded(RUN.id, "cancelled", "", "", 1))
+            self.become(Idle(3))
+
+    def ask(self, question: Question) -> None:
+        round_ = ToolRound("m", question.call)
+        self.play(ToolStarted(question.call, question.request))
+        self.question = question
+        self.become(AwaitingApproval(1, RUN, round_, question.reason))
+        self.play(Asked(question))
+
+    async def answer(self, call_id: str, answer: Answer) -> Receipt:
+        self.answers.append((call_id, answer))
+        question = self.question
+        self.play(Asked(None))
+        if question is not None:
+            self.become(ToolExecuting(1, RUN, ToolRound("m", question.call)))
+        return Accepted()
+
+    async def attach(self, data: bytes) -> Attachment:
+        if not data.startswith(b"\x89PNG"):
+            raise ImageRejected("This is no image.")
+        self.attached.append(data)
+        name = f"image-{len(self.attached)}"
+        return Attachment(name, Path(name), "image/png", 640, 480, len(data), 640, 480, len(data))
+
+    async def retry(self) -> Receipt:
+        self.retried += 1
+        self.become(AwaitingLlm(1, RUN, Requesting()))
+        return Accepted()
+
+    async def shell(self, command: str, send_to_model: bool) -> Receipt:
+        self.shells.append((command, send_to_model))
+        return Accepted()
+
+    async def change(self, changes: ConversationChanges) -> None:
+        kept = {
+            name: value
+            for name in ("title", "draft", "scroll_seq", "model", "permission_mode", "archived", "deleted")
+            if (value := getattr(changes, name)) is not None
+        }
+        self.record = replace(self.record, **kept)
+        self.engine.stored[self.id] = self.record
+        self.play(ConversationChanged(self.record))
+
+    async def history(self, before_seq: int, limit: int) -> History:
+        return History(tuple(one for one in self.messages if one.seq < before_seq)[-limit:], ())
+
+    def warm(self) -> None:
+        self.warmed += 1
+
+    def jobs(self) -> tuple[JobInfo, ...]:
+        return self.running_jobs
+
+    async def kill_job(self, job_id: str) -> None:
+        self.running_jobs = tuple(job for job in self.running_jobs if job.id != job_id)
+
+
+class FakeEngine:
+    """Conversations in memory."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.now = 0.0
+        self.stored: dict[str, ConversationRecord] = {}
+        self.opened: dict[str, FakeConversation] = {}
+        self.closed = False
+        self.watchers: list[Callable[[Activity], None]] = []
+        self.unread: set[str] = set()
+
+    def tell(self, conversation: FakeConversation, update: Update) -> None:
+        if isinstance(update, StateChanged | ConversationChanged | MessageSaved | Asked):
+            needs_you = isinstance(conversation.state, AwaitingApproval | Errored)
+            activity = Activity(summary_of(conversation.record), conversation.state, needs_you)
+            for watcher in tuple(self.watchers):
+                watcher(activity)
+
+    def seed(
+        self, title: str, *, draft: str = "", messages: int = 0, age: float = 0.0, cost: float = 0.0
+    ) -> FakeConversation:
+        conversation = self._make(ConversationOptions(self.cwd, "demo/guide", title))
+        conversation.record = replace(
+            conversation.record,
+            draft=draft,
+            message_count=messages,
+            updated_at=conversation.record.updated_at - age,
+            totals=Totals(cost_usd=cost),
+        )
+        for number in range(messages):
+            conversation.add(f"message {number}", Role.ASSISTANT if number % 2 else Role.USER)
+        self.stored[conversation.id] = conversation.record
+        return conversation
+
+    def _make(self, options: ConversationOptions) -> FakeConversation:
+        number = len(self.stored) + 1
+        at = 1_700_000_000.0
+        record = ConversationRecord(
+            id=options.id or f"c{number:07d}",
+            title=options.title,
+            cwd=options.cwd,
+            model=options.model,
+            profile="",
+            permission_mode=options.permission_mode,
+            system_prompt="",
+            append_system_prompt="",
+            state=Idle(0),
+            context_window=200_000,
+            context_tokens=0,
+            context_estimated=False,
+            totals=Totals(),
+            draft="",
+            scroll_seq=0,
+            context_start_seq=1,
+            summary="",
+            archived=False,
+            deleted=False,
+            created_at=at,
+            updated_at=at + number,
+            message_count=0,
+            owner_pid=None,
+        )
+        self.stored[record.id] = record
+        self.opened[record.id] = conversation = FakeConversation(record, self)
+        return conversation
+
+    async def create(self, new: ConversationOptions) -> FakeConversation:
+        return self._make(new)
+
+    async def open(self, conversation_id: str) -> FakeConversation:
+        if conversation_id not in self.stored:
+            raise EngineError(f"There is no conversation {conversation_id}.")
+        if conversation_id not in self.opened:
+            self.opened[conversation_id] = FakeConversation(self.stored[conversation_id], self)
+        return self.opened[conversation_id]
+
+    async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
+        kept = [record for record in self.stored.values() if not record.deleted and not record.archived]
+        rows = [replace(summary_of(record), unread=record.id in self.unread) for record in kept]
+        return sorted(rows, key=lambda row: -row.updated_at)
+
+    async def find(self, reference: str) -> Sequence[ConversationSummary]:
+        return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]
+
+    async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
+        source = await self.open(conversation_id)
+        copy = self._make(ConversationOptions(self.cwd, source.record.model, f"{source.record.title} (copy)"))
+        copy.messages = list(source.messages)
+        return copy
+
+    async def change(self, conversation_id: str, changes: ConversationChanges) -> None:
+        if changes.unread is not None:
+            (self.unread.add if changes.unread else self.unread.discard)(conversation_id)
+        await (await self.open(conversation_id)).change(changes)
+
+    def watch(self, watcher: Callable[[Activity], None]) -> Callable[[], None]:
+        self.watchers.append(watcher)
+        return lambda: self.watchers.remove(watcher)
+
+    def live(self) -> Sequence[FakeConversation]:
+        return tuple(self.opened.values())
+
+    async def forget(self, conversation_id: str) -> None:
+        conversation = self.opened.pop(conversation_id, None)
+        if conversation is not None:
+            self.stored[conversation_id] = conversation.record
+
+    async def stop_all(self) -> None:
+        for conversation in self.live():
+            conversation.cancel()
+
+    async def close(self) -> None:
+        await self.stop_all()
+        self.closed = True
+
+    async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
+        return [
+            SearchHit(one.id, one.record.title, message.seq, message.role, block.text, 0.0)
+            for one in self.opened.values()
+            for message in one.messages
+            for block in message.blocks
+            if isinstance(block, TextBlock) and text in block.text
+        ][:limit]
+
+    async def export(self, conversation_id: str) -> JsonObject:
+        return {"id": conversation_id}
+
+
+@dataclass
+class FakeOnboarding:
+    """A machine that can run a small model."""
+
+    offer: LocalOffer | None = None
+    servers: Sequence[ModelInfo] = ()
+    keys: list[tuple[str, str]] = field(default_factory=list)
+    installed: int = 0
+
+    async def local_offer(self) -> LocalOffer | None:
+        return self.offer
+
+    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
+        progress(InstallProgress(50, 100, "Downloading"))
+        self.installed += 1
+        return "local/small"
+
+    async def save_key(self, provider: str, key: str) -> str:
+        self.keys.append((provider, key))
+        return f"{provider}/first"
+
+    async def local_servers(self) -> Sequence[ModelInfo]:
+        return self.servers
+
+
+class NoPrograms:
+    """A runner on a machine without programs."""
+
+    async def run(self, command: Command, report: object = None) -> Finished:
+        raise FileNotFoundError(command.argv[0])
+
+
+MODELS = (
+    ModelInfo("anthropic", "claude-sonnet-5-5", 200_000, 64_000, vision=True),
+    ModelInfo("demo", "guide", local=True, note="answers about Phoenix"),
+)
+
+
+def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **changes: object) -> Services:
+    """Everything behind the screens, faked."""
+
+    async def models() -> Sequence[ModelInfo]:
+        return MODELS
+
+    async def doctor() -> str:
+        return "everything works"
+
+    made = Services(
+        engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, lambda key, value: None
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
+
+
+def launch(folder: Path, **changes: object) -> Launch:
+    """A start in `folder`."""
+    made = Launch(folder, folder / "state", folder / "config.toml", folder / "keymap.toml")
+    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
+
+
+def question(command: str = "rm -r build && make test", **changes: object) -> Question:
+    """A bash call that asks."""
+    made = Question(
+        ToolCall("call-1", "bash", "{}"), ToolRequest(command), "a clean build is needed", "make test*", "api-retry"
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
