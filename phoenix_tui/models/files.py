@@ -113,7 +113,7 @@ class ModelFiles:
     def remove(self, name: str) -> bool:
         """Delete a model file and everything fetched for it; False when there was none."""
         target = self._folder / f"{_plain(name)}.gguf"
-        paths = [target, _marker(target), PartialFile(target).path]
+        paths = [target, _marker(target), PartialFile(target).path, _notice(target)]
         there = [path for path in paths if path.exists()]
         for path in there:
             path.unlink()
@@ -208,7 +208,7 @@ class ModelFiles:
         """Note that the file as it stands was checked, and keep its attribution beside it."""
         path = self._folder / model.file_name
         _write_private(_marker(path), _fingerprint(path, model))
-        _write_private(self._folder / f"{model.name}.NOTICE.txt", model.notice)
+        _write_private(_notice(path), model.notice)
 
 
 async def _in_thread(work: Callable[[Callable[[], bool]], str]) -> str:
@@ -227,6 +227,10 @@ def _plain(name: str) -> str:
 
 def _marker(path: Path) -> Path:
     return path.with_name(f".{path.name}.verified")
+
+
+def _notice(path: Path) -> Path:
+    return path.with_suffix(".NOTICE.txt")
 
 
 def _fingerprint(path: Path, model: KnownModel) -> str:

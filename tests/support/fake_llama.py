@@ -45,6 +45,7 @@ class FakeHost:
     programs: list[FakeProgram] = field(default_factory=list[FakeProgram])
     configs: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     argvs: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    started: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> FakeProgram:
         """The next program."""
@@ -54,4 +55,5 @@ class FakeHost:
         if self.at_once:
             program.ready.set()
         self.programs.append(program)
+        self.started.set()
         return program

@@ -21,6 +21,7 @@ CONTEXT_WINDOW = 8192
 """Tokens (LOCAL_MODEL 4)."""
 START_SECONDS = 180.0
 """The longest a model may take to load: 13 s were measured under load, a slow disk needs more."""
+GGUF_MAGIC = b"GGUF"
 SCRIPT = Path(serve.__file__)
 
 
@@ -71,12 +72,10 @@ class LlamaServer:
             await program.stop()
 
     async def _start(self) -> Address:
-        if not await asyncio.to_thread(self._model.is_file):
-            raise failure(f"{self._model} is not there: run `phoenix model install`, or correct PHOENIX_GGUF.")
         resources = await asyncio.to_thread(self._measure)
-        shortage = resources.shortage(self._model.stat().st_size)
-        if shortage:
-            raise failure(shortage)
+        objection = await asyncio.to_thread(objection_to, self._model, resources)
+        if objection:
+            raise failure(objection)
         key = secrets.token_urlsafe(24)
         config = {
             "model": str(self._model),
@@ -95,6 +94,19 @@ class LlamaServer:
             raise failure(f"The local model did not load within {START_SECONDS:g} s.") from None
         except ProgramEnded as ended:
             raise failure(explain_end(ended)) from None
+
+
+def objection_to(model: Path, resources: Resources) -> str:
+    """Why `model` cannot be loaded here, as a sentence; empty when nothing speaks against it."""
+    try:
+        with model.open("rb") as file:
+            magic = file.read(len(GGUF_MAGIC))
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+        return f"{model} cannot be read ({reason}): run `phoenix model install`, or correct PHOENIX_GGUF."
+    if magic != GGUF_MAGIC:
+        return f"{model} is no GGUF model file; name another one in PHOENIX_GGUF or choose with /model."
+    return resources.shortage(model.stat().st_size)
 
 
 def explain_end(ended: ProgramEnded) -> str:

@@ -56,6 +56,13 @@ def weights(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def photograph(tmp_path: Path) -> Path:
+    path = tmp_path / "photograph.gguf"
+    path.write_bytes(b"\xff\xd8")
+    return path
+
+
 @asynccontextmanager
 async def local(
     weights: Path, host: FakeHost, resources: Resources = PLENTY, idle_seconds: float = 600.0
@@ -283,8 +290,7 @@ async def test_giving_up_while_the_model_loads_leaves_it_loading(weights: Path) 
         async with local(weights, host) as provider:
             asking = asyncio.create_task(collect(provider, asks()))
             async with asyncio.timeout(DEADLINE):
-                while not host.programs:
-                    await asyncio.sleep(0)
+                await host.started.wait()
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
@@ -329,8 +335,13 @@ async def test_closing_stops_the_server(weights: Path) -> None:
 async def test_a_model_that_is_not_there_names_the_fix(weights: Path) -> None:
     async with local(weights, FakeHost()) as provider:
         assert "phoenix model install" in (await error_of(provider, asks(model="gone"))).message
-        weights.unlink()
-        assert "PHOENIX_GGUF" in (await error_of(provider, asks())).message
+
+
+async def test_a_file_that_is_gone_or_no_model_is_named(tmp_path: Path, photograph: Path) -> None:
+    async with local(tmp_path / "gone.gguf", FakeHost()) as provider:
+        assert "gone.gguf cannot be read (No such file or directory)" in (await error_of(provider, asks())).message
+    async with local(photograph, FakeHost()) as provider:
+        assert "photograph.gguf is no GGUF model file" in (await error_of(provider, asks())).message
 
 
 async def test_it_is_described_as_small_blind_and_to_be_checked(weights: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 from hypothesis import given
@@ -59,7 +60,7 @@ def test_a_character_outside_the_basic_plane_survives_the_split_of_its_halves() 
 def test_every_split_of_a_reply_shows_the_same_text(said: str, cuts: list[int], ascii_only: bool) -> None:
     written = json.dumps({"reply": said}, ensure_ascii=ascii_only)
     edges = [0, *sorted(min(cut, len(written)) for cut in cuts), len(written)]
-    reader, text = read(*(written[start:end] for start, end in zip(edges, edges[1:], strict=False)))
+    reader, text = read(*(written[start:end] for start, end in itertools.pairwise(edges)))
     safe = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     assert text.encode("utf-8", "replace") == safe.encode("utf-8", "replace")
     assert isinstance(reader.finish(), Talk)

@@ -1,0 +1,90 @@
+"""Finding model servers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phoenix_tui.models.servers import Endpoint, LocalServer, ServerKind, discover_local_servers, model_names
+from tests.support.loopback import Loopback, Talk, serve
+
+
+def port_of(loopback: Loopback) -> int:
+    return int(loopback.url.rpartition(":")[2])
+
+
+async def lists_models(talk: Talk) -> None:
+    await talk.plain(200, b'{"object":"list","data":[{"id":"qwen:7b","owned_by":"x"},{"id":"tiny"}]}')
+
+
+async def lists_nothing(talk: Talk) -> None:
+    await talk.plain(200, b'{"object":"list","data":[]}')
+
+
+async def is_something_else(talk: Talk) -> None:
+    await talk.plain(200, b"<html>a web page</html>")
+
+
+async def stalls(talk: Talk) -> None:
+    await talk.stall()
+
+
+async def in_chunks(talk: Talk) -> None:
+    await talk.begin("application/json")
+    await talk.send(b'{"data":[{"id":', b'"a"}]}')
+    await talk.end()
+
+
+async def test_servers_with_a_model_are_found_in_order() -> None:
+    async with serve(lists_models) as first, serve(in_chunks) as second:
+        endpoints = (Endpoint(ServerKind.OLLAMA, port_of(first)), Endpoint(ServerKind.VLLM, port_of(second)))
+        found = await discover_local_servers(5.0, endpoints)
+    assert found == (
+        LocalServer(ServerKind.OLLAMA, f"{first.url}/v1", ("qwen:7b", "tiny")),
+        LocalServer(ServerKind.VLLM, f"{second.url}/v1", ("a",)),
+    )
+    assert found[0].reference == "ollama/qwen:7b"
+    assert first.requests[0].path == "/v1/models"
+
+
+async def test_servers_without_a_model_and_other_services_are_not_found() -> None:
+    async with serve(lists_nothing) as empty, serve(is_something_else) as page:
+        endpoints = (Endpoint(ServerKind.OLLAMA, port_of(empty)), Endpoint(ServerKind.VLLM, port_of(page)))
+        assert await discover_local_servers(5.0, endpoints) == ()
+
+
+async def test_silent_ports_cost_no_more_than_the_limit_together() -> None:
+    async with serve(stalls) as silent, serve(lists_models) as quick:
+        ports = [port_of(silent)] * 3
+        endpoints = [
+            *(Endpoint(ServerKind.LLAMA_CPP, port) for port in ports),
+            Endpoint(ServerKind.VLLM, port_of(quick)),
+        ]
+        started = time.monotonic()
+        found = await discover_local_servers(0.3, endpoints)
+        took = time.monotonic() - started
+        await silent.wait_closed()
+    assert [server.kind for server in found] == [ServerKind.VLLM]
+    assert 0.3 <= took < 0.9  # one limit, not three
+
+
+async def test_nobody_there_is_known_at_once() -> None:
+    unused = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    port = unused.sockets[0].getsockname()[1]
+    unused.close()
+    await unused.wait_closed()
+    assert await discover_local_servers(5.0, (Endpoint(ServerKind.OLLAMA, port),)) == ()
+
+
+@given(st.one_of(st.binary(max_size=200), st.binary(max_size=80).map(lambda tail: b"HTTP/1.1 200 OK\r\n\r\n" + tail)))
+def test_no_answer_makes_the_search_crash(answer: bytes) -> None:
+    assert isinstance(model_names(answer), tuple)
+
+
+def test_only_status_200_counts() -> None:
+    body = b'\r\n\r\n{"data":[{"id":"a"}]}'
+    assert model_names(b"HTTP/1.1 200 OK" + body) == ("a",)
+    assert model_names(b"HTTP/1.1 401 No" + body) == ()

