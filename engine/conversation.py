@@ -222,6 +222,7 @@ class Conversation:
         self._task.cancel()
         await asyncio.wait((self._task,))
         session.inbox.refuse_all("the conversation was closed")
+        await session.finish_background()
         await session.ports.jobs.end_all(self.id)
         await session.ports.store.release(self.id)
 

@@ -50,6 +50,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     """Perform one RequestLlm; cancelling closes the connection and answers nothing."""
     started = session.ports.clock.monotonic()
     model = session.record.model
+    request: ModelRequest | None = None
     try:
         _check_budget(session)
         await _hold_back(session)
@@ -57,6 +58,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         request = await assemble(session.ports.store, await session.rows(), ask, _assembly(session, name))
         reply = await _stream(session, provider, request)
     except ProviderError as error:
+        _note_failure(session, request, error)
         _failed(session, ask, error)
         return
     except StorageError as error:
@@ -65,8 +67,10 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     session.governor.succeeded(model)
     session.run.reply_cost_usd = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
     session.run.reply_estimated = reply.usage_estimated
+    duration_ms = int((session.ports.clock.monotonic() - started) * 1000)
+    _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
-    _replied(session, ask, reply, int((session.ports.clock.monotonic() - started) * 1000))
+    _replied(session, ask, reply, duration_ms)
 
 
 async def _stream(session: Session, provider: Provider, request: ModelRequest) -> ModelReply:
@@ -132,6 +136,19 @@ async def _hold_back(session: Session) -> None:
         factor = session.governor.multiplier(session.record.model)
         session.publisher.publish(Noticed(f"waiting {seconds:.0f} s (rate limit ×{factor:.1f})"))
         await asyncio.sleep(seconds)
+
+
+def _note_reply(session: Session, request: ModelRequest, reply: ModelReply, duration_ms: int) -> None:
+    diagnostics = session.settings.diagnostics
+    if diagnostics is not None:
+        session.background(asyncio.to_thread(diagnostics.replied, request, reply, duration_ms))
+
+
+def _note_failure(session: Session, request: ModelRequest | None, error: ProviderError) -> None:
+    diagnostics = session.settings.diagnostics
+    throttled = error.kind in {"rate_limit", "overloaded"}
+    if diagnostics is not None and request is not None and not throttled:
+        session.background(asyncio.to_thread(diagnostics.failed, request, error))
 
 
 def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.diagnostics import Diagnostics
 from engine.executor.governor import Governor
 from engine.executor.inbox import Entry, Inbox, Priority
 from engine.executor.publisher import Publisher
@@ -47,6 +48,8 @@ class EngineSettings:
     """Model calls of a user's run (SPEC C11)."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
+    diagnostics: Diagnostics | None = None
+    """Where replies and failed requests are kept for debugging; None: nowhere."""
     snapshot_messages: int = 60
     """How many of the newest messages a snapshot carries."""
     close_grace: float = 2.0
@@ -104,6 +107,10 @@ class Session:
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background_ended)
+
+    async def finish_background(self) -> None:
+        """Wait for what nobody waits for: the conversation closes."""
+        await asyncio.gather(*self._background, return_exceptions=True)
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
