@@ -1,0 +1,101 @@
+"""Textual's terminal driver without wake-ups, with a short Esc, and with a filter on what it writes (SPIKE 5, 6)."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from codecs import getincrementaldecoder
+
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+from phoenix_tui import terminal_state
+from phoenix_tui.terminal_input import QuietParser, InputFilter
+from phoenix_tui.terminal_output import drawing_only
+
+_READ_BYTES = 4096
+
+
+class QuietDriver(LinuxDriver):
+    """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
+
+    def __init__(
+        self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._wake: tuple[int, int] | None = None
+
+    def write(self, data: str) -> None:
+        """Write what draws; nothing else passes."""
+        super().write(drawing_only(data))
+
+    def write_own(self, sequence: str) -> None:
+        """Write a sequence of Phoenix's own as it is: a title, a notification. Never holds outside text."""
+        super().write(sequence)
+
+    def start_application_mode(self) -> None:
+        """Take the screen."""
+        self._wake = os.pipe()
+        super().start_application_mode()
+        if self._key_thread is None or not self._key_thread.is_alive():
+            return  # stopped in the background: SIGCONT starts again
+        terminal_state.screen_entered(True)
+        original = terminal_state.original_attributes()
+        if original is not None:
+            self.attrs_before = original
+
+    def stop_application_mode(self) -> None:
+        """Give the screen back."""
+        super().stop_application_mode()
+        terminal_state.screen_entered(False)
+
+    def disable_input(self) -> None:
+        """Stop listening: wake the input thread, which then ends."""
+        wake, self._wake = self._wake, None
+        if wake is not None:
+            os.write(wake[1], b"\0")
+        super().disable_input()
+        if wake is not None:
+            os.close(wake[0])
+            os.close(wake[1])
+
+    def run_input_thread(self) -> None:
+        """Read until woken through the pipe; between bytes wait exactly as long as a lone ESC has left."""
+        if self._wake is None:
+            return
+        wake = self._wake[0]
+        parser, split = QuietParser(self._debug), InputFilter()
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        poll = select.poll()
+        poll.register(self.fileno, select.POLLIN)
+        poll.register(wake, select.POLLIN)
+        while not self.exit_event.is_set():
+            due = parser.due
+            wait = None if due is None else max(0.0, due - time.monotonic()) * 1000 + 0.5
+            ready = dict(poll.poll(wait))
+            if wake in ready:
+                break
+            if self.fileno in ready:
+                received = self._receive()
+                if not received:
+                    break
+                for piece in split(decode(received)):
+                    # An empty text would be the end of the stream to the parser.
+                    found = parser.feed(piece) if isinstance(piece, str) and piece else (piece,)
+                    for event in found:
+                        if not isinstance(event, str):
+                            self.process_message(event)
+            for event in parser.tick():
+                self.process_message(event)
+
+    def _receive(self) -> bytes:
+        """Bytes from the terminal, none once it is gone: then the process is told as by a hang-up."""
+        try:
+            received = os.read(self.fileno, _READ_BYTES)
+        except OSError:
+            received = b""
+        if not received and self.input_tty:
+            os.kill(os.getpid(), signal.SIGHUP)
+        return received

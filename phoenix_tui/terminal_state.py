@@ -1,0 +1,67 @@
+"""The terminal as it was before Phoenix, and how to give it back (SPIKE 4, FAULTS 82).
+
+Imported before everything else by `__main__`: standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import termios
+from typing import Final
+
+Attributes = list[int | list[bytes | int]]
+"""What `termios.tcgetattr` gives."""
+
+RESTORE: Final = (
+    "\x1b[?2026l"  # no frame is half written any more
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"  # mouse
+    "\x1b[?2004l\x1b[?1004l\x1b[?2048l"  # paste, focus and resize reports
+    "\x1b[<u"  # kitty keys, before the alternate screen is left
+    "\x1b[?7h\x1b[0m\x1b[?1049l\x1b[?25h"  # wrap, colours, main screen, cursor
+)
+"""Takes back everything the screen changes; harmless when written twice."""
+
+
+class _Saved:
+    """The one record of this process; a terminal belongs to the process, not to an object in it."""
+
+    attributes: Attributes | None = None
+    entered = False
+
+
+def make_raw_early(fd: int = 0) -> Attributes | None:
+    """Keep what is typed while Phoenix loads: Enter stays Enter and nothing echoes; Ctrl+C still works.
+
+    Gives the attributes as they were, for `restore` and for a watchdog; None where `fd` is no terminal.
+    """
+    if not os.isatty(fd):
+        return None
+    original = termios.tcgetattr(fd)
+    _Saved.attributes = original
+    raw = termios.tcgetattr(fd)
+    raw[0] &= ~(termios.ICRNL | termios.INLCR | termios.IXON)
+    raw[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(fd, termios.TCSANOW, raw)
+    return original
+
+
+def original_attributes() -> Attributes | None:
+    """The attributes from before `make_raw_early`; None when it was not called."""
+    return _Saved.attributes
+
+
+def screen_entered(entered: bool) -> None:
+    """The driver took the screen, or gave it back properly."""
+    _Saved.entered = entered
+
+
+def restore(fd: int = 0, output: int = 2) -> None:
+    """Give the terminal back as it was; for `atexit`, signal handlers and crashes. May be called at any time."""
+    if _Saved.entered:
+        _Saved.entered = False
+        with contextlib.suppress(OSError):
+            os.write(output, RESTORE.encode("ascii"))
+    if _Saved.attributes is not None:
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(fd, termios.TCSANOW, _Saved.attributes)

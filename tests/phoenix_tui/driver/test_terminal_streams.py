@@ -1,0 +1,87 @@
+"""The filters on both streams, as functions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phoenix_tui.terminal_input import REPLY_SECONDS, QuietParser, InputFilter
+from phoenix_tui.terminal_output import drawing_only
+from phoenix_tui.terminal_state import RESTORE
+from tests.support.screens import SteppedClock
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "\x1b[1;31mred\x1b[0m\x1b[10;2H\x1b[?2026h",
+        "\x1b]52;c;aGVsbG8=\x07",
+        "\x1b]22;pointer\x1b\\",
+        "\x07",
+        "\x1b[>25u",
+        "\x1b[?2048$p",
+        RESTORE,
+    ],
+)
+def test_what_textual_writes_itself_passes(own: str) -> None:
+    assert drawing_only(own) == own
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["\x1b]0;t\x07", "\x1b]8;;http://x\x1b\\", "\x1bPq\x1b\\", "\x1b_G\x1b\\", "\x1b^x\x1b\\", "\x9b2J", "\x1bc", "\x1b[2t"],
+)
+def test_what_acts_on_a_terminal_does_not(hostile: str) -> None:
+    assert "\x1b" not in drawing_only(f"a{hostile}b").replace("\x9b", "\x1b")
+
+
+@given(st.text(st.sampled_from("\x1b]P_[0;8a\x07\\\x9b\x90?hmH5 2c"), max_size=40))
+def test_no_string_sequence_survives_in_a_frame(content: str) -> None:
+    written = drawing_only(f"\x1b[1;1H{content}\x1b[0m")
+    assert all(start not in written for start in ("\x1b]", "\x1bP", "\x1b_", "\x9b", "\x90"))
+
+
+def filtered(pieces: list[str], clock: SteppedClock | None = None) -> list[str]:
+    split = InputFilter(clock or SteppedClock())
+    kept = [found for piece in pieces for found in split(piece)]
+    return [found if isinstance(found, str) else f"<{found.text}>" for found in kept]
+
+
+def test_a_reply_in_pieces_is_swallowed_and_typing_goes_on() -> None:
+    pieces = ["a\x1b]11;rgb:", "00/00", "/00\x1b", "\\b", "\x1b[?1;2cc"]
+    assert "".join(filtered(pieces)) == "abc"
+
+
+def test_a_reply_that_never_ends_swallows_nothing_for_long() -> None:
+    clock = SteppedClock()
+    split = InputFilter(clock)
+    assert split("\x1b]11;rgb:") == []
+    clock.seconds += REPLY_SECONDS + 0.1
+    assert split("hello") == ["hello"]
+
+
+def test_alt_bracket_is_a_key_and_no_reply() -> None:
+    assert filtered(["\x1b]"]) == ["\x1b]"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 100])
+def test_a_paste_in_pieces_of_any_size_is_one_event(size: int) -> None:
+    text = "\x1b[200~rm -rf\r\x1b[A\x1b]11;x\x07\x1b[201~y"
+    head, rest = text[:6], text[6:]
+    pieces = [head, *(rest[start : start + size] for start in range(0, len(rest), size))]
+    assert "".join(filtered(pieces)) == "<rm -rf\r\x1b[A\x1b]11;x\x07>y"
+
+
+def test_a_large_paste_is_quick_and_whole() -> None:
+    pieces = ["\x1b[200~", *["x" * 4096] * 2560, "\x1b[201~"]
+    assert [len(found) for found in filtered(pieces)] == [4096 * 2560 + 2]
+
+
+def test_keys_that_begin_like_a_paste_arrive() -> None:
+    assert "".join(filtered(["\x1b[2", "~", "\x1b[20", "~"])) == "\x1b[2~\x1b[20~"
+
+
+@pytest.mark.parametrize(("typed", "key"), [("\x1b\r", "alt+enter"), ("\x1b3", "alt+3"), ("\x1b[1;5C", "ctrl+right")])
+def test_the_parser_names_keys(typed: str, key: str) -> None:
+    assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]

@@ -1,0 +1,79 @@
+"""A tiny app on the real driver for pty tests: writes what it receives to the file named by its first argument.
+
+Run as `python -m tests.support.driver_app LOG [MODE]`.
+"""
+
+from __future__ import annotations
+
+from phoenix_tui import terminal_state
+
+terminal_state.make_raw_early()
+
+import asyncio  # noqa: E402 - raw mode comes first, as in the real entry
+import atexit  # noqa: E402
+import os  # noqa: E402
+import signal  # noqa: E402
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+os.environ.setdefault("ESCDELAY", "40")
+os.environ.setdefault("TEXTUAL_FPS", "240")
+
+from rich.segment import Segment  # noqa: E402
+from textual import events  # noqa: E402
+from textual.app import App, ComposeResult  # noqa: E402
+from textual.strip import Strip  # noqa: E402
+from textual.widget import Widget  # noqa: E402
+
+from phoenix_tui.driver import QuietDriver  # noqa: E402
+
+HOSTILE = "safe\x1b]52;c;aGFjaw==\x07\x1b]0;title\x07\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\\x1b[2t\x1bPq\x1b\\\x1b_Gx\x1b\\\x9b5nend"
+
+
+class Hostile(Widget):
+    """Puts text on the screen that nobody has cleaned."""
+
+    def render_line(self, y: int) -> Strip:
+        return Strip([Segment(HOSTILE if y == 0 else " ")], self.size.width)
+
+
+class DriverApp(App[None]):
+    """Logs keys, pastes and how it came back from a stop."""
+
+    def __init__(self, log: Path, mode: str) -> None:
+        super().__init__(driver_class=QuietDriver)
+        self.log_path = log
+        self.mode = mode
+
+    def compose(self) -> ComposeResult:
+        if self.mode == "hostile":
+            yield Hostile()
+
+    def note(self, text: str) -> None:
+        with self.log_path.open("a") as log:
+            log.write(text + "\n")
+
+    def on_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit)
+        self.app_resume_signal.subscribe(self, lambda _: self.note("resumed"))
+        self.note("ready")
+
+    def on_key(self, event: events.Key) -> None:
+        self.note(f"key {event.key}")
+        if event.key == "f9":
+            raise RuntimeError("on purpose")
+        if event.key == "f10":
+            self.exit()
+
+    def on_paste(self, event: events.Paste) -> None:
+        self.note(f"paste {event.text!r}")
+
+    async def action_quit(self) -> None:
+        """Ctrl+Q is a key like any other here."""
+
+
+if __name__ == "__main__":
+    atexit.register(terminal_state.restore)
+    DriverApp(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "").run()
