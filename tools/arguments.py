@@ -33,7 +33,8 @@ class Arguments:
         self._where = where
         for name in args:
             if name not in known:
-                raise ToolInputError(f"Unknown argument {where}{name!s}; known are: {', '.join(known)}.")
+                shown = _SURROGATE.sub("\ufffd", name)
+                raise ToolInputError(f"Unknown argument {where}{shown}; known are: {', '.join(known)}.")
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string; required without a default.

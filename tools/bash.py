@@ -27,7 +27,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import explain, failed
-from tools.shell_output import MOST_BYTES, outcome_lines, readable
+from tools.shell_output import MOST_BYTES, leftover_names, outcome_lines, readable
 
 DEFAULT_TIMEOUT = 30.0
 SLOW_TIMEOUT = 900.0
@@ -152,6 +152,6 @@ def _output(wanted: BashInput, finished: Finished) -> ToolOutput:
     return ToolOutput(
         text="\n".join([body, *endings, *hints]),
         is_error=finished.timed_out or finished.exit_code != 0,
-        display=TerminalDisplay(output, finished.exit_code, finished.timed_out, finished.leftovers),
+        display=TerminalDisplay(output, finished.exit_code, finished.timed_out, leftover_names(finished)),
         truncated=finished.captured.dropped > 0,
     )

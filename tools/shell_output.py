@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 
-from tools.clean import clean
+from tools.clean import clean, clean_line
 from tools.contract import Captured, Finished
 
 MOST_BYTES = 128 * 1024
 """Output up to this size is given whole (SPEC REQ-BASH)."""
 KEPT_BYTES = 4 * 1024
 """Of a longer one, this much of either end."""
+LONGEST_NAME = 80
 
 
 def readable(captured: Captured) -> str:
@@ -19,8 +20,13 @@ def readable(captured: Captured) -> str:
         return _text(captured.head + captured.tail)
     total = len(captured.head) + captured.dropped + len(captured.tail)
     head, tail = captured.head[:KEPT_BYTES], (captured.head + captured.tail)[-KEPT_BYTES:]
-    where = f"; the whole output is in {captured.spill}" if captured.spill else ""
+    where = f"; the output is kept in {captured.spill}" if captured.spill else ""
     return f"{_text(head)}\n[… {total - len(head) - len(tail):,} of {total:,} bytes left out{where}]\n{_text(tail)}"
+
+
+def leftover_names(finished: Finished) -> tuple[str, ...]:
+    """The processes a command left behind; programs choose their own names, so they are cleaned and cut."""
+    return tuple(clean_line(name)[:LONGEST_NAME] for name in finished.leftovers)
 
 
 def outcome_lines(finished: Finished, timeout: float | None) -> list[str]:
@@ -34,7 +40,7 @@ def outcome_lines(finished: Finished, timeout: float | None) -> list[str]:
         lines.append(f"[ended by {_signal_name(finished.signal)}]")
     if finished.leftovers:
         count = len(finished.leftovers)
-        names = ", ".join(dict.fromkeys(finished.leftovers))
+        names = ", ".join(dict.fromkeys(leftover_names(finished)))
         lines.append(f"[{count} background process{'' if count == 1 else 'es'} ended: {names}]")
     if finished.survivors:
         lines.append(f"[still alive, cannot be ended: pid {', '.join(map(str, finished.survivors))}]")

@@ -45,9 +45,9 @@ class WriteFileInput:
         fields = Arguments(args, ("path", "content"))
         return cls(fields.text("path"), fields.text("content"))
 
-    def change(self, _existing: TextContent | None) -> str:
-        """The new text, whatever was there."""
-        return self.content
+    def change(self, existing: TextContent | None) -> str:
+        """The new text; a file with `\\r\\n` line ends gets them back when it is encoded."""
+        return self.content.replace("\r\n", "\n") if existing is not None and existing.crlf else self.content
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ async def test_the_time_limit_is_said(tmp_path: Path) -> None:
 
 
 async def test_processes_left_behind_are_named(tmp_path: Path) -> None:
-    finished = Finished(0, None, Captured(b"up\n"), 0.1, leftovers=("sleep", "node"), survivors=(77,))
+    finished = Finished(0, None, Captured(b"up\n"), 0.1, leftovers=("sleep", "no\x1b[2Jde"), survivors=(77,))
     output = await use(bash(tmp_path, ScriptedRunner(finished)), tmp_path, command="./serve &")
     assert output.text == (
         "up\n[exit code 0]\n[2 background processes ended: sleep, node]\n[still alive, cannot be ended: pid 77]"
@@ -82,7 +82,7 @@ async def test_long_output_keeps_both_ends_and_the_whole_in_a_file(tmp_path: Pat
     assert spill.read_text() == whole
     left_out = len(whole) - 8192
     assert output.text == (
-        f"{whole[:4096]}\n[… {left_out:,} of {len(whole):,} bytes left out; the whole output is in {spill}]\n"
+        f"{whole[:4096]}\n[… {left_out:,} of {len(whole):,} bytes left out; the output is kept in {spill}]\n"
         f"{whole[-4096:].rstrip()}\n[exit code 0]"
     )
     assert output.truncated

@@ -199,6 +199,15 @@ async def test_a_cancelled_write_ends_whole_before_the_lock_is_free(tmp_path: Pa
     assert set(names(tmp_path)) <= {"a"}
 
 
+async def test_a_whole_rewrite_keeps_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    path, ledger = tmp_path / "a", ReadLedger()
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    await use(ReadFile(ledger), tmp_path, path="a")
+    output = await use(WriteFile(ledger), tmp_path, path="a", content="one\r\n2\n")
+    assert output.text == "Changed a: +1 -1 lines."
+    assert path.read_bytes() == b"\xef\xbb\xbfone\r\n2\r\n"
+
+
 async def test_the_same_content_is_not_written_again(tmp_path: Path) -> None:
     ledger = ReadLedger()
     await use(WriteFile(ledger), tmp_path, path="a", content="x")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -23,7 +23,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextmanager
-def opened_folder(location: Location, *, create: bool = False) -> Iterator[int]:
+def opened_folder(location: Location, *, create: bool = False) -> Generator[int, None, None]:
     """Give a descriptor of the folder that holds `location`, making missing folders if asked.
 
     Raises:
@@ -41,7 +41,7 @@ def opened_folder(location: Location, *, create: bool = False) -> Iterator[int]:
 
 
 @contextmanager
-def opened_file(location: Location) -> Iterator[BinaryIO]:
+def opened_file(location: Location) -> Generator[BinaryIO, None, None]:
     """Open a regular file for reading bytes.
 
     Raises:
