@@ -125,5 +125,13 @@ def test_ripgrep_lines_are_read_and_anything_else_is_a_complaint() -> None:
     }
     begin = {"type": "begin", "data": {"path": {"text": "/x/a"}}}
     summary = {"type": "summary", "data": {"elapsed_total": {"secs": 0}, "stats": {}}}
-    output = "\n".join([json.dumps(begin), json.dumps(match), "rg: odd", json.dumps(summary), ""]).encode()
-    assert parse(output) == Found((FoundLine("/x/a", 7, "caf\ufffd", is_match=True),), "rg: odd")
+    other = {
+        "type": "match",
+        "data": {"path": {"text": "/w/b"}, "lines": {"text": "x\n"}, "line_number": 1, "submatches": [{"start": 0}]},
+    }
+    binary = {"type": "match", "data": {**other["data"], "path": {"text": "/x/bin"}}}
+    end = {"type": "end", "data": {"path": {"text": "/x/bin"}, "binary_offset": 12, "stats": {}}}
+    events = [json.dumps(event) for event in (begin, match, binary, end, other, summary)]
+    assert parse("\n".join([*events, "rg: odd", ""]).encode()) == Found(
+        (FoundLine("/w/b", 1, "x", is_match=True), FoundLine("/x/a", 7, "caf\ufffd", is_match=True)), "rg: odd"
+    )

@@ -37,6 +37,11 @@ class _Line(msgspec.Struct):
     submatches: list[_Submatch] = []
 
 
+class _End(msgspec.Struct):
+    path: _Text
+    binary_offset: int | None = None
+
+
 class _Event(msgspec.Struct):
     type: str
     data: msgspec.Raw = msgspec.Raw(b"null")
@@ -63,8 +68,9 @@ class Found:
 
 
 def parse(output: bytes) -> Found:
-    """Read JSON lines; anything else is taken for a complaint."""
+    """Read JSON lines, sorted by path, without binary files; anything else is taken for a complaint."""
     found: list[FoundLine] = []
+    binary: set[str] = set()
     problems: list[str] = []
     decoder = msgspec.json.Decoder(_Event)
     for raw in output.split(b"\n"):
@@ -74,10 +80,14 @@ def parse(output: bytes) -> Found:
             event = decoder.decode(raw)
             if event.type in {"match", "context"}:
                 found.append(_found(msgspec.json.decode(event.data, type=_Line), event.type == "match"))
+            elif event.type == "end":
+                end = msgspec.json.decode(event.data, type=_End)
+                binary |= set() if end.binary_offset is None else {_path(end.path)}
             elif event.message:
                 problems.append(event.message)
         except msgspec.DecodeError:
             problems.append(raw.decode("utf-8", "replace"))
+    found = sorted((line for line in found if line.path not in binary), key=lambda line: line.path)
     return Found(tuple(found), "\n".join(problems[:5]))
 
 
@@ -94,10 +104,14 @@ def render(lines: Sequence[FoundLine], working_dir: Path) -> Iterator[str]:
         previous = line
 
 
+def _path(path: _Text) -> str:
+    return os.fsdecode(path.raw())
+
+
 def _found(line: _Line, is_match: bool) -> FoundLine:
     raw = line.lines.raw().rstrip(b"\r\n")
     start = line.submatches[0].start if line.submatches else 0
     first = max(0, start - LONGEST_SHOWN // 3) if len(raw) > LONGEST_SHOWN else 0
     text = raw[first : first + LONGEST_SHOWN].decode("utf-8", "replace")
     text = f"{'…' if first else ''}{text}{'…' if first + LONGEST_SHOWN < len(raw) else ''}"
-    return FoundLine(os.fsdecode(line.path.raw()), line.line_number or 0, text, is_match)
+    return FoundLine(_path(line.path), line.line_number or 0, text, is_match)
