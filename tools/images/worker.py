@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -55,8 +56,8 @@ def main() -> None:
     """Answer for the image on standard input."""
     # Both streams of a child come back as one; a library's warning must not land in the answer.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _limit(resource.RLIMIT_CPU, CPU_SECONDS)
+    _limit(resource.RLIMIT_AS, MEMORY)
     raw = sys.stdin.buffer.read()
     try:
         answer, content = prepare(raw)
@@ -65,6 +66,12 @@ def main() -> None:
     except MemoryError:
         answer, content = {"error": "This image needs more memory to decode than is allowed."}, b""
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + content)
+
+
+def _limit(kind: int, value: int) -> None:
+    """Set a limit where the system knows it; macOS refuses one on memory."""
+    with suppress(ValueError, OSError):
+        resource.setrlimit(kind, (value, value))
 
 
 def prepare(raw: bytes) -> tuple[dict[str, object], bytes]:
@@ -153,7 +160,9 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     if mode.startswith(("I", "F")):
         low, high = (0.0, 65535.0) if mode.startswith("I;16") else _extrema(image)
         scale = 255.0 / ((high - low) or 1.0)
-        return image.convert("F").point(lambda value: value * scale - low * scale).convert("L")
+        grey = image.convert("F")
+        # Its type names numpy's, which is not installed.
+        return grey.point(lambda value: value * scale - low * scale).convert("L")  # pyright: ignore[reportUnknownMemberType]
     if mode in {"1", "L"} and "transparency" not in image.info:
         return image.convert("L")
     if mode in {"LA", "RGBA"}:
@@ -179,8 +188,8 @@ def _as_jpeg(picture: Image.Image) -> Encoded:
             encoded = _encoded(picture, "JPEG", quality)
             if len(encoded.content) <= MOST_BYTES or max(picture.size) <= _SMALLEST_SIDE:
                 return encoded
-        smaller = tuple(max(1, side * 3 // 4) for side in picture.size)
-        picture = picture.resize((smaller[0], smaller[1]), Image.Resampling.LANCZOS)
+        picture = picture.copy()
+        picture.thumbnail((picture.width * 3 // 4, picture.height * 3 // 4), Image.Resampling.LANCZOS)
 
 
 def _encoded(picture: Image.Image, kind: str, quality: int = 85) -> Encoded:
