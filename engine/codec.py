@@ -169,7 +169,7 @@ def _of_union(options: tuple[type, ...]) -> Decoder:
     by_name = {NAMES[option]: option for option in options}
 
     def decode(raw: object) -> object:
-        name = cast("dict[str, object]", raw).get("type") if isinstance(raw, dict) else None
+        name = _object(raw).get("type")
         if not isinstance(name, str) or name not in by_name:
             raise CodecError(f"The type {name!r:.80} is none of {', '.join(sorted(by_name))}.")
         return _decoder(by_name[name])(raw)
@@ -179,9 +179,7 @@ def _of_union(options: tuple[type, ...]) -> Decoder:
 
 def _of_class(kind: type) -> Decoder:
     def decode(raw: object) -> object:
-        if not isinstance(raw, dict):
-            raise CodecError(f"An object is expected, not {raw!r:.80}.")
-        known = cast("dict[str, object]", raw)
+        known = _object(raw)
         values: dict[str, object] = {}
         for name, decoder, required in _shape(kind):
             if name in known:
@@ -191,6 +189,12 @@ def _of_class(kind: type) -> Decoder:
         return kind(**values)
 
     return decode
+
+
+def _object(raw: object) -> dict[str, object]:
+    if not isinstance(raw, dict):
+        raise CodecError(f"An object is expected, not {raw!r:.80}.")
+    return cast("dict[str, object]", raw)
 
 
 def _of_enum(kind: type[StrEnum]) -> Decoder:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from engine.ports import StorageError
 from engine.store.connection import open_connections
 from engine.store.faults import DamagedDatabase, NewerDatabase, WritingStopped, is_out_of_space, is_read_only, sentence
 from engine.store.opening import open_for_reading, open_for_writing, open_in_memory
@@ -37,14 +38,13 @@ async def open_store(paths: StorePaths, *, fresh_beside: bool = False) -> Sqlite
         transactions = await open_connections(
             partial(open_for_writing, paths), partial(open_for_reading, paths.database), paths.database
         )
-    except DamagedDatabase as damaged:
-        if not fresh_beside:
-            raise
-        return await open_store(replace(paths, database=damaged.fresh))
-    except (sqlite3.Error, OSError) as error:
-        warning = _why_in_memory(error, paths.database.parent)
+    except (StorageError, sqlite3.Error, OSError) as error:
+        failure = error if isinstance(error, StorageError) else sentence(error, paths.database)
+        if isinstance(failure, DamagedDatabase) and fresh_beside:
+            return await open_store(replace(paths, database=failure.fresh))
+        warning = "" if isinstance(error, StorageError) else _why_in_memory(error, paths.database.parent)
         if not warning:
-            raise sentence(error, paths.database) from error
+            raise failure from error
         return await open_ephemeral_store(warning)
     return SqliteStore(transactions, paths)
 

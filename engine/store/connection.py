@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 import aiosqlite
 
+from engine.ports import StorageError
 from engine.store.faults import NewerDatabase, WritingStopped, sentence
 from engine.store.migrations import VERSION, version_of
 
@@ -28,9 +29,26 @@ class Connection(aiosqlite.Connection):
         super().__init__(connector, iter_chunk_size=64)
         self._thread.daemon = True  # an app that dies without closing the store must still end
 
+    async def open(self) -> None:
+        """Start the thread and connect; when this fails the thread has ended too."""
+        try:
+            await self
+        except BaseException:
+            self._thread.join()  # it has nothing left to do but answer a loop that may be gone by then
+            raise
+
     async def run(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        """What `job` gives back; its exceptions come through."""
-        execute = cast("Callable[[Callable[[], T]], Awaitable[T]]", self._execute)
+        """What `job` gives back; its exceptions come through.
+
+        Raises:
+            StorageError: the store is closed.
+        """
+        if not self._running or self._connection is None:
+            raise StorageError("The store is closed: start Phoenix again.")
+        execute = cast(
+            "Callable[[Callable[[], T]], Awaitable[T]]",
+            self._execute,  # pyright: ignore[reportUnknownMemberType] - aiosqlite's own signature
+        )
         return await execute(partial(job, self._conn))
 
 
@@ -114,12 +132,12 @@ async def open_connections(
         StorageError, OSError, sqlite3.Error: from opening.
     """
     writer = Connection(writing)
-    await writer
+    await writer.open()
     if reading is None:
         return Transactions(writer, writer, path)
     reader = Connection(reading)
     try:
-        await reader
+        await reader.open()
     except BaseException:
         await writer.close()
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
 from typing import TypeAlias, cast
 from uuid import uuid4
 
@@ -46,6 +47,8 @@ _REFERENCES = frozenset(
     | {"message_id", "trace_id", "parent_span_id", "tracked_task_id"}
 )
 """Columns that hold an id minted by Phoenix."""
+_NAMES_AN_IMAGE = '"attachment_id"'
+"""Blocks without this have nothing to rename; decoding them all would take seconds in a long conversation."""
 
 
 def columns_of(connection: sqlite3.Connection, table: str) -> list[str]:
@@ -69,9 +72,10 @@ def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
     """Insert them all. Raises StorageError when they contradict each other or the schema."""
     try:
         for table, members in rows.items():
-            for row in members:
-                columns, marks = ", ".join(row), ", ".join("?" * len(row))
-                connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+            for columns, alike in groupby(members, key=tuple[str, ...]):
+                marks = ", ".join("?" * len(columns))
+                statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+                connection.executemany(statement, (tuple(row.values()) for row in alike))
     except sqlite3.IntegrityError as error:
         raise StorageError(f"The parts of this conversation do not fit together ({error}).") from error
 
@@ -131,7 +135,7 @@ def _renamed_row(row: Row, fresh: Mapping[Value, str]) -> Row:
     result: Row = {column: fresh.get(value, value) if column in _REFERENCES else value for column, value in row.items()}
     for column in ("content_json", "output_json"):
         text = row.get(column)
-        if isinstance(text, str) and text:
+        if isinstance(text, str) and _NAMES_AN_IMAGE in text:
             result[column] = encode_blocks([_renamed_block(block, fresh) for block in decode_blocks(text)])
     state = row.get("state_json")
     if isinstance(state, str):

@@ -137,9 +137,9 @@ def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: 
         (conversation_id,),
     ).fetchone()
     seq = newest["seq"] + 1 if newest else 1
-    in_use = newest is not None and turn is not None and newest["turn_id"] == turn["id"]
-    if turn is not None and not (new_turn and in_use):
-        return _Place(seq, turn["id"], turn["turn_number"], newest["message_number"] + 1 if in_use else 0)
+    message_number = newest["message_number"] + 1 if newest and turn and newest["turn_id"] == turn["id"] else 0
+    if turn and not (new_turn and message_number):
+        return _Place(seq, turn["id"], turn["turn_number"], message_number)
     number = turn["turn_number"] + 1 if turn else 0
     turn_id = str(uuid4())
     connection.execute(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from engine.store.faults import DamagedDatabase, NewerDatabase, damage, fresh_beside
+from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
 from engine.store.locks import is_held
 from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
 from engine.store.paths import StorePaths, make_file, make_folder, sync_folder
@@ -39,16 +40,14 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
         _make_database(paths.database, migrations)
     elif not paths.database.stat().st_size:
         raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is empty")
+    _refuse_read_only(paths.database)
     connection = connect(str(paths.database))
     try:
         _check(connection, paths, len(migrations))
         _bring_up_to_date(connection, paths, migrations)
         connection.execute(f"PRAGMA journal_mode = {journal_mode()}")
-    except BaseException as error:
+    except BaseException:
         connection.close()
-        problem = damage(error) if isinstance(error, sqlite3.Error) else ""
-        if problem:
-            raise DamagedDatabase(paths.database, fresh_beside(paths.database), problem) from error
         raise
     return connection
 
@@ -97,6 +96,13 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     finally:
         part.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def _refuse_read_only(path: Path) -> None:
+    """SQLite would open the file for reading only; a journal needs the folder too."""
+    for needed in (path, path.parent):
+        if not os.access(needed, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(needed))
 
 
 def _check(connection: sqlite3.Connection, paths: StorePaths, known: int) -> None:

@@ -26,8 +26,11 @@ from engine.machine.states import (
 from engine.ports import AppendMessage
 from engine.records import Recovery
 from engine.store import conversations, inbox, messages, runs, tool_calls
+from engine.store.ownership import Instance
 
 INTERRUPTED_AGENT = "interrupted by a restart"
+_UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
+    AND state NOT IN ('idle', 'completed', 'failed')"""
 _WITHOUT_RUN = (Idle, Compacting, Errored, Completed, Failed)
 
 
@@ -43,6 +46,24 @@ class _Scene:
     def append(self, role: Role, origin: Origin, blocks: tuple[Block, ...]) -> None:
         message = NewMessage(str(uuid4()), role, origin, blocks)
         messages.append(self.connection, self.conversation_id, AppendMessage(message, run_id=self.run_id), self.at)
+
+
+def is_needed(connection: sqlite3.Connection, instance: Instance) -> bool:
+    """Whether a process died, or a conversation was left in the middle of something by one that closed."""
+    return bool(instance.dead(connection) or connection.execute(_UNOWNED_LEFTOVERS).fetchone())
+
+
+def recover_all(connection: sqlite3.Connection, instance: Instance, at: float) -> list[Recovery]:
+    """Recover whatever belongs to nobody alive; gives those where there was something to do."""
+    abandoned = [row["id"] for row in connection.execute(_UNOWNED_LEFTOVERS)]
+    dead = instance.dead(connection)
+    for owner in dead:
+        rows = connection.execute("SELECT id FROM conversations WHERE owner_instance = ?", (owner,))
+        abandoned += [row["id"] for row in rows]
+    recovered = [recover(connection, conversation_id, at) for conversation_id in abandoned]
+    for owner in dead:
+        instance.bury(connection, owner)
+    return [each for each in recovered if each.changed or each.processes]
 
 
 def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> Recovery:

@@ -100,6 +100,7 @@ _TRANSCRIPT = (
     "CREATE INDEX messages_turn ON messages (turn_id)",
     "CREATE INDEX messages_run ON messages (run_id)",
     "CREATE INDEX messages_task ON messages (tracked_task_id) WHERE tracked_task_id IS NOT NULL",
+    "CREATE INDEX messages_tracked ON messages (conversation_id) WHERE task_process_status = 'running'",
     """CREATE TABLE tool_calls (
         id TEXT PRIMARY KEY,
         conversation_id TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,

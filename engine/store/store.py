@@ -26,9 +26,6 @@ from engine.store.ownership import Instance
 from engine.store.paths import StorePaths
 from tools.contract import PreparedImage
 
-_UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
-    AND state NOT IN ('idle', 'completed', 'failed')"""
-
 
 class SqliteStore:
     """Conversations in one file, shared with other processes. `library` is `engine.ports.Library` on the same file."""
@@ -109,9 +106,11 @@ class SqliteStore:
 
     async def recover_all(self) -> list[Recovery]:
         """Recovery of every conversation whose owner is dead; gives those where there was something to do."""
-        if not await self._transactions.read(self._needs_recovery):
+        if not await self._transactions.read(lambda connection: recovery.is_needed(connection, self._instance)):
             return []
-        return await self._transactions.write(self._recover_all)
+        return await self._transactions.write(
+            lambda connection: recovery.recover_all(connection, self._instance, time.time())
+        )
 
     async def commit(self, move: Move) -> Committed:
         """Write one move in one transaction; no cancellation reaches it once it is queued."""
@@ -170,18 +169,3 @@ class SqliteStore:
         await self._transactions.close()
         self._instance.unlock()
         self._after_close()
-
-    def _needs_recovery(self, connection: sqlite3.Connection) -> bool:
-        return bool(self._instance.dead(connection) or connection.execute(_UNOWNED_LEFTOVERS).fetchone())
-
-    def _recover_all(self, connection: sqlite3.Connection) -> list[Recovery]:
-        at = time.time()
-        dead = self._instance.dead(connection)
-        abandoned = [row["id"] for row in connection.execute(_UNOWNED_LEFTOVERS)]
-        for owner in dead:
-            rows = connection.execute("SELECT id FROM conversations WHERE owner_instance = ?", (owner,))
-            abandoned += [row["id"] for row in rows]
-        recovered = [recovery.recover(connection, conversation_id, at) for conversation_id in abandoned]
-        for owner in dead:
-            self._instance.bury(connection, owner)
-        return [each for each in recovered if each.changed or each.processes]

@@ -19,7 +19,9 @@ from tools.contract import Display, PlainDisplay
 SIZES = st.integers(0, 2**63 - 1)
 st.register_type_strategy(int, SIZES)
 st.register_type_strategy(float, st.floats(0, 1e9))
-st.register_type_strategy(str, st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20))
+st.register_type_strategy(
+    str, st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
+)
 
 
 @pytest.mark.parametrize("kind", sorted(STATE_NAMES, key=lambda kind: kind.__name__))

@@ -23,8 +23,8 @@ EXPECTED = {
     "messages": "id conversation_id turn_id seq message_number role origin content_json text original_len silent run_id"
     " agent_id model usage_json cost_usd duration_ms flags_json metadata_json tracked_task_id task_process_status"
     " created_at",
-    "tool_calls": "id conversation_id assistant_message_id run_id tool_use_id ordinal name input_json status output_text"
-    " output_json display_json is_error truncated pid pgid proc_start started_at ended_at duration_ms",
+    "tool_calls": "id conversation_id assistant_message_id run_id tool_use_id ordinal name input_json status"
+    " output_text output_json display_json is_error truncated pid pgid proc_start started_at ended_at duration_ms",
     "attachments": "id conversation_id sha256 path media_type width height bytes orig_width orig_height orig_bytes"
     " created_at",
     "queued_messages": "id conversation_id ord content_json created_at",
