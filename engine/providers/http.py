@@ -8,7 +8,6 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from functools import cache
-from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from engine.providers.failures import (
     unreachable,
     unreadable,
 )
+from engine.providers.pace import Pace
 
 if TYPE_CHECKING:
     import httpx2
@@ -42,8 +42,6 @@ KEEPALIVE = 300.0
 ERROR_BODY_LIMIT = 64 * 1024
 NOISY_LIBRARIES = ("httpcore2", "httpx2", "anthropic")
 """Their debug lines quote headers and bodies, where a key or a conversation may stand."""
-YIELD_SECONDS = 0.001
-"""A burst of events holds the loop this long at most."""
 
 
 class ErrorDetail(msgspec.Struct):
@@ -109,8 +107,7 @@ class HttpService:
     async def post_stream(self, path: str, body: bytes) -> AsyncGenerator[bytes, None]:
         """Send `body` and give the pieces of the answer's body as they come.
 
-        Closing the generator drops the connection. Lets the loop run every `YIELD_SECONDS`, because reading does not
-        suspend while bytes are waiting and would starve the keyboard.
+        Closing the generator drops the connection.
 
         Raises:
             ProviderError: the request failed, or the answer broke off.
@@ -125,12 +122,13 @@ class HttpService:
                     raise await self._refusal(response)
                 started = True
                 encoded = "content-encoding" in response.headers
-                yielded = monotonic()
+                pace = Pace()
                 async for chunk in response.aiter_bytes() if encoded else response.aiter_raw():
+                    pace.arrived()
                     yield chunk
-                    if monotonic() - yielded > YIELD_SECONDS:
-                        await asyncio.sleep(0)
-                        yielded = monotonic()
+                    if (seconds := pace.rest()) is not None:
+                        await asyncio.sleep(seconds)
+                        pace.rested()
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise self.failure(error, started) from None
 

@@ -1,0 +1,48 @@
+"""When a reader of a stream steps aside, for the keyboard's sake and for the processor's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+BURST_SECONDS = 0.001
+"""So long a burst of pieces may hold the loop: reading does not suspend while bytes are waiting (SPIKE 2)."""
+WAITED_SECONDS = 0.0005
+"""A read that took longer had to wait for the network."""
+STEADY_READS = 8
+"""After so many waits the stream is one of tokens that trickle in, not a short answer."""
+MERGE_SECONDS = 0.04
+"""Pause after each such wait: one frame of a screen that draws 25 times a second. Waking up costs more than reading:
+at 80 tokens a second the client takes 1.9 % of a core with the pause and 3.3 % without (measured, two cores)."""
+
+
+class Pace:
+    """Times the reads of one stream."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._left = self._burst = clock()
+        self._waits = 0
+        self._waited = False
+
+    def arrived(self) -> None:
+        """A piece has been read."""
+        now = self._clock()
+        self._waited = now - self._left > WAITED_SECONDS
+        if self._waited:
+            self._burst = now
+            self._waits += 1
+
+    def rest(self) -> float | None:
+        """Seconds to sleep before the next read, 0 to let the loop run once, None to read on."""
+        now = self._left = self._clock()
+        if self._waited and self._waits > STEADY_READS:
+            return MERGE_SECONDS
+        if now - self._burst > BURST_SECONDS:
+            self._burst = now
+            return 0.0
+        return None
+
+    def rested(self) -> None:
+        """The sleep is over; it does not count as waiting for the network."""
+        self._left = self._clock()
