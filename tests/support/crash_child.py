@@ -1,0 +1,77 @@
+"""A process that brings a conversation to a stage, says so on stdout, and waits to be killed.
+
+usage: python -m tests.support.crash_child HOME STAGE
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from engine.machine.states import AwaitingApproval
+from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.records import PermissionMode
+from engine.updates import TextArrived, ToolEnded
+from tests.support.engine import Bench, StubTool, engine_bench, until
+from tools.contract import JsonObject, ToolContext, ToolOutput
+
+TWO_CALLS = Reply((Text("I look."), Call("bash", '{"command": "one"}', "t1"), Call("bash", '{"command": "two"}', "t2")))
+STAGES = ("streaming", "first tool", "second tool", "question", "cancelling")
+
+
+class SecondWaits(StubTool):
+    """The first call ends at once, the second never."""
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        self.release = asyncio.Event() if args.get("command") == "two" else None
+        return await StubTool.run(self, args, context)
+
+
+class Stubborn(StubTool):
+    """Takes no cancel: the conversation stays in `cancelling` until its deadline."""
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        self.started.set()
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                say("cancelling")
+
+
+def say(stage: str) -> None:
+    sys.stdout.write(stage + "\n")
+    sys.stdout.flush()
+
+
+async def reach(bench: Bench, stage: str) -> None:
+    mode = PermissionMode.ASK if stage == "question" else PermissionMode.AUTO
+    conversation = await bench.conversation(mode)
+    await conversation.say("please look")
+    match stage:
+        case "streaming":
+            await until(lambda: bench.seen(TextArrived))
+        case "first tool":
+            await bench.tool.started.wait()
+        case "second tool":
+            await until(lambda: bench.seen(ToolEnded) and len(bench.tool.contexts) == 2)
+        case "question":
+            await until(lambda: isinstance(conversation.state, AwaitingApproval))
+        case _:
+            await bench.tool.started.wait()
+            conversation.cancel()
+            return
+    say(stage)
+
+
+async def main(home: Path, stage: str) -> None:
+    tools = {"first tool": StubTool(release=asyncio.Event()), "second tool": SecondWaits(), "cancelling": Stubborn()}
+    reply = Reply((Text("half"), Hang())) if stage == "streaming" else TWO_CALLS
+    async with engine_bench(home, reply, tool=tools.get(stage)) as bench:
+        await reach(bench, stage)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
