@@ -38,15 +38,15 @@ class Processes:
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
         policy = SandboxPolicy(settings.sandbox, settings.network, settings.protected)
         self._link = link
-        self._planner = Planner(settings.environment, policy, settings.mechanism)
-        self._supervision = Supervision(link, self._planner, settings.clean)
+        self.planner = Planner(settings.environment, policy, settings.mechanism)
+        self._supervision = Supervision(link, self.planner, settings.clean)
         self.runner = SupervisedRunner(self._supervision)
         self.jobs = JobTable(self._supervision)
 
     async def probe(self) -> ProcessSupport:
         """What this system can enforce; tried once, then remembered."""
-        await find_sandbox(self._supervision, self._planner)
-        return describe(self._planner)
+        await find_sandbox(self._supervision, self.planner)
+        return describe(self.planner)
 
     async def close(self) -> None:
         """End every command, every job and the zygote."""

@@ -115,7 +115,10 @@ class Supervision:
         raise NotSupervisedError
 
     async def _sweep_orphans(self, lost: Running) -> None:
-        """Kill the tree of a supervisor that was killed or stopped itself: its orphans are the zygote's, or ours."""
+        """Kill the tree of a supervisor that was killed or stopped: its orphans are the zygote's, or ours.
+
+        The control socket closes a moment before the orphans move, hence the wait for the supervisor's end.
+        """
         if sys.platform != "linux":
             return
         account = lost.execution.account
@@ -124,16 +127,19 @@ class Supervision:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GIVE_UP
         while loop.time() < deadline:
-            if any(
-                not other.execution.account.supervisor and not other.execution.over.is_set() for other in self._live
-            ):
-                await asyncio.sleep(LAUNCH_PAUSE)  # a supervisor whose pid is unknown must not be taken for an orphan
+            if name_of(account.supervisor) or self._is_launching():
+                await asyncio.sleep(LAUNCH_PAUSE)
                 continue
             left = self._kill_orphans(account.started, account.supervisor)
             account.survivors = tuple(sorted(left))
             if not left:
                 return
             await asyncio.sleep(SWEEP_PAUSE)
+
+    def _is_launching(self) -> bool:
+        """Whether a supervisor's pid is still unknown: it must not be taken for an orphan."""
+        executions = (other.execution for other in self._live)
+        return any(not execution.account.supervisor and not execution.over.is_set() for execution in executions)
 
     def _adopters_children(self) -> set[int]:
         return {*children(self._link.pid), *children(os.getpid())}

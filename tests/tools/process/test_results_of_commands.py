@@ -10,6 +10,7 @@ import pytest
 from tests.support.processes import Watch
 from tools.contract import Command, ProcessStarted, Progress
 from tools.process.start import Processes
+from tools.process.zygote.tree import read_proc
 
 HOME = Path("/")
 
@@ -107,7 +108,7 @@ async def test_a_long_command_line_arrives_whole(processes: Processes) -> None:
 
 
 async def test_a_command_is_offered_to_the_memory_killer_before_phoenix(processes: Processes) -> None:
-    own = int(Path("/proc/self/oom_score_adj").read_text("ascii"))
+    own = int(read_proc("/proc/self/oom_score_adj"))
     finished = await processes.runner.run(bash("cat /proc/self/oom_score_adj"))
     assert int(finished.captured.head) == min(1000, own + 500)
 

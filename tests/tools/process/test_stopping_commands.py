@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from functools import partial
 from pathlib import Path
@@ -75,10 +74,14 @@ async def test_ten_commands_cancelled_together_all_end(processes: Processes) -> 
         assert watch.alive() == set()
 
 
+def descriptors_open() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_a_cancel_at_any_moment_gives_one_outcome_and_leaves_nothing(processes: Processes, watch: Watch) -> None:
     chance = random.Random(20260)
     command = Command(("/bin/sh", "-c", "echo a; echo b"), Path("/"), environment=watch.environment)
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = descriptors_open()
     outcomes = {"finished": 0, "cancelled": 0}
     for _ in range(300):
         task = asyncio.create_task(processes.runner.run(command))
@@ -91,7 +94,7 @@ async def test_a_cancel_at_any_moment_gives_one_outcome_and_leaves_nothing(proce
             outcomes["finished"] += 1
     assert outcomes["cancelled"] > 0
     assert marked(watch.mark) == set()
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+    assert descriptors_open() <= descriptors + 1
 
 
 async def test_a_second_cancel_does_not_cut_the_first_short(processes: Processes, watch: Watch) -> None:

@@ -21,7 +21,8 @@ IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 def launch(request: Request, output: int, stdin: int, guarded: tuple[int, ...]) -> tuple[int, int]:
     """Start the command in a session of its own; gives its pid and a descriptor to read.
 
-    `guarded` are pids the command must not signal. The descriptor ends empty when the program runs, or gives the errno that kept it from running.
+    The descriptor ends empty when the program runs, or gives the errno that kept it from running.
+    `guarded` are pids the command must not signal.
     """
     reader, writer = os.pipe()
     pid = os.fork()

@@ -1,0 +1,217 @@
+"""What the sandbox refuses, by the operating system and not by agreement (CONTRACT 6)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import SHAPES, Shape, Watch, as_it_is, until
+from tools.contract import Command, Finished
+from tools.process.plan import Planner, SandboxUnavailableError
+from tools.process.sandbox import SandboxMode, SandboxPolicy, bubblewrap_arguments, confine, release
+from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.zygote import landlock, wire
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A folder that is neither the workspace nor temp."""
+    with tempfile.TemporaryDirectory(prefix="phx-outside-", dir=Path.home()) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def workspace(outside: Path) -> Path:
+    folder = outside / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def repository(workspace: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    return workspace
+
+
+@contextlib.asynccontextmanager
+async def sandboxed(mode: SandboxMode, **options: object) -> AsyncIterator[Processes]:
+    processes = await start_processes(ProcessSettings(as_it_is, sandbox=mode, **options))  # type: ignore[arg-type]
+    try:
+        if not (await processes.probe()).guards_files:
+            pytest.skip("no namespaces on this machine")
+        yield processes
+    finally:
+        await processes.close()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def sh(processes: Processes, script: str, folder: Path, **more: bool) -> Finished:
+    return await processes.runner.run(Command(("/bin/bash", "-c", script), folder, timeout=20, **more))
+
+
+async def test_a_workspace_command_writes_in_its_folder_and_temp_only(workspace: Path, outside: Path) -> None:
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        script = f"echo a > inside; t=$(mktemp) && echo temp; rm $t; echo b > {outside}/no; echo c > $HOME/phx-no"
+        finished = await sh(processes, script, workspace)
+    assert (workspace / "inside").read_text("ascii") == "a\n"
+    assert b"temp" in finished.captured.head
+    assert finished.captured.head.count(b"Read-only file system") == 2
+    assert not (outside / "no").exists()
+
+
+async def test_a_read_only_command_writes_nowhere(workspace: Path) -> None:
+    async with sandboxed(SandboxMode.READ_ONLY) as processes:
+        script = "echo a > inside; echo b > /tmp/phx-no; echo c > /dev/shm/phx-no; echo d > /dev/null && echo read"
+        finished = await sh(processes, script, workspace)
+    assert finished.captured.head.count(b"Read-only file system") == 3
+    assert finished.captured.head.endswith(b"read\n")
+    assert names(workspace) == []
+
+
+async def test_git_hooks_and_settings_stay_while_commits_work(repository: Path) -> None:
+    before = (repository / ".git" / "config").read_text("utf-8")
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        script = (
+            "echo evil > .git/hooks/pre-commit; git config alias.x '!evil'; mv .git .other; mv .git/hooks .git/h;"
+            "rm -rf .git/hooks; echo x > x; git add x; git -c user.name=a -c user.email=b commit -q -m one && echo fine"
+        )
+        finished = await sh(processes, script, repository)
+    assert finished.captured.head.endswith(b"fine\n")
+    assert not (repository / ".git" / "hooks" / "pre-commit").exists()
+    assert (repository / ".git" / "config").read_text("utf-8") == before
+    assert (repository / ".git" / "hooks").is_dir()
+
+
+async def test_what_does_not_exist_yet_cannot_be_planted(workspace: Path) -> None:
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        finished = await sh(processes, "mkdir -p .git/hooks && echo evil > .git/hooks/post-checkout", workspace)
+    assert finished.exit_code != 0
+    assert names(workspace) == []
+
+
+async def test_phoenix_own_folder_is_protected_also_inside_the_workspace(workspace: Path) -> None:
+    own = workspace / "phoenix-home"
+    own.mkdir()
+    (own / "rules.toml").write_text("before", "utf-8")
+    missing = workspace / ".phoenix"
+    async with sandboxed(SandboxMode.WORKSPACE, protected=(own, missing)) as processes:
+        await sh(processes, "echo x > phoenix-home/rules.toml; echo y > phoenix-home/new; mkdir .phoenix/a", workspace)
+    assert (own / "rules.toml").read_text("utf-8") == "before"
+    assert (names(workspace), names(own)) == (["phoenix-home"], ["rules.toml"])
+
+
+async def test_a_sandboxed_command_cannot_undo_its_mounts(workspace: Path, outside: Path) -> None:
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        script = (
+            f"mount -o remount,rw / ; umount {workspace}; unshare -Urm sh -c 'mount -o remount,bind,rw /';"
+            f"echo x > {outside}/no"
+        )
+        await sh(processes, script, workspace)
+    assert not (outside / "no").exists()
+
+
+async def test_a_sandboxed_command_sees_and_signals_only_its_own(workspace: Path) -> None:
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        script = f"ls -d /proc/[0-9]* | wc -l; kill -0 {os.getpid()} 2>/dev/null && echo seen; kill -9 -1; echo lives"
+        finished = await sh(processes, script, workspace)
+    count, *rest = finished.captured.head.split()
+    assert int(count) < 8
+    assert b"seen" not in rest
+
+
+async def test_without_network_nothing_is_reached_but_itself(workspace: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = (
+            f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached || echo alone; cat /proc/net/dev | wc -l"
+        )
+        async with sandboxed(SandboxMode.WORKSPACE) as processes:
+            assert (await sh(processes, script, workspace)).captured.head.startswith(b"reached")
+        async with sandboxed(SandboxMode.WORKSPACE, network=False) as processes:
+            assert (await sh(processes, script, workspace)).captured.head.startswith(b"alone")
+
+
+async def test_phoenix_own_programs_may_leave_the_sandbox(workspace: Path, outside: Path) -> None:
+    async with sandboxed(SandboxMode.READ_ONLY) as processes:
+        await sh(processes, f"echo x > {outside}/yes", workspace, sandboxed=False)
+    assert (outside / "yes").exists()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+async def test_cancelling_in_the_sandbox_leaves_no_process(shape: Shape, watch: Watch) -> None:
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        task = asyncio.create_task(processes.runner.run(watch.command(shape.script)))
+        assert await until(partial(watch.stands, shape.processes))
+        task.cancel()
+        await asyncio.wait({task})
+        assert watch.alive() == set()
+
+
+async def test_leftovers_in_the_sandbox_are_named(workspace: Path) -> None:
+    async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        finished = await sh(processes, "setsid sleep 62 & exit 5", workspace)
+    assert finished.exit_code == 5
+    assert finished.leftovers == ("sleep 62",)
+
+
+@pytest.mark.skipif(landlock.abi() == 0, reason="the kernel has no Landlock")
+async def test_landlock_alone_confines_writes_and_signals(workspace: Path, outside: Path) -> None:
+    processes = await start_processes(ProcessSettings(as_it_is, sandbox=SandboxMode.WORKSPACE))
+    processes.planner.sandbox = wire.LANDLOCK
+    (outside / "kept").touch()
+    script = (
+        f"echo a > inside && mkdir d && rmdir d; echo b > {outside}/no; rm {outside}/kept;"
+        f"kill -0 {os.getpid()}; echo x > /dev/null"
+    )
+    finished = await sh(processes, script, workspace)
+    await processes.close()
+    assert finished.exit_code == 0
+    assert (workspace / "inside").exists()
+    assert names(outside) == ["kept", "workspace"]
+    if landlock.abi() >= landlock.ABI_SCOPES:
+        assert b"Operation not permitted" in finished.captured.head
+
+
+async def test_a_sandbox_that_cannot_be_had_stops_the_command(workspace: Path) -> None:
+    planner = Planner({}, SandboxPolicy(SandboxMode.WORKSPACE))
+    planner.sandbox = ""
+    planner.sandbox_reason = "This system can enforce no sandbox."
+    with pytest.raises(SandboxUnavailableError, match="can enforce no sandbox"):
+        await planner.plan(Command(("/bin/true",), workspace))
+
+
+async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes) -> None:
+    support = await processes.probe()
+    assert support.supervision == wire.SUBREAPER
+    assert support.supervision_sentence.endswith(".")
+    assert support.sandbox_sentence.endswith(".")
+    assert support.guards_files == (support.sandbox in {wire.NAMESPACE, "bubblewrap"})
+
+
+def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
+    (workspace / ".git" / "hooks").mkdir(parents=True)
+    (workspace / ".git" / "config").touch()
+    confinement = confine(SandboxPolicy(SandboxMode.WORKSPACE), workspace, ())
+    words = " ".join(bubblewrap_arguments("/usr/bin/bwrap", confinement, workspace, network=False))
+    assert f"--ro-bind / / --dev /dev --proc /proc --unshare-net --bind {workspace} {workspace}" in words
+    assert f"--ro-bind {workspace}/.git/hooks {workspace}/.git/hooks" in words
+    assert words.endswith(f"--chdir {workspace} --")
+
+
+def test_placeholders_go_away_again(workspace: Path) -> None:
+    confinement = confine(SandboxPolicy(SandboxMode.WORKSPACE), workspace, ())
+    assert [path.name for path in workspace.iterdir()] == [".git"]
+    release(confinement)
+    assert names(workspace) == []
