@@ -149,15 +149,9 @@ def _commands(wanted: SearchInput, files: Sequence[str], working_dir: Path) -> I
     if ripgrep is None:
         yield _command((sys.executable, "-I", str(_GREP)), working_dir, _grep_input(wanted, files))
         return
-    options = [
-        "--json",
-        "--no-config",
-        "--no-messages",
-        "--no-ignore",
-        f"--max-count={MOST_MATCHES}",
-        f"--context={wanted.context}",
-    ]
-    options.append("--ignore-case" if wanted.ignore_case else "--case-sensitive")
+    case = "--ignore-case" if wanted.ignore_case else "--case-sensitive"
+    amount = (f"--max-count={MOST_MATCHES}", f"--context={wanted.context}")
+    options = ("--json", "--no-config", "--no-messages", "--no-ignore", case, *amount)
     for batch in _batches(files):
         yield _command((ripgrep, *options, "-e", wanted.pattern, "--", *batch), working_dir, None)
 
