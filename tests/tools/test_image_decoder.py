@@ -141,7 +141,7 @@ async def test_see_through_stays_see_through() -> None:
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 async def test_what_stays_above_5_megabytes_becomes_a_jpeg_below_it(mode: str) -> None:
-    raw = encoded(noise(1568, 1400).convert(mode), "PNG")
+    raw = encoded(noise(1568, 1200).convert(mode), "PNG")
     assert len(base64.b64encode(raw)) > 5_000_000
     prepared = await prepare(raw)
     assert prepared.media_type == "image/jpeg"
@@ -167,7 +167,6 @@ async def test_a_bomb_is_refused_from_its_header(width: int, height: int) -> Non
 
 
 async def test_the_largest_allowed_image_fits_into_the_memory_limit() -> None:
-    assert (await prepare(blank_png(8000, 5000))).width == 1568
     assert (await prepare(encoded(Image.new("CMYK", (7900, 5000)), "JPEG"))).width == 1568
     assert (await prepare(encoded(Image.new("RGBA", (7900, 5000)), "PNG", compress_level=1))).width == 1568
 
@@ -218,7 +217,7 @@ def test_the_image_library_stays_out_of_this_process() -> None:
 
 
 async def test_decoding_leaves_the_loop_free() -> None:
-    raw = encoded(noise(3000, 2000), "PNG", compress_level=1)
+    raw = encoded(noise(1200, 1000), "PNG", compress_level=1)
     running = asyncio.create_task(prepare(raw))
     turns = 0
     while not running.done():
