@@ -20,13 +20,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"phoenix {VERSION}\n")
         return 0
     if _opens_screen(arguments) and sys.stdin is not None and sys.stdin.isatty():
-        # Keys typed from here on are kept as typed: a cooked terminal would turn Enter into ctrl+j (SPIKE 4).
-        from phoenix_tui.terminal_state import make_raw_early  # noqa: PLC0415 - only when a screen opens
-
-        make_raw_early()
+        _prepare_screen()
     from phoenix_tui.cli.entry import run  # noqa: PLC0415 - the terminal is raw before anything else loads
 
     return run(arguments)
+
+
+def _prepare_screen() -> None:
+    """What must happen before anything else loads (SPIKE 2 and 4)."""
+    # Keys typed from here on are kept as typed: a cooked terminal would turn Enter into ctrl+j.
+    from phoenix_tui.terminal_state import make_raw_early, restore  # noqa: PLC0415 - only when a screen opens
+
+    make_raw_early()
+    import atexit  # noqa: PLC0415 - the terminal comes first
+    import gc  # noqa: PLC0415 - as above
+    import os  # noqa: PLC0415 - as above
+
+    atexit.register(restore)
+    gc.disable()  # until the first frame stands: collecting while importing costs 25 ms
+    sys.setswitchinterval(0.0005)  # input and output are threads; 5 ms would be felt at every key
+    os.environ.setdefault("TEXTUAL_FPS", "240")  # read by Textual at import; a paint waits up to one frame
+    os.environ.setdefault("ESCDELAY", "40")  # ms until a lone ESC byte is the Esc key
 
 
 def _opens_screen(arguments: list[str]) -> bool:

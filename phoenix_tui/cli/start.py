@@ -44,7 +44,7 @@ def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
     return asyncio.run(run_headless(arguments, setup, prompt, images))
 
 
-def _with_screen(arguments: RunArguments, setup: Setup) -> Exit:
+def _with_screen(arguments: RunArguments, setup: Setup) -> int:
     from phoenix_tui.wiring.screen import run_screen  # noqa: PLC0415 - Textual, not for a headless run
 
     return run_screen(arguments, setup)

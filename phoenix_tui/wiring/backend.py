@@ -15,7 +15,7 @@ from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.rules import RuleFile, RulesInMemory
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.models.files import ModelFiles
-from phoenix_tui.wiring.providers import ProviderRegistry
+from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from phoenix_tui.wiring.system import RandomIds, SystemClock
 from tools.clean import clean
@@ -58,7 +58,8 @@ async def open_backend(
     processes = await start_processes(process_settings(setup, environment), link)
     store = await open_the_store(paths, ephemeral=setup.ephemeral)
     models = model_files(paths, processes.runner)
-    registry = ProviderRegistry(setup.settings, setup.credentials, environment, models, processes.runner, strict_guide)
+    embedded = embedded_factory(models.usable, processes.runner)
+    registry = ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
     images = ImageDecoder(processes.runner)
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
     rules = RuleFile(paths.rules_file)

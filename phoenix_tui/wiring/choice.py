@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from engine.ports import ProviderError
+from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.models.choice import ModelChoice, ModelFacts, choose_model, needs_servers
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.wiring.providers import ProviderRegistry
+
+SERVER_PATIENCE = 5.0
+"""Seconds a server named by the user has to list its models before the screen opens."""
 
 
 async def choose(
@@ -53,3 +57,21 @@ async def full_reference(reference: str, providers: ProviderRegistry) -> str:
             retryable=False,
         )
     return offered[0].reference
+
+
+async def named_by_server(name: str, setup: Setup, environment: Mapping[str, str]) -> str:
+    """PROVIDER/MODEL of a bare provider name.
+
+    Raises:
+        CommandError: the server does not answer in time or offers nothing.
+    """
+    providers = ProviderRegistry(setup.settings, setup.credentials, environment)
+    try:
+        async with asyncio.timeout(SERVER_PATIENCE):
+            return await full_reference(name, providers)
+    except (ProviderError, TimeoutError) as error:
+        raise CommandError(
+            f"{name} names no model: {str(error) or 'no answer'}. Give one with --model {name}/MODEL."
+        ) from error
+    finally:
+        await providers.close()

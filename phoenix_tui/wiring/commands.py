@@ -20,7 +20,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
-from phoenix_tui.wiring.providers import ProviderRegistry
+from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from tools.process.start import Processes, start_processes
 
@@ -38,7 +38,8 @@ async def models(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix models`."""
     async with _processes(setup) as processes:
         files = model_files(setup.paths, processes.runner)
-        registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, files, processes.runner)
+        embedded = embedded_factory(files.usable, processes.runner)
+        registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded)
         try:
             default = (await choose(setup, os.environ, files, registry)).reference
             return show_models(await registry.models(), default, as_json=arguments.json)

@@ -13,7 +13,6 @@ from engine.providers import prices
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
-from phoenix_tui.models.files import ModelFiles
 from tools.contract import ProcessRunner
 
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
@@ -36,8 +35,8 @@ class ProviderRegistry:
     settings: Settings
     credentials: Credentials
     environment: Mapping[str, str] = field(repr=False)
-    model_files: ModelFiles
-    runner: ProcessRunner
+    embedded: Factory | None = None
+    """Makes the provider of installed models; None leaves it out."""
     strict_guide: bool = False
     """Whether the guide refuses what it does not understand, as headless runs want."""
     _made: dict[str, Provider] = field(default_factory=dict[str, Provider])
@@ -101,6 +100,12 @@ class ProviderRegistry:
                 continue  # a server that does not answer offers nothing
         return found
 
+    async def forget(self, name: str) -> None:
+        """Make the provider anew when it is next asked for: its key has changed."""
+        provider = self._made.pop(name, None)
+        if provider is not None:
+            await provider.close()
+
     async def close(self) -> None:
         """Close all that were made."""
         for provider in self._made.values():
@@ -116,7 +121,8 @@ class ProviderRegistry:
         factories: dict[str, Factory] = {"anthropic": self._anthropic, "openai": self._openai}
         for name, base_url in LOCAL_SERVERS.items():
             factories[name] = partial(self._server, name, base_url)
-        factories["local"] = self._embedded
+        if self.embedded is not None:
+            factories["local"] = self.embedded
         factories["demo"] = self._guide
         for added in self.settings.providers:
             factories[added.name] = partial(self._added, added)
@@ -160,12 +166,6 @@ class ProviderRegistry:
             OpenAiCompatibleSettings(name=name, base_url=base_url, api_key=key, key_variable=variable)
         )
 
-    def _embedded(self) -> Provider:
-        from engine.providers.local.host import RunnerHost  # noqa: PLC0415 - only when asked for
-        from engine.providers.local.provider import LocalProvider  # noqa: PLC0415 - as above
-
-        return LocalProvider(self.model_files.usable, RunnerHost(self.runner, Path("/")))
-
     def _guide(self) -> Provider:
         from engine.providers.guide.provider import GuideProvider  # noqa: PLC0415 - only when asked for
 
@@ -174,3 +174,15 @@ class ProviderRegistry:
 
 def _invalid(sentence: str) -> ProviderError:
     return ProviderError(sentence, kind="invalid_request", retryable=False)
+
+
+def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunner) -> Factory:
+    """What makes the provider of the models that `find` gives."""
+
+    def make() -> Provider:
+        from engine.providers.local.host import RunnerHost  # noqa: PLC0415 - only when asked for
+        from engine.providers.local.provider import LocalProvider  # noqa: PLC0415 - as above
+
+        return LocalProvider(find, RunnerHost(runner, Path("/")))
+
+    return make

@@ -1,0 +1,165 @@
+"""Starts the TUI: the zygote, then Textual and the first frame, then everything else (SPIKE 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.records import PermissionMode
+from phoenix_tui import terminal_state
+from phoenix_tui.cli.arguments import RunArguments
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, ModelFacts, choose_model, needs_servers
+from phoenix_tui.models.servers import discover_local_servers
+from phoenix_tui.surface import Launch, Services
+from tools.process.link import ZygoteLink, spawn_zygote
+
+if TYPE_CHECKING:
+    from phoenix_tui.wiring.services import ServiceOpener
+
+SERVER_PORTS = (11434, 1234, 8080, 8000)
+"""Ollama, LM Studio, llama.cpp, vLLM (CONTRACT 5)."""
+KNOCK = 0.02
+"""Seconds for a connection on loopback; a closed port refuses at once."""
+
+
+def run_screen(arguments: RunArguments, setup: Setup) -> int:
+    """Show the TUI until it is left; gives the exit code.
+
+    Raises:
+        CommandError: the arguments make no sense here; no screen was shown.
+    """
+    _check(arguments)
+    link = _spawn_zygote()
+    try:
+        conversation_id = _conversation_id(arguments, setup)
+        choice = _choice(setup)
+        launch = _launch(arguments, setup, choice, conversation_id)
+        return _show(launch, setup, choice, link)
+    finally:
+        link.close()
+        terminal_state.restore()
+
+
+def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -> int:
+    from phoenix_tui.app import PhoenixApp  # noqa: PLC0415 - Textual, after the arguments were found good
+    from phoenix_tui.driver import QuietDriver  # noqa: PLC0415 - as above
+
+    services = LateServices(setup, link, choice)
+    app = PhoenixApp(launch, services.open, driver_class=QuietDriver)
+
+    async def show() -> None:
+        try:
+            await app.run_async()
+        finally:
+            await services.close()
+
+    asyncio.run(show())
+    if app.exit_note:
+        sys.stdout.write(f"{app.exit_note}\n")
+    return app.return_code or 0
+
+
+@dataclass(slots=True)
+class LateServices:
+    """Loads what opens the services when the app asks for them, in a thread: the first frame stands by then."""
+
+    setup: Setup
+    link: ZygoteLink
+    choice: ModelChoice
+    _opener: ServiceOpener | None = None
+
+    async def open(self) -> Services:
+        """Everything behind the screens. Raises StorageError."""
+        module = await asyncio.to_thread(import_module, "phoenix_tui.wiring.services")
+        opener: ServiceOpener = module.ServiceOpener(self.setup, os.environ, self.link, (self.choice.sentence,))
+        self._opener = opener
+        return await opener.open()
+
+    async def close(self) -> None:
+        """End what the app leaves."""
+        if self._opener is not None:
+            await self._opener.close()
+
+
+def _check(arguments: RunArguments) -> None:
+    if arguments.max_budget_usd is not None or arguments.timeout is not None:
+        raise CommandError("--max-budget-usd and --timeout are caps of one unattended run; add -p.")
+    if arguments.fork and arguments.resume == "":
+        raise CommandError("--fork copies one conversation; name it with -r ID.")
+    for name in arguments.images:
+        if not os.access(Path(name).expanduser(), os.R_OK):
+            raise CommandError(f"The image {name} cannot be read.")
+
+
+def _spawn_zygote() -> ZygoteLink:
+    """The zygote notes the terminal's settings of the moment, so for that moment they are the user's own."""
+    terminal_state.restore()
+    link = spawn_zygote(terminal=0)
+    terminal_state.make_raw_early()
+    return link
+
+
+def _conversation_id(arguments: RunArguments, setup: Setup) -> str:
+    if not arguments.continue_last and not arguments.resume:
+        return ""
+    from phoenix_tui.wiring.resume import resumed_id  # noqa: PLC0415 - the store, before the screen only here
+
+    return asyncio.run(resumed_id(arguments, setup))
+
+
+def _choice(setup: Setup) -> ModelChoice:
+    """The model of a new conversation; servers are asked only when something listens on their ports."""
+    credentials = setup.credentials
+    facts = ModelFacts(
+        flag=setup.settings.text("model"),
+        has_anthropic_key=bool(credentials.source("anthropic") or os.environ.get("ANTHROPIC_AUTH_TOKEN")),
+        has_openai=bool(credentials.source("openai") or os.environ.get("OPENAI_BASE_URL")),
+    )
+    if needs_servers(facts):
+        found = asyncio.run(discover_local_servers()) if any(map(_listens, SERVER_PORTS)) else ()
+        embedded = tuple(sorted(path.stem for path in setup.paths.models.glob("*.gguf")))
+        facts = replace(facts, servers=found, embedded=embedded)
+    choice = choose_model(facts)
+    if "/" in choice.reference or choice.reference in DEFAULT_MODELS:
+        return choice
+    from phoenix_tui.wiring.choice import named_by_server  # noqa: PLC0415 - HTTP, only for a server without a model
+
+    return replace(choice, reference=asyncio.run(named_by_server(choice.reference, setup, os.environ)))
+
+
+def _listens(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=KNOCK):
+            return True
+    except OSError:
+        return False
+
+
+def _launch(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
+    settings = setup.settings
+    return Launch(
+        cwd=setup.cwd,
+        state_folder=setup.paths.state,
+        config_file=setup.paths.config_file,
+        keymap_file=setup.paths.keymap_file,
+        model=choice.reference,
+        permission_mode=PermissionMode(settings.text("permission_mode") or PermissionMode.ASK),
+        title=arguments.name or "",
+        profile=settings.text("profile"),
+        system_prompt=arguments.system_prompt or "",
+        append_system_prompt=settings.text("append_system_prompt"),
+        conversation_id=conversation_id,
+        pick=arguments.resume == "",
+        prompt=arguments.prompt or "",
+        images=tuple(Path(name).expanduser() for name in arguments.images),
+        theme=settings.text("theme"),
+        plain=settings.flag("screen_reader"),
+    )
