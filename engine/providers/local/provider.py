@@ -18,11 +18,12 @@ from engine.providers.local.host import ProgramHost
 from engine.providers.local.reply_reader import Act, CutCall, ReplyReader, Talk
 from engine.providers.local.resources import Resources, measure
 from engine.providers.local.server import CONTEXT_WINDOW, Address, LlamaServer, failure
-from engine.providers.local.to_wire import MAX_TOKENS, encode_request
+from engine.providers.local.to_wire import MAX_TOKENS, encode_priming, encode_request
 from engine.providers.sse import EventParser
 from engine.providers.wire import encode_json
 
 PROVIDER = "local"
+CHAT = "/v1/chat/completions"
 NOTE = "small local model: check its work"
 IDLE_SECONDS = 600.0
 """A loaded model takes 2 GB, so it goes after ten minutes of silence; loading it again takes 2 to 13 s."""
@@ -52,6 +53,8 @@ class LocalProvider:
         self._model = ""
         self._server: LlamaServer | None = None
         self._http: tuple[Address, HttpService] | None = None
+        self._primed: tuple[Address, HttpService] | None = None
+        """The connection over which the prompt has been read ahead; it lasts as long as the server."""
         self._busy = 0
         self._idle: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -71,17 +74,25 @@ class LocalProvider:
         return [self.describe(name) for name in await asyncio.to_thread(self._find)]
 
     async def warm(self) -> None:
-        """Start the server of the model last asked, or of the only one there is."""
+        """Start the server of the model last asked, or of the only one there is, and let it read its prompt."""
         names = list(await asyncio.to_thread(self._find))
         name = self._model or (names[0] if len(names) == 1 else "")
         if not name or self._turn.locked():
             return
         try:
             async with self._turn:
-                await self._service(name)
+                await self._prime(await self._service(name), name)
         except ProviderError:
             return
         self._watch_idle()
+
+    async def _prime(self, service: HttpService, model: str) -> None:
+        if self._primed is self._http:
+            return
+        self._primed = self._http
+        async with aclosing(service.post_stream(CHAT, encode_priming(model))) as answer:
+            async for _ in answer:
+                pass
 
     async def close(self) -> None:
         """Stop the server."""
@@ -108,6 +119,7 @@ class LocalProvider:
 
     async def _reply(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         service = await self._service(request.model)
+        self._primed = self._http
         tools = offered(request.tools)
         reader = ReplyReader()
         talk: list[str] = []
@@ -205,7 +217,7 @@ async def _pieces(service: HttpService, body: bytes) -> AsyncGenerator[Piece, No
         ProviderError: the request failed, or the stream is not what this server sends.
     """
     parser = EventParser()
-    async with aclosing(service.post_stream("/v1/chat/completions", body)) as chunks:
+    async with aclosing(service.post_stream(CHAT, body)) as chunks:
         async for chunk in chunks:
             for payload in parser.feed(chunk):
                 piece = _piece(payload)

@@ -325,6 +325,23 @@ async def test_warming_starts_the_only_model_and_is_silent_about_failure(weights
     await provider.close()
 
 
+async def test_warming_reads_the_start_of_every_prompt_once(weights: Path) -> None:
+    async def primes(talk: Talk) -> None:
+        await talk.plain(200, b"{}")
+
+    async with serve(primes, writes('{"reply": "a"}')) as loopback:
+        provider = LocalProvider(lambda: {"small": weights}, FakeHost(loopback.url), measure_resources=lambda: PLENTY)
+        await provider.warm()
+        await provider.warm()
+        assert len(loopback.requests) == 1
+        every = ("bash", "read_file", "list_files", "write_file", "patch")
+        await collect(provider, asks(tools=tuple(ToolSpec(name, "", {}, ToolClass.RUN) for name in every)))
+        await provider.close()
+    primed, asked = (json.loads(seen.body) for seen in loopback.requests)
+    assert primed["max_tokens"] == 1
+    assert primed["messages"] == asked["messages"][:1]
+
+
 async def test_closing_stops_the_server(weights: Path) -> None:
     async with speaking(weights, writes('{"reply": "a"}')) as (provider, _, host):
         await collect(provider, asks())
