@@ -55,7 +55,8 @@ async def patched(folder: Path, content: bytes, *edits: dict[str, str]) -> tuple
         (b"class A:\n    def f():\n        pass\n", replace("def f():\n    pass", "def f():\n    go()\n\n    x"),
          b"class A:\n    def f():\n        go()\n\n        x\n"),
         (b"    a\n    b\n", replace("        a\n        b\n", "        c\n"), b"    c\n"),
-        (b"a \nb\n", replace("a\nb", ""), b""),
+        (b"a \nb\n", replace("a\nb\n", ""), b""),
+        (b"x:  \ny\n", replace("x:\ny\n", "x:\n\ny\n\n"), b"x:\n\ny\n\n"),
     ],
 )  # fmt: skip
 async def test_an_edit_changes_what_it_says_and_nothing_else(

@@ -14,6 +14,7 @@ from tools.files.content import speakable
 MOST_SEARCHED = 20_000
 """Lines looked through for the closest match of a failed replacement."""
 MOST_SHOWN = 12
+LONGEST_COMPARED = 400
 
 
 class Operation(StrEnum):
@@ -78,7 +79,8 @@ def _replaced(text: str, old: str, new: str, where: str) -> str:
 
 def _replaced_loosely(text: str, old: str, new: str, where: str) -> str:
     """Replace whole lines that differ from `old` in blanks at their ends, or in their common indentation."""
-    lines, wanted = text.split("\n"), old.strip("\n").split("\n")
+    lines, wanted = text.split("\n"), old.removesuffix("\n").split("\n")
+    fresh = new.removesuffix("\n") if old.endswith("\n") else new
     for loosened in (str.rstrip, str.strip):
         starts = _matches([loosened(line) for line in lines], [loosened(line) for line in wanted])
         if len(starts) > 1:
@@ -88,7 +90,7 @@ def _replaced_loosely(text: str, old: str, new: str, where: str) -> str:
                 f"(lines {numbers}). Copy the lines exactly as read_file shows them."
             )
         if starts:
-            return _spliced(lines, starts[0], wanted, new)
+            return _spliced(lines, starts[0], wanted, fresh.split("\n") if new else [])
     raise ToolFailure(f"{where}old is not in the file. {_closest(lines, wanted)}")
 
 
@@ -99,10 +101,10 @@ def _matches(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return [at for at in range(last + 1) if lines[at] == wanted[0] and lines[at : at + len(wanted)] == list(wanted)]
 
 
-def _spliced(lines: list[str], start: int, wanted: Sequence[str], new: str) -> str:
+def _spliced(lines: list[str], start: int, wanted: Sequence[str], new: Sequence[str]) -> str:
     ending = "\r" if lines[start].endswith("\r") else ""
     found, asked = _indent(lines[start]), _indent(wanted[0])
-    fresh = [f"{_reindented(line, asked, found)}{ending}" for line in new.strip("\n").split("\n")] if new else []
+    fresh = [f"{_reindented(line, asked, found)}{ending}" for line in new]
     return "\n".join([*lines[:start], *fresh, *lines[start + len(wanted) :]])
 
 
@@ -130,10 +132,10 @@ def _closest(lines: Sequence[str], wanted: Sequence[str]) -> str:
     """Name the lines most like the first telling line of `wanted`."""
     offset, telling = max(enumerate(wanted), key=lambda item: len(item[1].strip()))
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(telling.strip())
+    matcher.set_seq2(telling.strip()[:LONGEST_COMPARED])
     best, place = 0.6, -1
     for number, line in enumerate(lines[:MOST_SEARCHED]):
-        matcher.set_seq1(line.strip()[:400])
+        matcher.set_seq1(line.strip()[:LONGEST_COMPARED])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, place = matcher.ratio(), number
     if place < 0:

@@ -63,8 +63,10 @@ class ReadLedger:
 
     def forget(self, conversation_id: str) -> None:
         """Drop what a conversation that goes away has read."""
-        for key in [key for key in self._seen if key[0] == conversation_id]:
-            del self._seen[key]
+        # Reads are noted from threads, so the keys are copied in one step.
+        for key in list(self._seen):
+            if key[0] == conversation_id:
+                self._seen.pop(key, None)
 
     def check(self, conversation_id: str, path: Path, now: Version, name: str) -> None:
         """Make sure the conversation knows the file as it is `now`.

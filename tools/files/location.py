@@ -32,9 +32,9 @@ def resolve(text: str, working_dir: Path) -> Path:
     Raises:
         ToolInputError: no file can have this name.
     """
-    named = Path(unquoted(text))
-    if named.parts[:1] == ("~",):
-        named = named.expanduser()
+    named = unquoted(text)
+    if named == "~" or named.startswith("~/"):
+        named = os.path.expanduser(named)  # noqa: PTH111 - pathlib's raises where there is no home
     return Path(os.path.realpath(working_dir / named))
 
 
