@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import fcntl
 import os
+import signal
 import socket
 import sys
 import time
@@ -45,9 +46,11 @@ class ZygoteLink:
             socket.send_fds(self._socket, [RUN], descriptors)
 
     def restart(self) -> None:
-        """Replace a zygote that died."""
+        """Replace a zygote that died or does not answer; its supervisors go on without it."""
+        if not self._reap():
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         self._socket.close()
-        self._reap()
         self._socket, self.pid = self._spawn()
 
     def say_goodbye(self) -> None:

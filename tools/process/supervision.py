@@ -21,6 +21,8 @@ from tools.process.zygote.tree import children, kill_below, name_of, send, start
 Result = TypeVar("Result")
 GIVE_UP = 1.0
 """Seconds a supervisor gets to empty its tree before Phoenix reports survivors."""
+ANSWER_LIMIT = 5.0
+"""Seconds after which a zygote that forked no supervisor is replaced: a command may have stopped it."""
 LAUNCH_PAUSE = 0.002
 SWEEP_PAUSE = 0.005
 
@@ -100,7 +102,7 @@ class Supervision:
         account = running.execution.account
         try:
             await running.execution.start(plan.request, self._link)
-            await running.execution.begun.wait()
+            await _begin(running.execution)
         except BaseException as error:  # also a cancellation: nothing may stay behind
             await self.end(running)
             if isinstance(error, asyncio.CancelledError):
@@ -156,6 +158,21 @@ class Supervision:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         return {pid for pid in killed if name_of(pid)}
+
+
+async def _begin(execution: Execution) -> None:
+    """Wait for the program to run.
+
+    Raises:
+        NotSupervisedError: the zygote does not answer.
+    """
+    try:
+        async with asyncio.timeout(ANSWER_LIMIT):
+            await execution.begun.wait()
+    except TimeoutError:
+        if not execution.account.supervisor:
+            raise NotSupervisedError from None
+        await execution.begun.wait()
 
 
 async def to_the_end(task: asyncio.Task[Result]) -> Result:

@@ -58,7 +58,7 @@ async def test_a_child_may_write_its_last_words_after_the_shell(processes: Proce
     assert finished.leftovers == ()
 
 
-@pytest.mark.parametrize("script", ["cat", "read x", "python3 -i", "less", "top", "man ls", "read x </dev/tty"])
+@pytest.mark.parametrize("script", ["cat", "read x", "python3 -i", "vi", "less", "top", "man ls", "read x </dev/tty"])
 async def test_nothing_waits_for_a_key(script: str, processes: Processes) -> None:
     finished = await processes.runner.run(bash(script, timeout=20))
     assert not finished.timed_out

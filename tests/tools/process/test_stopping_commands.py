@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tools.contract import Command, ProcessesEnded, Progress
 from tools.process.start import Processes
 from tools.process.zygote import wire
 
+FREEZER = Path("/sys/fs/cgroup/freezer")
 LATENCY_LIMIT = 1.0
 """Ten times the goal: a test on a busy machine proves the tree is empty, `make bench` proves how fast."""
 
@@ -33,6 +36,46 @@ async def test_cancelling_leaves_no_process_of_any_shape(shape: Shape, processes
     assert isinstance(ended, ProcessesEnded)
     assert ended.survivors == ()
     assert ended.count >= shape.processes - 3
+
+
+@pytest.mark.parametrize("leaving", ["os.getpid()", "os.setsid()"], ids=["one session", "a session each"])
+async def test_a_fork_bomb_that_spins_is_gone_in_time(leaving: str, processes: Processes, watch: Watch) -> None:
+    bomb = (
+        "import os, time\nend = time.monotonic() + 20\ndepth = 0\n"
+        f"while depth < 5:\n    depth += 1\n    if os.fork() == 0: {leaving}\n"
+        "while time.monotonic() < end: pass"
+    )
+    task = asyncio.create_task(processes.runner.run(watch.command(f"exec {sys.executable} -S -c '{bomb}'")))
+    assert await until(partial(watch.stands, 32))
+    began = asyncio.get_running_loop().time()
+    task.cancel()
+    await asyncio.wait({task})
+    assert watch.alive() == set()
+    assert asyncio.get_running_loop().time() - began < 2 * LATENCY_LIMIT
+
+
+@pytest.mark.skipif(not os.access(FREEZER, os.W_OK), reason="needs the freezer to make a process that cannot die")
+async def test_a_process_that_cannot_die_is_reported_and_killed_later(processes: Processes, watch: Watch) -> None:
+    group = FREEZER / watch.mark
+    group.mkdir()
+    reports: list[Progress] = []
+    try:
+        command = watch.command("sleep 60 & sleep 60")
+        task = asyncio.create_task(processes.runner.run(command, reports.append))
+        assert await until(partial(watch.stands, 3))
+        undead = max(watch.alive())
+        (group / "cgroup.procs").write_text(str(undead), "ascii")
+        (group / "freezer.state").write_text("FROZEN", "ascii")
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)
+        assert task.cancelled()
+        assert reports[-1] == ProcessesEnded(reports[-1].count, (undead,))  # type: ignore[union-attr]
+        assert watch.alive() == {undead}
+    finally:
+        (group / "freezer.state").write_text("THAWED", "ascii")
+    assert await until(lambda: not watch.alive())
+    assert await until(lambda: not (group / "cgroup.procs").read_text("ascii"))
+    group.rmdir()
 
 
 async def test_a_stopped_tree_can_be_cancelled(processes: Processes, watch: Watch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -54,7 +55,8 @@ def _serve(phoenix: socket.socket, supervisors: set[int]) -> bool:
         elif word == RUN and len(descriptors) == DESCRIPTORS:
             for descriptor in descriptors:
                 os.set_inheritable(descriptor, False)
-            supervisors.add(_fork(phoenix, master, descriptors))
+            with contextlib.suppress(OSError):  # no more processes: Phoenix sees the control socket close
+                supervisors.add(_fork(phoenix, master, descriptors))
         for descriptor in descriptors:
             os.close(descriptor)
 

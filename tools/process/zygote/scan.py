@@ -45,6 +45,10 @@ class ScanningSupervisor(Supervisor):
         self._known: dict[int, str] = {}
         """Pid to start time: a pid given to a stranger has another one."""
 
+    def look_later(self, pause: float) -> float:
+        """Always the same: who is not seen in time is lost."""
+        return pause
+
     def anything_left(self) -> bool:
         """Whether a process once seen in the tree lives."""
         return super().anything_left() or bool(self._living())

@@ -12,7 +12,7 @@ import time
 
 from tools.process.zygote import wire
 from tools.process.zygote.launch import launch
-from tools.process.zygote.tree import descendants, kill_below, name_of, send, start_ticks
+from tools.process.zygote.tree import descendants, kill_below, name_of, reads_own_output, send, start_ticks
 
 GRACE = 0.2
 """Seconds a finished command's children keep to write their last words (FAULTS 3.2)."""
@@ -20,6 +20,7 @@ STUCK_AFTER = 0.8
 """Seconds of killing after which the pids still there are reported; the killing goes on."""
 PATIENT_PAUSE = 0.05
 BRISK_PAUSE = 0.002
+LONGEST_PAUSE = 30.0
 NAMES_LIMIT = 20
 CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 LINUX = sys.platform == "linux"
@@ -28,13 +29,14 @@ LINUX = sys.platform == "linux"
 class Supervisor:
     """Starts a command, reaps all the time, and leaves nothing behind."""
 
-    look_again: float | None = None
-    """Seconds between two looks at a running tree; None where the kernel keeps the tree together."""
+    look_again = 0.5
+    """Seconds until the first look at a running tree, for programs that wait for a key (FAULTS 13)."""
 
     def __init__(self, control: socket.socket, output: int, stdin: int, guarded: tuple[int, ...] = ()) -> None:
         self._control = control
         self._guarded = guarded
         self._output = output
+        self._pipe = os.fstat(output).st_ino
         self._stdin = stdin
         self._main = 0
         self._exited = False
@@ -72,10 +74,13 @@ class Supervisor:
         return not number
 
     def _wait_until_over(self) -> None:
+        pause = self.look_again
         while self._reap() and not self._exited and not self._cancelled:
-            self._pause(self.look_again)
-            if self.look_again is not None:
-                self.pids_below()
+            self._pause(pause)
+            for pid in self.pids_below():
+                if reads_own_output(pid, self._pipe):
+                    send(pid, signal.SIGHUP)
+            pause = self.look_later(pause)
         deadline = time.monotonic() + GRACE
         while self.anything_left() and not self._cancelled and (left := deadline - time.monotonic()) > 0:
             self._pause(left)
@@ -103,6 +108,10 @@ class Supervisor:
             if late and not told:
                 told = True
                 self.tell("stuck " + " ".join(str(pid) for pid in self.pids_below()))
+
+    def look_later(self, pause: float) -> float:
+        """The pause after `pause`: ever longer, so that a job of hours costs nothing."""
+        return min(2 * pause, LONGEST_PAUSE)
 
     def anything_left(self) -> bool:
         """Whether part of the command's tree lives."""
@@ -133,7 +142,7 @@ class Supervisor:
                 self._exited = True
                 self.tell(f"exited {status}")
 
-    def _pause(self, seconds: float | None) -> None:
+    def _pause(self, seconds: float) -> None:
         """Sleep until a child changes, Phoenix lets go of the control socket, or time is up."""
         watched = [self._wake] if self._cancelled else [self._wake, self._control.fileno()]
         ready, _, _ = select.select(watched, [], [], seconds)

@@ -69,6 +69,13 @@ def name_of(pid: int) -> str:
     return line if len(line) <= NAME_LIMIT else line[: NAME_LIMIT - 1] + "…"
 
 
+def reads_own_output(pid: int, pipe: int) -> bool:
+    """Whether `pid` waits for keys on the pipe it writes to, as vi does when its input has ended."""
+    with contextlib.suppress(OSError):
+        return os.stat(f"/proc/{pid}/fd/0").st_ino == pipe  # noqa: PTH116 - no pathlib in the zygote
+    return False
+
+
 def send(pid: int, number: int) -> None:
     """Signal `pid`; one that is gone, or not ours to signal, is no error: whoever waits sees it stay."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
