@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import IO
 
@@ -32,7 +32,7 @@ class PartialFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Generator[None]:
         """Hold the file against a second fetch of the same model.
 
         Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from engine.providers.guide import texts
@@ -60,11 +61,12 @@ def _from_tools(request: Request, dialogue: Dialogue) -> str:
             return describe_project(dialogue) if isinstance(request, Describe) else _tests(dialogue)
         case ListFiles() | ReadFiles() | Search():
             return _seen(request, answered)
-        case RunCommand() | GitChanges() | CountLines():
+        case CountLines(path):
+            return _line_count(path, answered[0])
+        case RunCommand() | GitChanges():
             return "\n\n".join(_failure(call) if call.is_error else _output(call) for call in answered)
         case Replace() | WriteFile() | Think():
-            failed = next((call for call in reversed(answered) if call.is_error), None)
-            return _failure(failed) if failed is answered[-1] else _done(request)
+            return _failure(answered[-1]) if answered[-1].is_error else _done(request)
         case SmallTalk() | Help() | CountTo() | Summarize():
             return ""
         case _:
@@ -95,6 +97,13 @@ def _done(request: Replace | WriteFile | Think) -> str:
             return f"Noted a thought about {code(topic)}. Rules cannot take it further than that; a model could."
         case _:
             assert_never(request)
+
+
+def _line_count(path: str, call: Answered) -> str:
+    number = re.match(r"\s*(\d+)", call.text)
+    if call.is_error or number is None:
+        return _failure(call)
+    return f"{code(path)} has {count(int(number.group(1)), 'line')}."
 
 
 def _failure(call: Answered) -> str:

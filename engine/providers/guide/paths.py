@@ -33,7 +33,7 @@ def is_path(text: str) -> bool:
 def split_paths(text: str) -> tuple[str, ...]:
     """The files that `a.py, "my notes.txt" and c/d` names; empty when a part looks like no file."""
     rest = _AFTERTHOUGHT.sub("", text.strip())
-    quoted = tuple(next(filter(None, found)) for found in _QUOTED_ITEM.findall(rest))
+    quoted = tuple(found.group(1) or found.group(2) or found.group(3) for found in _QUOTED_ITEM.finditer(rest))
     if quoted and not _QUOTED_ITEM.sub("", rest).replace("and", "").strip(" ,"):
         return quoted
     parts = tuple(unquote(part) for part in _SEPARATOR.split(rest) if part.strip())

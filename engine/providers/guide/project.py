@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import PurePosixPath
+
+import msgspec
 
 from engine.providers.guide.dialogue import Answered, Dialogue
 from engine.providers.guide.markdown import code, count
@@ -19,6 +20,15 @@ _KINDS = {
     ".sh": "Shell", ".html": "HTML", ".css": "CSS", ".sql": "SQL", ".md": "Markdown", ".swift": "Swift",
 }  # fmt: skip
 _PROSE = re.compile(r"^[A-Za-z*_`\"'(].{20,}")
+
+
+class _PackageJson(msgspec.Struct):
+    name: str = ""
+    description: str = ""
+
+
+class _ReadArguments(msgspec.Struct):
+    path: str = ""
 
 
 def listing(files: tuple[str, ...], folder: str, glob: str) -> str:
@@ -67,7 +77,7 @@ def _identity(read: dict[str, list[str]]) -> tuple[str, str]:
             title, purpose = _manifest(name, "\n".join(read[name]))
             if title and purpose:
                 return title, purpose
-    readme = next((lines for name, lines in read.items() if name.startswith("README")), [])
+    readme = next((lines for name, lines in read.items() if name.startswith("README")), list[str]())
     heading = next((line.lstrip("# ").strip() for line in readme if line.startswith("#")), "")
     return heading, next((line.strip() for line in readme if _PROSE.match(line)), "")
 
@@ -75,10 +85,10 @@ def _identity(read: dict[str, list[str]]) -> tuple[str, str]:
 def _manifest(name: str, text: str) -> tuple[str, str]:
     if name == "package.json":
         try:
-            found = json.loads(text)
-        except ValueError:
+            found = msgspec.json.decode(text.encode("utf-8", "replace"), type=_PackageJson)
+        except (msgspec.MsgspecError, RecursionError):
             return "", ""
-        return (str(found.get("name", "")), str(found.get("description", ""))) if isinstance(found, dict) else ("", "")
+        return found.name, found.description
     title = re.search(r'^\s*name\s*=\s*"([^"]+)"', text, re.MULTILINE)
     purpose = re.search(r'^\s*description\s*=\s*"([^"]+)"', text, re.MULTILINE)
     return (title.group(1) if title else "", purpose.group(1) if purpose else "")
@@ -86,7 +96,6 @@ def _manifest(name: str, text: str) -> tuple[str, str]:
 
 def _path(call: Answered) -> str:
     try:
-        arguments = json.loads(call.input_json)
-    except ValueError:
+        return msgspec.json.decode(call.input_json.encode("utf-8", "replace"), type=_ReadArguments).path
+    except (msgspec.MsgspecError, RecursionError):
         return ""
-    return str(arguments.get("path", "")) if isinstance(arguments, dict) else ""

@@ -116,6 +116,12 @@ def _list(match: re.Match[str], _block: str) -> Request | None:
     return ListFiles() if here else ListFiles(where)
 
 
+def _find(match: re.Match[str], _block: str) -> Request | None:
+    """`find app.py` wants the file, `find app` the word."""
+    name = unquote(match["name"])
+    return ListFiles(glob=name) if is_path(name) and not re.search(r"\s", name) else None
+
+
 def _search(match: re.Match[str], _block: str) -> Request | None:
     text = _MARKER.sub(r"\1", unquote(match["text"]))
     glob = unquote(match["glob"] or "")
@@ -240,6 +246,11 @@ _RULES: tuple[Rule, ...] = (
     ),
     _rule(r"(?:list|ls|show)(?: me)?(?: the)? (?P<where>'.*?'|\".*?\"|`.*?`|\S+) (?:folder|directory)", _list),
     _rule(r"(?:ls|list|dir)(?: everything| all| it)?(?: (?P<where>'.*?'|\".*?\"|`.*?`|\S+?))?", _list),
+    _rule(
+        r"(?:find|locate|where(?:'s| is| are)|look for)(?: me)?(?: all)?(?: the)?(?: files?)?"
+        r"(?: (?:named|called|matching))? (?P<name>'.*?'|\".*?\"|`.*?`|\S+?)",
+        _find,
+    ),
     _rule(
         r"(?:search|find|grep|look|where is|where's|locate)(?: me)?(?: for)?(?: all)?(?: the)?(?: text| word| string)? "
         r"(?P<text>'.*?'|\".*?\"|`.*?`|.+?)(?: (?:in|inside|within|under) (?P<glob>.+?))?",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from engine.ports import StreamItem, TextDelta, ToolCallDelta
+from tools.contract import JsonValue
 
 _REPLY = re.compile(r'\s*\{\s*"reply"\s*:\s*"')
 _TOOL = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]+)"')
@@ -44,7 +45,7 @@ class ReplyReader:
 
     def __init__(self) -> None:
         self._written = ""
-        self._position = 0
+        self._position: int = 0
         """In `_written`: what lies before is decoded."""
         self._in_reply = False
         self._ended = False
@@ -62,21 +63,12 @@ class ReplyReader:
 
     def finish(self) -> ReplyStep:
         """What the whole reply was; text that follows no protocol counts as talk."""
-        try:
-            step: object = json.loads(self._written, strict=False)
-        except ValueError:
-            step = None
-        match step:
-            case {"tool": str(tool), "arguments": dict(arguments)}:
-                return Act(tool, {str(name): str(value) for name, value in arguments.items()})
-            case {"reply": str(text)}:
-                return Talk(text)
-            case _ if self._tool:
-                return CutCall()
-            case _ if self._in_reply:
-                return Talk("".join(self._text))
-            case _:
-                return Talk(self._written.strip())
+        whole = _whole_step(self._written)
+        if whole is not None:
+            return whole
+        if self._tool:
+            return CutCall()
+        return Talk("".join(self._text) if self._in_reply else self._written.strip())
 
     def _begin(self) -> list[StreamItem]:
         opening = _REPLY.match(self._written)
@@ -133,3 +125,17 @@ class ReplyReader:
             return "\ufffd"
         self._position = second.end()
         return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00))
+
+
+def _whole_step(written: str) -> Talk | Act | None:
+    """The step that `written` is when it is whole and follows the protocol."""
+    try:
+        parsed = cast("JsonValue", json.loads(written, strict=False))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(parsed, dict):
+        return None
+    tool, arguments, text = parsed.get("tool"), parsed.get("arguments"), parsed.get("reply")
+    if isinstance(tool, str) and isinstance(arguments, dict):
+        return Act(tool, {name: str(value) for name, value in arguments.items()})
+    return Talk(text) if isinstance(text, str) else None

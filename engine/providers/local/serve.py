@@ -7,11 +7,14 @@ instructions dies before that, in this process) and `phoenix-ready URL` once req
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
 import sys
 import threading
+from types import FrameType
+from typing import Any
 
 PARENT_CHECK_SECONDS = 1.0
 MISSING_ENGINE = 3
@@ -31,12 +34,12 @@ def main() -> int:
     parent = os.getppid()
     config = json.load(sys.stdin)
     try:
-        import xllamacpp  # noqa: PLC0415 - its absence and its crash are answers of this process
+        engine: Any = importlib.import_module("xllamacpp")
     except ImportError as error:
         say(str(error))
         return MISSING_ENGINE
-    say("phoenix-engine " + xllamacpp.get_system_info())
-    params = xllamacpp.CommonParams()
+    say("phoenix-engine " + engine.get_system_info())
+    params = engine.CommonParams()
     params.model.path = config["model"]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
@@ -51,13 +54,17 @@ def main() -> int:
     params.ui = False
     params.verbosity = -1
     try:
-        server = xllamacpp.Server(params)
+        server = engine.Server(params)
     except (RuntimeError, ValueError) as error:
         say(str(error))
         return UNUSABLE_MODEL
     say("phoenix-ready " + server.listening_address)
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, end)
     while not stop.wait(PARENT_CHECK_SECONDS) and os.getppid() == parent:
         pass
     # The server's threads do not end by themselves; nothing here needs flushing.

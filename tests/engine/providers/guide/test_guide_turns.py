@@ -86,6 +86,11 @@ async def test_a_command_shows_its_output_and_exit_code(repository: Path) -> Non
     assert "[exit code 3]" in done.answer
 
 
+async def test_lines_are_counted(repository: Path) -> None:
+    done = await turn("how many lines does src/ducks.py have?", repository)
+    assert done.answer.startswith("`src/ducks.py` has 3 lines.")
+
+
 async def test_a_replacement_changes_the_file(repository: Path) -> None:
     done = await turn("replace 'be faster' with 'be kind' in src/ducks.py", repository)
     assert "# TODO be kind" in (repository / "src/ducks.py").read_text()
