@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from textual.widget import Widget as _Base
+else:
+    # Textual inherits CSS and component classes along the first Widget base alone, so this must not be one:
+    # `class Composer(Still, TextArea)` stays a TextArea in every style sheet.
+    _Base = object
 
 
-class Still(Widget):
+class Still(_Base):
     """Answers every paint with the very rows of the last one while nothing changed.
 
     On each partial update the compositor asks every widget under the dirty region for all its rows; unchanged

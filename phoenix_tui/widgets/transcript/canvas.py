@@ -99,7 +99,7 @@ class Canvas:
         slots, calls = set(self.model.dirty), set(self.model.calls.changed)
         self.model.dirty.clear()
         self.model.calls.changed.clear()
-        changed = [(slot, self.stack.redraw(slot)) for slot in slots if slot <= self.stack.last]
+        changed = [(slot, self.stack.redraw(slot)) for slot in sorted(slots) if slot <= self.stack.last]
         redrawn = (self.stack.redraw_call(call_id) for call_id in calls)
         return changed + [place for place in redrawn if place is not None]
 

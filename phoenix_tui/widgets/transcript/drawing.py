@@ -120,6 +120,21 @@ class Drawing:
                 yield Part(key, Kind.TOOL, [line], foldable=True)
 
 
+def last_kind(message: StoredMessage) -> Kind | None:
+    """The kind of a message's last part, told without drawing it; None when it shows nothing."""
+    if message.silent or message.origin is Origin.TOOL:
+        return None
+    if message.role is Role.USER:
+        return Kind.NOTE if message.origin in _REPORTS else Kind.PROMPT
+    for block in reversed(message.blocks):
+        if isinstance(block, ToolUseBlock):
+            return Kind.TOOL
+        if isinstance(block, TextBlock | ThinkingBlock) and block.text.strip():
+            answer = Kind.NOTE if message.role is Role.SYSTEM else Kind.ANSWER
+            return answer if isinstance(block, TextBlock) else Kind.THINKING
+    return None
+
+
 def fold_action(key: str) -> str:
     """The click action that folds or opens a part; keys hold model-made ids, so only through `repr`."""
     return f"fold({key!r})"

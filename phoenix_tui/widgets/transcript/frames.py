@@ -1,4 +1,4 @@
-"""When to draw: at once after a rest, then at most 25 times a second, less where a frame costs much (SPIKE 1)."""
+"""When to draw: at once after a rest, then at most 20 times a second, less where a frame costs much (SPIKE 1)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-FRAME_SECONDS: Final = 1 / 25
+FRAME_SECONDS: Final = 1 / 20
 COST_FACTOR: Final = 8
 """Frames may take about an eighth of the time, whatever a model writes."""
+SLOWEST_SECONDS: Final = 0.4
+"""A frame never waits longer, however much the last one had to lay out."""
 
 
 class Frames:
@@ -31,7 +33,8 @@ class Frames:
         """Something changed."""
         if self._handle is not None:
             return
-        wait = self._ended + max(FRAME_SECONDS, COST_FACTOR * self._cost) - self._clock()
+        rest = min(max(FRAME_SECONDS, COST_FACTOR * self._cost), SLOWEST_SECONDS)
+        wait = self._ended + rest - self._clock()
         if wait <= 0:
             self.flush()
         else:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.color import Color
+from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.selection import Selection
 from textual.strip import Strip
@@ -105,7 +106,8 @@ class PaintedTranscript(ScrollKeys):
     def _painted_rows(self) -> list[Strip]:
         if self._rows is None:
             painter = self._current_painter()
-            filters = self.get_line_filters()
+            # The painter's colours are true colours already, so this filter would only copy every row.
+            filters = [each for each in self.get_line_filters() if not isinstance(each, ANSIToTruecolor)]
             self._rows = self.canvas.strips(painter, self.text_selection, filters, self.background_colors[1])
         return self._rows
 

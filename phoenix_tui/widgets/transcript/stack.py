@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from phoenix_tui.widgets.transcript.drawing import Drawing
+from phoenix_tui.widgets.transcript.drawing import Drawing, last_kind
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part, with_gaps
@@ -154,10 +154,9 @@ class Stack:
             message = self.model.messages.get(above + 1)
             if message is None:
                 return Kind.NOTE
-            drawn = self._drawn.get(above)
-            parts = drawn.parts if drawn is not None else self._drawing().message_parts(message)
-            if parts:
-                return parts[-1].kind
+            kind = last_kind(message)
+            if kind is not None:
+                return kind
         return Kind.NOTE if slot > 4 else None
 
     def _draw_live(self) -> Drawn:
