@@ -10,6 +10,7 @@ from dataclasses import replace
 from engine.executor.composing import (
     History,
     answer_text,
+    ask,
     keep_rule,
     message_blocks,
     read_history,
@@ -17,13 +18,13 @@ from engine.executor.composing import (
     why_not_sent,
     window_of,
 )
-from engine.executor.inbox import Entry, Priority
+from engine.executor.inbox import Priority
 from engine.executor.loop import MoveLoop
 from engine.executor.performer import Performer
 from engine.executor.publisher import Listener
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
-from engine.machine.events import ApprovalAnswered, Event, RetryAsked, UserCancelled, UserMessage, UserShell, Verdict
+from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, UserMessage, UserShell, Verdict
 from engine.machine.messages import NewMessage, Origin, Role, ToolCall
 from engine.machine.states import State, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
@@ -38,9 +39,9 @@ LAST_MESSAGES = 8
 class Conversation:
     """A conversation that is open here; `read_only` is not empty when another process owns it."""
 
-    def __init__(self, session: Session, performer: Performer, read_only: str = "") -> None:
+    def __init__(self, session: Session, performer: Performer) -> None:
         self.id = session.record.id
-        self.read_only = read_only
+        self.read_only = session.read_only
         self._session = session
         self._performer = performer
         self._loop = MoveLoop(session, performer)
@@ -104,7 +105,7 @@ class Conversation:
         message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
         run_id = session.ports.ids.new()
         limit = caps.max_turns or session.settings.max_iterations
-        return await self._ask(lambda: UserMessage(message, session.last, run_id, limit), message.id, caps)
+        return await ask(self._session, lambda: UserMessage(message, session.last, run_id, limit), message.id, caps)
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
         """Cancel what runs, then send (SPEC C1)."""
@@ -143,13 +144,13 @@ class Conversation:
                 return Refused(refusal)
         verdict = Verdict.DENY if answer.choice is Choice.DENY else Verdict.ALLOW
         message_id = self._session.ports.ids.new()
-        return await self._ask(lambda: ApprovalAnswered(call_id, verdict, message_id, answer.reason, note))
+        return await ask(self._session, lambda: ApprovalAnswered(call_id, verdict, message_id, answer.reason, note))
 
     async def retry(self) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
         session = self._session
         run_id = session.ports.ids.new()
-        return await self._ask(lambda: RetryAsked(session.last, run_id, session.settings.max_iterations))
+        return await ask(self._session, lambda: RetryAsked(session.last, run_id, session.settings.max_iterations))
 
     async def shell(self, command: str, send_to_model: bool) -> Receipt:
         """Run a command of the user in the conversation's directory."""
@@ -157,7 +158,9 @@ class Conversation:
         arguments = shell_arguments(command)
         call = ToolCall(f"shell_{new_id()}", "bash", arguments)
         message_id, run_id = new_id(), new_id()
-        return await self._ask(lambda: UserShell(message_id, call, run_id, send_to_model, session.last), message_id)
+        return await ask(
+            self._session, lambda: UserShell(message_id, call, run_id, send_to_model, session.last), message_id
+        )
 
     async def change(self, changes: ConversationChanges) -> None:
         """Change draft, title, model, mode and the like.
@@ -225,11 +228,3 @@ class Conversation:
         await session.finish_background()
         await session.ports.jobs.end_all(self.id)
         await session.ports.store.release(self.id)
-
-    async def _ask(self, build: Callable[[], Event], message_id: str = "", caps: RunCaps | None = None) -> Receipt:
-        if self.read_only:
-            return Refused(self.read_only)
-        receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        entry = Entry(build, message_id, caps or RunCaps(), receipt)
-        self._session.inbox.put(Priority.USER, entry)
-        return await asyncio.shield(receipt)

@@ -182,9 +182,9 @@ class Engine:
 
     async def _adopt(self, record: ConversationRecord, read_only: str = "") -> Conversation:
         publisher = Publisher()
-        session = Session(record, self.ports, self._settings, self._governor, publisher)
+        session = Session(record, self.ports, self._settings, self._governor, publisher, read_only)
         session.set_window(window_of(session, record.model))
-        conversation = Conversation(session, Performer(session), read_only)
+        conversation = Conversation(session, Performer(session))
         publisher.add(lambda update: self._tell(conversation, update))
         await conversation.load()
         self._open[record.id] = conversation

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.inbox import Entry, Priority
+from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
+from engine.machine.events import Event
 from engine.machine.messages import Block, ImageBlock, TextBlock
 from engine.permissions.rules import parse_rule
 from engine.ports import ProviderError
@@ -78,6 +81,17 @@ def keep_rule(session: Session, choice: Choice, text: str) -> str:
             return f"The rule could not be saved: {error.strerror or error}."
     session.rules.append(rule)
     return ""
+
+
+async def ask(
+    session: Session, build: Callable[[], Event], message_id: str = "", caps: RunCaps | None = None
+) -> Receipt:
+    """Put a request of the user into the inbox and wait until the machine took or refused it."""
+    if session.read_only:
+        return Refused(session.read_only)
+    receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+    session.inbox.put(Priority.USER, Entry(build, message_id, caps or RunCaps(), receipt))
+    return await asyncio.shield(receipt)
 
 
 def answer_text(answer: Answer, suggested: str) -> str:

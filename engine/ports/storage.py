@@ -1,14 +1,13 @@
-"""What the engine needs from outside, as Protocols, with the values that cross them."""
+"""What the engine needs of a store: moves in, rows out."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from engine.machine.effects import FinishRun, MarkToolCall, SaveToolCalls, SaveToolResult, StartRun
-from engine.machine.messages import Block, NewMessage, Role, StopReason, Usage
+from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.records import (
     Attachment,
@@ -23,9 +22,7 @@ from engine.records import (
     ToolCallRecord,
     Totals,
 )
-from tools.contract import JsonObject, PreparedImage, ToolSpec
-
-# The store. One move of the machine is one transaction.
+from tools.contract import JsonObject, PreparedImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,199 +244,4 @@ class Library(Protocol):
 
     async def import_conversation(self, data: JsonObject, at: float) -> str:
         """Read what `export` wrote; gives the id, a new one where the old is taken."""
-        ...
-
-
-# Providers.
-
-
-@dataclass(frozen=True, slots=True)
-class ModelMessage:
-    """One message of a request; roles alternate, starting with the user (SPEC I2)."""
-
-    role: Role
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ImageBytes:
-    """An attachment as it goes on the wire."""
-
-    media_type: str
-    data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
-    """One call of a model. `model` is the part after the provider's name."""
-
-    model: str
-    system: tuple[str, ...]
-    """The static part, then the parts that change per call."""
-    messages: tuple[ModelMessage, ...]
-    tools: tuple[ToolSpec, ...] = ()
-    images: Mapping[str, ImageBytes] = field(default_factory=dict[str, ImageBytes])
-    """By attachment id: every image that `messages` name."""
-    max_tokens: int | None = None
-    """None: the model's maximum, else 8,192 (SPEC BED-006)."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextDelta:
-    """A piece of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
-    """A piece of the model's reasoning."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallDelta:
-    """A tool call is being written; `name` once at its start, then pieces of its arguments."""
-
-    name: str
-    json: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelReply:
-    """A whole reply: always the last item of a stream that ended properly."""
-
-    blocks: tuple[Block, ...]
-    stop: StopReason
-    usage: Usage
-    model: str
-    truncated_call: bool = False
-    """The last tool use was cut off by the output limit and is not among `blocks`."""
-    usage_estimated: bool = False
-
-
-StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ModelReply
-
-
-class ProviderError(Exception):
-    """A call failed; `message` is written for the user and names no secret."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        kind: str,
-        retryable: bool,
-        retry_after: float = 0.0,
-        context_overflow: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.kind = kind
-        """network, timeout, rate_limit, overloaded, server, auth, invalid_request, refused_image, protocol."""
-        self.retryable = retryable
-        self.retry_after = retry_after
-        self.context_overflow = context_overflow
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """What is known of a model; 0 and None mean unknown."""
-
-    provider: str
-    name: str
-    context_window: int = 0
-    max_output: int = 0
-    vision: bool | None = None
-    local: bool = False
-    note: str = ""
-
-    @property
-    def reference(self) -> str:
-        """PROVIDER/MODEL, as flags and the status line name it."""
-        return f"{self.provider}/{self.name}"
-
-
-class Provider(Protocol):
-    """Speaks to models. A stream that ends without a ModelReply raises ProviderError."""
-
-    @property
-    def name(self) -> str:
-        """The part of a model reference before the slash."""
-        ...
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Ask once, no retries. Closing the generator closes the connection.
-
-        Raises:
-            ProviderError: anything that went wrong, sorted into retryable and not.
-        """
-        ...
-
-    def describe(self, model: str) -> ModelInfo:
-        """What is known of `model` without asking anyone."""
-        ...
-
-    async def models(self) -> list[ModelInfo]:
-        """The models on offer; asks the server where there is one."""
-        ...
-
-    async def warm(self) -> None:
-        """Open a connection ahead of the first request; failures are silent."""
-        ...
-
-    async def close(self) -> None:
-        """Close every connection and end every helper process."""
-        ...
-
-
-class Providers(Protocol):
-    """All configured providers."""
-
-    def resolve(self, reference: str) -> tuple[Provider, str]:
-        """The provider and the model name of `anthropic/claude-...`.
-
-        Raises:
-            ProviderError: unknown provider or missing credentials, naming the fix.
-        """
-        ...
-
-    def price(self, reference: str, usage: Usage) -> float | None:
-        """US dollars of a reply; None where the price is unknown."""
-        ...
-
-    async def close(self) -> None:
-        """Close all of them."""
-        ...
-
-
-# Time, ids and files.
-
-
-class Clock(Protocol):
-    """Wall and monotonic time."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-        ...
-
-
-class Ids(Protocol):
-    """Fresh identifiers."""
-
-    def new(self) -> str:
-        """A UUID4 as text."""
-        ...
-
-
-class ImageFiles(Protocol):
-    """Reads attachment files for the wire."""
-
-    async def read(self, path: Path) -> bytes:
-        """The bytes of one attachment."""
         ...

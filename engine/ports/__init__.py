@@ -1,0 +1,67 @@
+"""What the engine needs from outside, as Protocols, with the values that cross them."""
+
+from __future__ import annotations
+
+from engine.ports.models import (
+    ImageBytes,
+    ModelInfo,
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    Providers,
+    StreamItem,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+)
+from engine.ports.storage import (
+    AppendMessage,
+    Committed,
+    ConversationChanges,
+    DrainInboxRows,
+    Library,
+    Move,
+    OwnedElsewhere,
+    RecordEvent,
+    RecordSpan,
+    SetContext,
+    StorageError,
+    Store,
+    Write,
+)
+from engine.ports.system import (
+    Clock,
+    Ids,
+)
+
+__all__ = [
+    "AppendMessage",
+    "Clock",
+    "Committed",
+    "ConversationChanges",
+    "DrainInboxRows",
+    "Ids",
+    "ImageBytes",
+    "Library",
+    "ModelInfo",
+    "ModelMessage",
+    "ModelReply",
+    "ModelRequest",
+    "Move",
+    "OwnedElsewhere",
+    "Provider",
+    "ProviderError",
+    "Providers",
+    "RecordEvent",
+    "RecordSpan",
+    "SetContext",
+    "StorageError",
+    "Store",
+    "StreamItem",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolCallDelta",
+    "Write",
+]
