@@ -37,8 +37,15 @@ _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_EMOJI: Final = "\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\ufe0f\U0001f000-\U0001faff"
-_HIDDEN: Final = re.compile(f"[{_INVISIBLE}]|(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
+_EMOJI: Final = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27bf\u2900-\u297f\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+# Presentation selectors stay behind what may be an emoji, joiners between two of them.
+_PRESENTED: Final = f"[{_EMOJI}0-9#*]"
+_HIDDEN: Final = re.compile(
+    f"[{_INVISIBLE}]|(?<!{_PRESENTED})[\ufe0e\ufe0f]|(?<![{_EMOJI}])(?<!{_PRESENTED}\ufe0f)\u200d|\u200d(?![{_EMOJI}])"
+)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _PLAIN: Final = re.compile(r"[\n\t -~]*+")

@@ -46,6 +46,7 @@ SEQUENCES = {
     "tag letter": "\U000e0041",
     "variation selector 17": "\U000e0100",
     "joiner outside an emoji": "\u200d",
+    "presentation selectors that present nothing": "\ufe0f\ufe0e",
     "soft hyphen": "\u00ad",
 }
 
