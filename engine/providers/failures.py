@@ -16,10 +16,13 @@ OVERFLOW_MARKS = (
     "context size",
     "context window",
     "maximum context",
+    "exceed context limit",
     "too many tokens",
 )
 """Texts by which Anthropic, OpenAI, llama.cpp, vLLM, Ollama and LM Studio say that the window is full."""
 
+SHORTEST_SECRET = 8
+"""Characters; anything shorter is a placeholder, and cutting it out would garble words."""
 QUOTE_LIMIT = 300
 """Characters of a server's own words that go into a message."""
 
@@ -44,7 +47,7 @@ class Service:
     def clean(self, text: str) -> str:
         """One line of `text`, shortened, with no secret in it."""
         for secret in self.secrets:
-            if secret:
+            if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "[key]")
         line = " ".join(text.split())
         return line if len(line) <= QUOTE_LIMIT else line[: QUOTE_LIMIT - 1] + "…"
@@ -65,9 +68,9 @@ def unreachable(service: Service, detail: str = "") -> ProviderError:
     return _network(f"Could not reach {service.host}", service, detail)
 
 
-def broken(service: Service, detail: str = "") -> ProviderError:
+def broken(service: Service) -> ProviderError:
     """The connection ended before the reply did."""
-    return _network(f"The connection to {service.host} broke off in the middle of the reply", service, detail)
+    return _network(f"The connection to {service.host} broke off in the middle of the reply", service, "")
 
 
 def silent(service: Service, seconds: float) -> ProviderError:

@@ -112,9 +112,9 @@ class HttpService:
         Raises:
             ProviderError: the request failed, or the answer broke off.
         """
-        import httpx2  # noqa: PLC0415 - loaded by the client already
-
         client = await self.client()
+        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
+
         started = False
         try:
             async with client.stream("POST", self.url(path), content=body, headers=self._headers) as response:
@@ -138,9 +138,9 @@ class HttpService:
         Raises:
             ProviderError: it could not be fetched.
         """
-        import httpx2  # noqa: PLC0415 - loaded by the client already
-
         client = await self.client()
+        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
+
         try:
             async with client.stream("GET", self.url(path), headers=self._headers) as response:
                 if response.status_code != 200:
@@ -151,9 +151,9 @@ class HttpService:
 
     async def warm(self) -> None:
         """Make the client and, towards another machine, open a connection; failures are silent."""
-        import httpx2  # noqa: PLC0415 - loaded by the client already
-
         client = await self.client()
+        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
+
         if is_loopback(self.service.base_url):
             return
         try:
@@ -190,7 +190,7 @@ class HttpService:
             case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
                 return unreadable(self.service, str(error))
             case _ if started:
-                return broken(self.service, str(error))
+                return broken(self.service)
             case _:
                 return unreachable(self.service, str(error))
 

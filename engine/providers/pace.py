@@ -44,5 +44,5 @@ class Pace:
         return None
 
     def rested(self) -> None:
-        """The sleep is over; it does not count as waiting for the network."""
-        self._left = self._clock()
+        """The sleep is over; it counts neither as waiting for the network nor as holding the loop."""
+        self._left = self._burst = self._clock()

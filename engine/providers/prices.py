@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import re
 import sys
 from dataclasses import dataclass
@@ -77,11 +78,7 @@ def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> fl
 async def load(model: str) -> None:
     """Make the price of `model` known, in a thread where that needs genai-prices (0.25 s of import)."""
     if _DATED.sub("", bare_name(model)) not in _PRICES:
-        await asyncio.to_thread(_import)
-
-
-def _import() -> None:
-    import genai_prices  # noqa: F401, PLC0415 - 0.25 s, only for models outside the own table
+        await asyncio.to_thread(importlib.import_module, "genai_prices")
 
 
 def _looked_up(provider: str, model: str, usage: Usage) -> float | None:

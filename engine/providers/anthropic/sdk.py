@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
-from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds, unreadable
+from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds
 from engine.providers.http import CONNECT_TIMEOUT, ErrorBody, HttpService, error_in, new_client
 
 if TYPE_CHECKING:
     import anthropic
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock
+    from anthropic.lib.vertex import AsyncAnthropicVertex
 
-    from engine.ports import ProviderError
-
-    Client: TypeAlias = anthropic.AsyncAnthropic | anthropic.AsyncAnthropicBedrock | anthropic.AsyncAnthropicVertex
+    Client: TypeAlias = anthropic.AsyncAnthropic | AsyncAnthropicBedrock | AsyncAnthropicVertex
 
 MESSAGES_PATH = "/v1/messages"
 
@@ -35,10 +38,10 @@ class SdkTransport:
 
     async def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
         """See `Transport.events`: the SDK's own events, written as JSON again for the one reader of both transports."""
-        import anthropic  # noqa: PLC0415 - loaded by the client already
-        import httpx2  # noqa: PLC0415 - loaded by the client already
-
         client = await self._made()
+        import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
+        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
+
         started = False
         try:
             stream = await client.post(
@@ -60,15 +63,15 @@ class SdkTransport:
             raise self._http.failure(cause if isinstance(cause, Exception) else error, started) from None
         except (httpx2.HTTPError, OSError) as error:
             raise self._http.failure(error, started) from None
-        except (ValueError, anthropic.AnthropicError) as error:
+        except _sdk_errors() as error:
             # Half an event at the end of a cut stream is a ValueError of the JSON or UTF-8 decoder.
-            raise (broken(self._service) if started else unreadable(self._service, str(error))) from None
+            raise (broken(self._service) if started else self._misconfigured(error)) from None
 
     async def models(self) -> list[str]:
         """See `Transport.models`; Bedrock and Vertex have no such list."""
-        import anthropic  # noqa: PLC0415 - 2 s of CPU; loaded in the client's thread
-
         client = await self._made()
+        import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
+
         if not isinstance(client, anthropic.AsyncAnthropic):
             return []
         try:
@@ -80,8 +83,9 @@ class SdkTransport:
             raise self._http.failure(cause if isinstance(cause, Exception) else error, started=False) from None
 
     async def warm(self) -> None:
-        """Import the SDK and make the client."""
-        await self._made()
+        """Import the SDK and make the client; what keeps it from being made is said with the first request."""
+        with contextlib.suppress(ProviderError):
+            await self._made()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -92,8 +96,16 @@ class SdkTransport:
     async def _made(self) -> Client:
         async with self._making:
             if self._client is None:
-                self._client = await asyncio.to_thread(make_client, self._settings)
+                made = await asyncio.to_thread(make_client, self._settings)
+                if isinstance(made, Exception):
+                    raise self._misconfigured(made)
+                self._client = made
             return self._client
+
+    def _misconfigured(self, error: Exception) -> ProviderError:
+        """What the SDK misses, in its own words: a region, a profile, an extra package."""
+        said = self._service.clean(str(error))
+        return ProviderError(f"The Anthropic SDK cannot be used: {said}", kind="auth", retryable=False)
 
     def _refused(self, error: anthropic.APIStatusError) -> ProviderError:
         response = error.response
@@ -107,21 +119,39 @@ class SdkTransport:
         return refused(self._service, error_in(body, response.status_code, retry_after))
 
 
-def make_client(settings: AnthropicSettings) -> Client:
-    """The SDK's client for the chosen backend, without retries: the engine counts those."""
-    import anthropic  # noqa: PLC0415 - 2 s of CPU and 45 MB (LIBRARIES 0), so in a thread and only when chosen
+def _sdk_errors() -> tuple[type[Exception], ...]:
+    """What the SDK raises besides its API errors, and the clouds' own libraries where they are loaded."""
+    named = (
+        ("anthropic", "AnthropicError"),
+        ("google.auth.exceptions", "GoogleAuthError"),
+        ("botocore.exceptions", "BotoCoreError"),
+    )
+    classes = (vars(sys.modules[module]).get(name) for module, name in named if module in sys.modules)
+    errors = [found for found in classes if isinstance(found, type) and issubclass(found, Exception)]
+    return (ValueError, ImportError, RuntimeError, *errors)
 
-    http_client = new_client(settings.base_url, settings.idle_timeout)
+
+def make_client(settings: AnthropicSettings) -> Client | Exception:
+    """The SDK's client for the chosen backend, without retries: the engine counts those. Or what it misses."""
+    try:
+        return _client(settings)
+    except _sdk_errors() as error:
+        return error
+
+
+def _client(settings: AnthropicSettings) -> Client:
+    import anthropic  # noqa: PLC0415 - 2 s of CPU and 45 MB (LIBRARIES 0), so in a thread and only when chosen
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock  # noqa: PLC0415 - part of the SDK
+    from anthropic.lib.vertex import AsyncAnthropicVertex  # noqa: PLC0415 - part of the SDK
+
     timeout = anthropic.Timeout(settings.idle_timeout, connect=CONNECT_TIMEOUT)
     match settings.backend:
         case "bedrock":
-            return anthropic.AsyncAnthropicBedrock(max_retries=0, timeout=timeout)
+            return AsyncAnthropicBedrock(max_retries=0, timeout=timeout)
         case "vertex":
-            return anthropic.AsyncAnthropicVertex(max_retries=0, timeout=timeout)
+            return AsyncAnthropicVertex(max_retries=0, timeout=timeout)
         case "direct" if settings.profile:
-            return anthropic.AsyncAnthropic(
-                profile=settings.profile, max_retries=0, timeout=timeout, http_client=http_client
-            )
+            return anthropic.AsyncAnthropic(profile=settings.profile, max_retries=0, timeout=timeout)
         case "direct":
             return anthropic.AsyncAnthropic(
                 api_key=settings.api_key or None,
@@ -129,5 +159,5 @@ def make_client(settings: AnthropicSettings) -> Client:
                 base_url=settings.base_url,
                 max_retries=0,
                 timeout=timeout,
-                http_client=http_client,
+                http_client=new_client(settings.base_url, settings.idle_timeout),
             )

@@ -16,6 +16,8 @@ class Dialect:
     include_usage: bool = True
     """Whether `stream_options.include_usage` is understood."""
     limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    send_limit: bool = True
+    """Whether an output limit is sent; vLLM refuses one that does not fit the rest of the window."""
     replay_reasoning: bool = False
     """Whether the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
     json_schema: bool = True
@@ -29,9 +31,13 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
 
     Each lesson changes a field for good, so a server is asked at most once more per field.
     """
-    if error.retryable or error.context_overflow or error.kind not in {"invalid_request", "server"}:
-        return None
     said = error.message.lower()
+    if error.retryable or error.kind not in {"invalid_request", "server"}:
+        return None
+    if dialect.send_limit and _limit_is_too_large(said):
+        return replace(dialect, send_limit=False)
+    if error.context_overflow:
+        return None
     lessons = (
         (dialect.include_usage and "stream_options" in said, replace(dialect, include_usage=False)),
         (_names_limit(dialect, said), replace(dialect, limit_field="max_completion_tokens")),
@@ -44,7 +50,11 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
 
 
 def _names_limit(dialect: Dialect, said: str) -> bool:
-    return dialect.limit_field == "max_tokens" and "max_completion_tokens" in said
+    return dialect.limit_field == "max_tokens" and "max_completion_tokens" in said and "instead" in said
+
+
+def _limit_is_too_large(said: str) -> bool:
+    return "too large" in said and ("max_tokens" in said or "max_completion_tokens" in said)
 
 
 def _names_format(said: str) -> bool:

@@ -60,9 +60,10 @@ def request_body(
     body: JsonObject = {
         "model": request.model,
         "stream": True,
-        dialect.limit_field: request.max_tokens or (known.max_output if known else 0) or DEFAULT_MAX_TOKENS,
         "messages": messages,
     }
+    if dialect.send_limit:
+        body[dialect.limit_field] = request.max_tokens or (known.max_output if known else 0) or DEFAULT_MAX_TOKENS
     if dialect.include_usage:
         body["stream_options"] = {"include_usage": True}
     if temperature is not None and dialect.temperature:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -304,3 +306,36 @@ async def test_warming_up_towards_loopback_asks_nothing(transport: str) -> None:
         await asked.warm()
         await asked.close()
         assert loopback.requests == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (AnthropicSettings(backend="bedrock"), "No AWS region"),
+        (AnthropicSettings(backend="vertex"), "No region was given"),
+        (AnthropicSettings(profile="nobody"), "profile 'nobody'"),
+    ],
+)
+async def test_what_a_cloud_backend_misses_is_said_in_the_sdks_words(
+    settings: AnthropicSettings, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "CLOUD_ML_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = AnthropicProvider(settings)
+    await asked.warm()
+    with pytest.raises(ProviderError, match=said) as caught:
+        await collect(asked.stream(HELLO))
+    assert (caught.value.kind, caught.value.retryable) == ("auth", False)
+    await asked.close()
+
+
+@pytest.mark.skipif(find_spec("google") is not None, reason="Vertex has what it needs here")
+async def test_a_package_that_a_cloud_backend_misses_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUD_ML_REGION", "here")
+    monkeypatch.setenv("ANTHROPIC_VERTEX_PROJECT_ID", "project")
+    asked = AnthropicProvider(AnthropicSettings(backend="vertex"))
+    with pytest.raises(ProviderError, match=r"cannot be used: .*google-auth") as caught:
+        await collect(asked.stream(HELLO))
+    assert caught.value.kind == "auth"
+    await asked.close()

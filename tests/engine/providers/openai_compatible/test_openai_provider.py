@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.machine.messages import (
+    ImageBlock,
     Role,
     StopReason,
     TextBlock,
@@ -19,6 +20,7 @@ from engine.machine.messages import (
     Usage,
 )
 from engine.ports import (
+    ImageBytes,
     ModelMessage,
     ModelReply,
     ModelRequest,
@@ -30,6 +32,7 @@ from engine.ports import (
 )
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from tests.support.loopback import Loopback, Talk, serve
+from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.loopback_openai import DONE, call, chunk, plays, refuses, usage
 from tools.contract import ToolClass, ToolSpec
 
@@ -295,6 +298,7 @@ async def test_an_error_inside_the_stream_is_sorted_too() -> None:
         ("Unrecognized request argument: stream_options", "stream_options", {"include_usage": True}, None),
         ("Use 'max_completion_tokens' instead of 'max_tokens'", "max_tokens", 128_000, None),
         ("temperature does not support 0.2 with this model", "temperature", 0.2, None),
+        ("'max_tokens' is too large: 9. This model's maximum context length is 4096", "max_tokens", 128_000, None),
     ],
 )
 async def test_what_a_server_does_not_understand_is_left_out_from_then_on(
@@ -398,3 +402,69 @@ async def test_cancelling_while_nothing_comes_drops_the_connection() -> None:
             await task
         await loopback.wait_closed()
         await asked.close()
+
+
+async def test_a_server_without_schemas_is_asked_by_the_prompt_alone() -> None:
+    answer = '```json\n{"tool": "bash", "arguments": {"command": "ls"}}\n```'
+    items, bodies = await ask(
+        refuses(400, {"message": "'response_format' of type json_schema is not supported"}),
+        plays([chunk({"content": answer}), chunk({}, "stop"), DONE]),
+        tool_protocol="json",
+    )
+    assert ["response_format" in body for body in bodies] == [True, False]
+    assert '{"tool": NAME, "arguments": {...}}' in bodies[1]["messages"][0]["content"]
+    assert isinstance(items[-1], ModelReply)
+    assert items[-1].blocks == (ToolUseBlock("chatcmpl-1_0", "bash", '{"command":"ls"}'),)
+
+
+async def test_images_go_as_data_before_the_text_and_those_of_tools_in_a_message_of_their_own() -> None:
+    request = ModelRequest(
+        "gpt-5",
+        (),
+        (
+            ModelMessage(Role.USER, (TextBlock("Look"), ImageBlock("i", 1, 1))),
+            ModelMessage(Role.ASSISTANT, (ToolUseBlock("a", "read_image", "{}"),)),
+            ModelMessage(Role.USER, (ToolResultBlock("a", (ImageBlock("i", 1, 1),)),)),
+        ),
+        images={"i": ImageBytes("image/jpeg", TINY_PNG)},
+    )
+    _, bodies = await ask(plays(STREAM), request=request)
+    first, _, result, pictures = bodies[0]["messages"]
+    assert [part["type"] for part in first["content"]] == ["image_url", "text"]
+    assert first["content"][0]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    assert result == {"role": "tool", "tool_call_id": "a", "content": "(no output)"}
+    assert [part["type"] for part in pictures["content"]] == ["image_url", "text"]
+
+
+@pytest.mark.parametrize("ending", ["end", "cut"])
+async def test_a_stream_cut_at_any_byte_never_gives_half_a_call(ending: str) -> None:
+    recorded = b"".join(STREAM)
+    offsets = [*range(0, len(recorded), 3), len(recorded)]
+    left = iter(offsets)
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        if piece := recorded[: next(left)]:
+            await talk.send(piece)
+        if ending == "end":
+            await talk.end()
+        else:
+            talk.keep = False
+            talk.writer.write_eof()
+
+    kinds: set[str] = set()
+    async with serve(answer) as loopback:
+        asked = provider(loopback)
+        for _ in offsets:
+            try:
+                reply = (await collect(asked.stream(HELLO)))[-1]
+            except ProviderError as error:
+                assert error.retryable
+                kinds.add(error.kind)
+            else:
+                # What may be missing at the end is the count of tokens alone.
+                assert isinstance(reply, ModelReply)
+                assert (reply.blocks, reply.stop) == (REPLY.blocks, REPLY.stop)
+                kinds.add("reply")
+        await asked.close()
+    assert kinds == {"network", "reply"}
