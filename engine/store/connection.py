@@ -11,8 +11,9 @@ from typing import TypeVar, cast
 
 import aiosqlite
 
+from engine.codec import CodecError
 from engine.ports import StorageError
-from engine.store.faults import NewerDatabase, WritingStopped, sentence
+from engine.store.faults import NewerDatabase, WritingStopped, sentence, unreadable
 from engine.store.migrations import VERSION, version_of
 
 T = TypeVar("T")
@@ -84,6 +85,8 @@ class Transactions:
             return job(connection)
         except (sqlite3.Error, OSError) as error:
             raise sentence(error, self._path) from error
+        except CodecError as error:
+            raise unreadable(error, self._path) from error
 
     def _write(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         if self._stopped:

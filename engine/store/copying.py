@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import TypeAlias, cast
 from uuid import uuid4
 
-from engine.codec import CodecError, decode_blocks, decode_state, decode_totals, encode_blocks
+from engine.codec import decode_blocks, decode_display, decode_state, decode_totals, decode_usage, encode_blocks
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
 from engine.ports import StorageError
+from engine.records import PermissionMode
 
 Value: TypeAlias = "str | int | float | None"
 Row: TypeAlias = "dict[str, Value]"
@@ -47,6 +48,18 @@ _REFERENCES = frozenset(
     | {"message_id", "trace_id", "parent_span_id", "tracked_task_id"}
 )
 """Columns that hold an id minted by Phoenix."""
+_TYPES: Mapping[str, type] = {"TEXT": str, "INTEGER": int, "REAL": float}
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "state_json": decode_state,
+    "totals_json": decode_totals,
+    "content_json": decode_blocks,
+    "output_json": decode_blocks,
+    "display_json": decode_display,
+    "usage_json": decode_usage,
+    "last_usage_json": decode_usage,
+    "permission_mode": PermissionMode,
+}
+"""What the text of a column must pass to be read back; each raises ValueError."""
 _NAMES_AN_IMAGE = '"attachment_id"'
 """Blocks without this have nothing to rename; decoding them all would take seconds in a long conversation."""
 
@@ -106,21 +119,44 @@ def check(connection: sqlite3.Connection, rows: Rows) -> None:
     """Refuse rows that could not be read back.
 
     Raises:
-        StorageError: an unknown column, or JSON that is no blocks, state or totals.
+        StorageError: an unknown column, a value of another type, or JSON that is not what its column holds.
     """
     for table, members in rows.items():
-        known = set(columns_of(connection, table))
+        types = {
+            row["name"]: _TYPES[row["type"]] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()
+        }
+        known = {column: types[column] for column in columns_of(connection, table)}
         for row in members:
-            if unknown := set(row) - known:
-                raise StorageError(f"This conversation has a part that Phoenix does not know: {table}.{min(unknown)}.")
+            for column, value in row.items():
+                if column not in known:
+                    raise StorageError(f"This conversation has a part that Phoenix does not know: {table}.{column}.")
+                if not _fits(value, known[column]):
+                    raise StorageError(
+                        f"This conversation has a part that cannot be: {table}.{column} is {value!r:.40}."
+                    )
+                _check_text(column, value)
+
+
+def _fits(value: Value, kind: type) -> bool:
+    match value:
+        case None:
+            return True
+        case bool():
+            return False
+        case int():
+            return kind in {int, float} and abs(value) < 2**63
+        case _:
+            return isinstance(value, kind)
+
+
+def _check_text(column: str, value: Value) -> None:
+    if not value or column not in _READERS:
+        return
     try:
-        conversation = rows["conversations"][0]
-        decode_state(str(conversation.get("state_json")))
-        decode_totals(str(conversation.get("totals_json")))
-        for row in (*rows["messages"], *rows["inbox"], *rows["queued_messages"]):
-            decode_blocks(str(row.get("content_json")))
-    except CodecError as error:
-        raise StorageError(f"This conversation cannot be read: {error}") from error
+        _READERS[column](str(value))
+    except ValueError as error:
+        problem = str(error).rstrip(".")
+        raise StorageError(f"This conversation cannot be read ({problem}): export it again.") from error
 
 
 def _select(connection: sqlite3.Connection, table: str, condition: str, order: str, conversation_id: str) -> list[Row]:

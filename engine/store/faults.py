@@ -6,6 +6,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
+from engine.codec import CodecError
 from engine.ports import StorageError
 
 
@@ -85,6 +86,12 @@ def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
             return StorageError(f"The database {path} cannot be written: check its permissions and its folder's.")
         case _:
             return StorageError(f"The database {path} refused a change ({error}): please report this.")
+
+
+def unreadable(error: CodecError, path: Path) -> StorageError:
+    """A row whose JSON is not what this version writes."""
+    problem = str(error).rstrip(".")
+    return StorageError(f"A part of {path} cannot be read ({problem}): put a backup in its place.")
 
 
 def _primary(error: sqlite3.Error) -> int:

@@ -38,7 +38,7 @@ class SqliteLibrary:
         """
 
         def remove_rows(connection: sqlite3.Connection) -> list[str]:
-            self._instance.refuse_others(connection, conversation_id)
+            self._instance.owns(connection, conversation_id)  # raises where another does
             names = attachments.files_of(connection, conversation_id)
             connection.execute("DELETE FROM events WHERE conversation_id = ?", (conversation_id,))
             connection.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))

@@ -45,7 +45,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     try:
         _check(connection, paths, len(migrations))
         _bring_up_to_date(connection, paths, migrations)
-        connection.execute(f"PRAGMA journal_mode = {journal_mode()}")
+        _set_journal_mode(connection)
     except BaseException:
         connection.close()
         raise
@@ -96,6 +96,15 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     finally:
         part.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def _set_journal_mode(connection: sqlite3.Connection) -> None:
+    """Change it where it is another one; while other processes have the file open, theirs stays."""
+    try:
+        connection.execute(f"PRAGMA journal_mode = {journal_mode()}")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
 
 
 def _refuse_read_only(path: Path) -> None:

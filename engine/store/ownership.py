@@ -39,29 +39,22 @@ class Instance:
             return None
         return int(row["pid"])
 
-    def owner(self, connection: sqlite3.Connection, conversation_id: str) -> str | None:
-        """The `owner_instance` of a conversation; None also when it is dead.
+    def owns(self, connection: sqlite3.Connection, conversation_id: str) -> bool:
+        """Whether a conversation belongs to this process; False when to nobody alive.
 
         Raises:
+            OwnedElsewhere: it belongs to another living process.
             StorageError: there is no such conversation.
         """
         row = connection.execute("SELECT owner_instance FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
         if row is None:
             raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
-        owner: str | None = row["owner_instance"]
-        return owner if self.living_pid(connection, owner) is not None else None
-
-    def refuse_others(self, connection: sqlite3.Connection, conversation_id: str) -> str | None:
-        """The living owner, which is this process or none.
-
-        Raises:
-            OwnedElsewhere: it is another living process.
-        """
-        owner = self.owner(connection, conversation_id)
-        pid = self.living_pid(connection, owner)
-        if owner != self.id and pid is not None:
+        if row["owner_instance"] == self.id:
+            return True
+        pid = self.living_pid(connection, row["owner_instance"])
+        if pid is not None:
             raise OwnedElsewhere(conversation_id, pid)
-        return owner
+        return False
 
     def release(self, connection: sqlite3.Connection, conversation_id: str) -> None:
         """Give one conversation up."""

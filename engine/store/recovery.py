@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 from uuid import uuid4
 
-from engine.codec import decode_state
+from engine.codec import CodecError, decode_state
 from engine.machine.effects import FinishRun, RunStatus
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock
 from engine.machine.states import (
@@ -69,9 +69,10 @@ def recover_all(connection: sqlite3.Connection, instance: Instance, at: float) -
 def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> Recovery:
     """Bring one conversation to rest; whoever calls knows that its owner is dead."""
     row = connection.execute(
-        "SELECT kind, parent_id, spawn_mode, state_json, updated_at FROM conversations WHERE id = ?", (conversation_id,)
+        "SELECT kind, parent_id, spawn_mode, state_json, gen, updated_at FROM conversations WHERE id = ?",
+        (conversation_id,),
     ).fetchone()
-    state = decode_state(row["state_json"])
+    state = _state_left(row["state_json"], row["gen"])
     scene = _Scene(connection, conversation_id, at, runs.active(connection, conversation_id))
     processes = tool_calls.running_processes(connection, conversation_id)
     interrupted = tool_calls.interrupt_open(connection, conversation_id, at)
@@ -104,6 +105,14 @@ def answer_dangling(connection: sqlite3.Connection, conversation_id: str, run_id
     results = tool_calls.results_of(connection, conversation_id, uses)
     _Scene(connection, conversation_id, at, run_id).append(Role.USER, Origin.TOOL, results)
     return 1
+
+
+def _state_left(state_json: str, gen: int) -> State:
+    """The state as it was written; one that cannot be read counts as an error, so it keeps nobody from starting."""
+    try:
+        return decode_state(state_json)
+    except CodecError as error:
+        return Errored(gen, "storage", f"The state of this conversation could not be read: {error}", False, "")
 
 
 def _keep_partial(scene: _Scene, state: State) -> int:

@@ -91,7 +91,7 @@ class SqliteStore:
         """
 
         def job(connection: sqlite3.Connection) -> Recovery:
-            if self._instance.refuse_others(connection, conversation_id) is not None:
+            if self._instance.owns(connection, conversation_id):
                 return Recovery(conversation_id)
             at = time.time()
             recovered = recovery.recover(connection, conversation_id, at)
@@ -130,7 +130,7 @@ class SqliteStore:
         """
 
         def job(connection: sqlite3.Connection) -> None:
-            self._instance.refuse_others(connection, conversation_id)
+            self._instance.owns(connection, conversation_id)  # raises where another does
             conversations.change(connection, conversation_id, changes, at)
 
         await self._transactions.write(job)

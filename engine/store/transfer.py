@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 import sqlite3
 from pathlib import Path
 from typing import cast
 from uuid import uuid4
 
+from engine.codec import storable
 from engine.ports import StorageError
 from engine.store.attachments import store_file
 from engine.store.copying import TABLES, Row, Rows, check, insert_rows, is_taken, read_rows, renamed
@@ -17,6 +19,7 @@ from tools.contract import JsonObject, JsonValue
 
 FORMAT = "phoenix-conversation"
 FORMAT_VERSION = 1
+_ID = re.compile("[A-Za-z0-9_-]{1,64}")
 _NO_EXPORT = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."
 
 
@@ -61,7 +64,7 @@ def _parse_rows(document: JsonObject) -> Rows:
     if document.get("version") != FORMAT_VERSION:
         raise StorageError(f"This export has format {document.get('version')!r:.20}: update Phoenix to read it.")
     rows = {table: [_parse_row(row) for row in _parse_list(tables.get(table, []))] for table in TABLES}
-    if len(rows["conversations"]) != 1 or not isinstance(rows["conversations"][0].get("id"), str):
+    if len(rows["conversations"]) != 1 or not _ID.fullmatch(str(rows["conversations"][0].get("id"))):
         raise StorageError(_NO_EXPORT)
     return rows
 
@@ -75,7 +78,8 @@ def _parse_list(value: JsonValue) -> list[JsonValue]:
 def _parse_row(value: JsonValue) -> Row:
     if not isinstance(value, dict) or any(isinstance(item, list | dict) for item in value.values()):
         raise StorageError(_NO_EXPORT)
-    return cast("Row", dict(value))
+    row = cast("Row", value)
+    return {column: storable(cell) if isinstance(cell, str) else cell for column, cell in row.items()}
 
 
 def _parse_files(document: JsonObject, digests: set[str]) -> list[bytes]:

@@ -33,6 +33,7 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
+from engine.ports import StorageError
 from engine.records import ConversationQuery, Recovery
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import asking, asks_for_tools, dump, move, new_conversation, query, reply, say, start_run
@@ -236,3 +237,17 @@ async def test_an_answered_round_needs_nothing(store: SqliteStore, paths: StoreP
     async with started(crash(store, paths)) as after:
         assert await after.recover_all() == []
         assert len(await after.messages(conversation_id)) == 2
+
+
+async def test_a_state_that_cannot_be_read_is_said_and_keeps_nobody_from_starting(
+    store: SqliteStore, paths: StorePaths
+) -> None:
+    unreadable, sound = [await stop_in(store, asking("r")) for _ in range(2)]
+    query(store.path, "UPDATE conversations SET state_json = '{}' WHERE id = ?", unreadable)
+    with pytest.raises(StorageError, match="cannot be read"):
+        await store.conversation(unreadable)
+    async with started(crash(store, paths)) as after:
+        recovered = {each.conversation_id: each for each in await after.recover_all()}
+        assert recovered.keys() == {unreadable, sound}
+        assert "could not be read" in recovered[unreadable].kept_error
+        assert await state_of(after, unreadable) == Idle(2)

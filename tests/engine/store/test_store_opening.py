@@ -222,6 +222,20 @@ async def test_the_journal_in_use_is_the_one_chosen(store: SqliteStore) -> None:
     assert query(store.path, "PRAGMA journal_mode") == [(journal_mode().lower(),)]
 
 
+async def test_a_file_that_another_program_keeps_in_wal_mode_can_be_used_beside_it(paths: StorePaths) -> None:
+    conversation_id = await written(paths)
+    other = sqlite3.connect(paths.database)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("BEGIN")
+    assert other.execute("SELECT COUNT(*) FROM messages").fetchone() == (1,)
+    store = await open_store(paths)
+    await store.take(conversation_id)
+    await store.commit(move(conversation_id, say("beside")))
+    await store.close()
+    other.close()
+    assert query(paths.database, "SELECT COUNT(*) FROM messages") == [(2,)]
+
+
 CREATOR = """
 import asyncio, sys
 from pathlib import Path
