@@ -33,6 +33,7 @@ class PhoenixApp(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.APP)
     ENABLE_COMMAND_PALETTE = False
+    CSS_PATH = "styles/workspace.tcss"
     TITLE = "Phoenix"
 
     def __init__(

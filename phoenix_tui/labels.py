@@ -120,7 +120,7 @@ def label(state: State, moment: Moment) -> Label:
 def _ended(state: Errored | Completed | Failed) -> Label:
     match state:
         case Errored(message=message, retryable=retryable):
-            return Label(FAILED, f"{clean_line(message)}{' · Enter retries' if retryable else ''}")
+            return Label(FAILED, f"{clean_line(message)}{' · Enter retries' if retryable else ' · /model /doctor'}")
         case Completed():
             return Label(DONE, "result handed in")
         case Failed(error=error, partial=partial):
@@ -187,11 +187,9 @@ def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
             return "y s a n r answer · Esc stops"
         case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
             return "Ctrl+S sends now · Esc stops" if has_text else "Esc stops"
-        case Errored():
-            return "Esc dismisses"
         case Cancelling() | Completed() | Failed():
             return ""
-        case Idle():
+        case Idle() | Errored():
             return "Esc Esc clears" if has_text else "? help"
         case _:
             assert_never(state)

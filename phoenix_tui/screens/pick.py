@@ -115,4 +115,4 @@ class PickScreen(Sheet[str]):
         words = Content(f"{'›' if chosen else ' '} {clean_line(choice.words)}")
         words = words.truncate(width - remark.cell_length - 1, ellipsis=True, pad=True)
         line = Content.assemble(words, " ", remark)
-        return line.stylize("reverse") if chosen else line
+        return Content.styled(line.plain, "reverse") if chosen else line

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import ClassVar, Final
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -34,13 +32,11 @@ from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_panel import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
-from phoenix_tui.widgets.title_row import Heading, TitleRow
+from phoenix_tui.widgets.title_row import LIST_FROM, Heading, TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from tools.clean import clean
 
-LIST_FROM: Final = 100
-"""Columns from which the list stays."""
 WIDE_FROM: Final = 160
 TOAST_SECONDS: Final = 5.0
 
@@ -48,8 +44,12 @@ TOAST_SECONDS: Final = 5.0
 class Stage(PhoenixScreen[None]):
     """Drawn before anything is opened; `attend` brings it to life."""
 
-    CSS_PATH = "../styles/workspace.tcss"
     AUTO_FOCUS: ClassVar[str] = ""
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+        (0, "-narrow"),
+        (LIST_FROM, "-with-list"),
+        (WIDE_FROM, "-wide"),
+    ]
 
     class Leaving(Message):
         """The user wants to quit, and nothing is in the way."""
@@ -87,22 +87,11 @@ class Stage(PhoenixScreen[None]):
         launch = self.launch
         self.parts.transcript.display = False
         self.parts.status.status = Status(mode=launch.permission_mode, model=launch.model)
-        self.parts.title.heading = Heading(folder=short_path(launch.cwd), list_hidden=self.size.width < LIST_FROM)
+        self.parts.title.heading = Heading(folder=short_path(launch.cwd))
         self.call_after_refresh(self._drawn)
 
     def _drawn(self) -> None:
         self.parts.dock.composer.starting = False
-
-    def on_resize(self, event: events.Resize) -> None:
-        """The list stays where there is room, else it comes over the conversation."""
-        width = event.size.width
-        self.set_class(width >= LIST_FROM, "-with-list")
-        self.set_class(width >= WIDE_FROM, "-wide")
-        if width >= LIST_FROM:
-            self.remove_class("-list-over")
-        title = self.parts.title
-        title.heading = replace(title.heading, list_hidden=width < LIST_FROM)
-        self.parts.dock.composer.fit()
 
     async def attend(self, services: Services, clipboard: Clipboard, keymap: dict[str, str]) -> None:
         """Open what was asked for and answer what was typed meanwhile."""

@@ -27,7 +27,7 @@ class TextSheet(Sheet[None]):
     """Scrolls; Esc, q, ? and F1 close it."""
 
     DEFAULT_CSS = """
-    TextSheet { & Static { height: auto; } }
+    TextSheet { & Static { height: auto; } & VerticalScroll { scrollbar-size-vertical: 1; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q,question_mark,f1,enter", "close", "Close", priority=True),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from engine.machine.states import AwaitingApproval, Errored, State, is_busy
+from engine.machine.states import AwaitingApproval, is_busy
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import (
     Asked,
@@ -39,8 +39,6 @@ from phoenix_tui.widgets.welcome_panel import WelcomePanel
 CHARACTERS_PER_TOKEN: Final = 4
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
-RETRY: Final = "Enter on an empty line tries again · Esc dismisses"
-OTHERWISE: Final = "/model chooses another model · /doctor looks for the cause · Esc dismisses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,8 @@ class Visible:
         self._head(record)
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
-        self._note(snapshot.state)
+        warning = Standing(snapshot.read_only, Tone.NEEDS_YOU) if snapshot.read_only else None
+        self._parts.dock.notice.standing = warning
 
     def _show_transcript(self, has_messages: bool) -> None:
         self._parts.transcript.display = has_messages
@@ -185,17 +184,6 @@ class Visible:
             since=update.since,
             moment=Moment(resumable=update.resumable, stopped_after=stopped),
         )
-        self._note(update.state)
-
-    def _note(self, state: State) -> None:
-        notice = self._parts.dock.notice
-        match state:
-            case Errored(message=message, retryable=retryable):
-                notice.standing = Standing(message, Tone.BAD, RETRY if retryable else OTHERWISE)
-            case _ if self.conversation.read_only:
-                notice.standing = Standing(self.conversation.read_only, Tone.NEEDS_YOU)
-            case _:
-                notice.standing = None
 
     def _ask(self, is_open: bool) -> None:
         conversation = self.conversation

@@ -48,7 +48,7 @@ class WorkspaceKeys(Stage):
         if self.parts.dock.close() or self.parts.welcome.close_key():
             self.set_focus(self.parts.dock.composer)
             return True
-        if self.has_class("-list-over"):
+        if self.has_class("-list-over") and self.has_class("-narrow"):
             self.remove_class("-list-over")
             self.set_focus(self.parts.dock.composer)
             return True
@@ -98,7 +98,7 @@ class WorkspaceKeys(Stage):
             self.remove_class("-list-over")
             self.set_focus(composer)
             return
-        self.set_class(not self.has_class("-with-list"), "-list-over")
+        self.set_class(self.has_class("-narrow"), "-list-over")
         self.set_focus(self.rows)
 
     def action_command(self, name: str) -> None:

@@ -69,5 +69,5 @@ class CompletionPopup(Widget):
                 (text, "bold"), " " * (longest - len(one.text) + 2), (one.meaning, Tone.QUIET.value)
             )
             line = line.truncate(width, ellipsis=True, pad=True)
-            lines.append(line.stylize("reverse") if place == self.chosen else line)
+            lines.append(Content.styled(line.plain, "reverse") if place == self.chosen else line)
         return Content("\n").join(lines)

@@ -40,7 +40,7 @@ class Composer(Still, TextArea):
 
     DEFAULT_CSS = """
     Composer {
-        height: 1; border: none; padding: 0 1 0 0; background: $background; scrollbar-size-vertical: 1;
+        height: 1; border: none; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
         border-left: heavy $text-muted;
         &:focus { border: none; border-left: heavy $accent; background: $background; }
         & .text-area--placeholder { color: $text-muted; }
@@ -93,7 +93,7 @@ class Composer(Still, TextArea):
         """Ctrl+D on an empty text."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(compact=True, soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
+        super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
         self.cursor_blink = False
         self.highlight_cursor_line = False
         self.history_of_prompts: PromptHistory | None = None

@@ -11,11 +11,12 @@ from typing import ClassVar, Final, TypeAlias
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
+from textual.widget import Widget
 
 from engine.machine.states import is_busy
 from engine.records import ConversationSummary
@@ -30,7 +31,7 @@ MOST_RIGHT: Final = 16
 Line: TypeAlias = "Row | Group | str"
 
 
-class ConversationList(Still):
+class ConversationList(Still, Widget):
     """Every conversation with its state; groups by need. Posts what was chosen; knows no engine."""
 
     can_focus = True
@@ -174,11 +175,18 @@ class ConversationList(Still):
             Segment(set_cell_size(title, room), text),
             Segment(f" {right} ", warning if row.near_full else tone if row.label.text else quiet),
         ]).adjust_cell_length(width, self.rich_style)
-        return strip.apply_style(Style(reverse=True)) if under_cursor and self.has_focus else strip
+        if under_cursor and self.has_focus:
+            return Strip([Segment(strip.text, text + Style(reverse=True))], width)
+        return strip
 
     def on_focus(self) -> None:
         """Start at the conversation on the screen."""
         self._put_cursor(self._current)
+
+    def on_resize(self) -> None:
+        """Keep the chosen one in view."""
+        self._top = 0
+        self._move_to(self._cursor)
 
     def on_click(self, event: events.Click) -> None:
         """Open what was clicked."""
@@ -195,14 +203,12 @@ class ConversationList(Still):
                 return
             place += by
 
-    def on_mouse_scroll_down(self) -> None:
-        """Three rows down."""
-        self._top = max(min(self._top + 3, len(self._lines) - self.size.height), 0)
-        self.refresh()
-
-    def on_mouse_scroll_up(self) -> None:
-        """Three rows up."""
-        self._top = max(self._top - 3, 0)
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    def roll(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
+        """The wheel: three rows."""
+        by = 3 if isinstance(event, events.MouseScrollDown) else -3
+        self._top = max(min(self._top + by, len(self._lines) - self.size.height), 0)
         self.refresh()
 
     def action_row(self, by: int) -> None:

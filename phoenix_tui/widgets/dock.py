@@ -67,6 +67,10 @@ class Dock(Vertical):
             yield self.chips
             yield self.composer
 
+    def on_resize(self) -> None:
+        """A third of another height."""
+        self.composer.fit()
+
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
         if self.composer.completing:

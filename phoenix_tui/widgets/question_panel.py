@@ -24,6 +24,8 @@ from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, Ter
 ROWS_BESIDE: Final = 11
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
 LEAST_ROWS: Final = 3
+TIED: Final = "\u00a0"
+"""A blank at which no line is broken: an answer stays beside its letter."""
 
 
 class QuestionPanel(Vertical):
@@ -37,7 +39,7 @@ class QuestionPanel(Vertical):
         & > #asked { height: auto; border-left: heavy $warning; padding: 0 0 0 1; scrollbar-size-vertical: 1; }
         & > #asked > Static { height: auto; }
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
-        & > #answers { height: auto; }
+        & > #answers { height: auto; padding: 0 0 0 2; }
         & > #line { margin: 0 1 0 2; display: none; }
         &:focus > #asker { text-style: bold; }
         &:focus > #asked, &:focus > #where { border-left: heavy $accent; }
@@ -208,7 +210,7 @@ def answers_text(question: Question) -> Content:
             piece
             for letter, words in choices
             if words
-            for piece in ((f" {letter} ", f"bold {Tone.NEEDS_YOU.value}"), f"{words}   ")
+            for piece in ((f"{letter}{TIED}{TIED}", f"bold {Tone.NEEDS_YOU.value}"), f"{words.replace(' ', TIED)}    ")
         )
     )
 

@@ -64,22 +64,23 @@ def rows(summaries: Iterable[ConversationSummary], live: Mapping[str, Live], her
 
 def _row(summary: ConversationSummary, live: Live | None, here: Here) -> Row:
     shown = _label(summary, live, here)
-    busy = live is not None and is_busy(live.state)
     percent = round(100 * summary.context_tokens / summary.context_window) if summary.context_window else 0
-    when = (
-        ""
-        if busy and not isinstance(live.state if live else None, AwaitingApproval)
-        else age(here.wall - summary.updated_at)
-    )
     context = f"{percent}%" if percent and not shown.text else ""
     return Row(
         summary.id,
         _group(summary, live),
         shown,
         clean_line(summary.title)[:TITLE_LENGTH] or "New conversation",
-        " ".join(part for part in (shown.text, context, when) if part),
+        " ".join(part for part in (shown.text, context, _when(summary, live, here)) if part),
         percent >= NEAR,
     )
+
+
+def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
+    """How long it waits for the user, else how old it is; a working one shows its own clock."""
+    if live is None or not is_busy(live.state):
+        return age(here.wall - summary.updated_at)
+    return age(here.monotonic - live.since) if isinstance(live.state, AwaitingApproval) else ""
 
 
 def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label:

@@ -10,16 +10,19 @@ from typing import Final
 from textual.content import Content
 from textual.reactive import reactive
 from textual.timer import Timer
+from textual.widget import Widget
 
 from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
 from phoenix_tui.labels import MODE_WORDS, THINKING, TURNING, Label, Moment, Tone, escape_hint, label, money
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
+from tools.clean import clean_line
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
 GAP: Final = " · "
+KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Status:
     read_only: bool = False
 
 
-class StatusLine(Still):
+class StatusLine(Still, Widget):
     """One row that never blanks; its timer runs only during a run and repaints only itself."""
 
     DEFAULT_CSS = """
@@ -108,7 +111,7 @@ class StatusLine(Still):
         status = self.status
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
-        model = (status.model, Tone.QUIET.value)
+        model = (short_model(status.model), Tone.QUIET.value)
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
@@ -120,6 +123,12 @@ class StatusLine(Still):
             (mode,),
         )
         return [_joined(parts) for parts in choices] + [Content("")]
+
+
+def short_model(reference: str) -> str:
+    """The name without its provider; what is no model of a provider keeps it."""
+    provider, slash, name = reference.partition("/")
+    return clean_line(name if slash and provider not in KEPT_PROVIDERS else reference)
 
 
 def _joined(parts: tuple[tuple[str, str], ...]) -> Content:

@@ -7,6 +7,7 @@ from typing import Final
 
 from textual.content import Content
 from textual.reactive import reactive
+from textual.widget import Widget
 
 from phoenix_tui.labels import ASKING, UNREAD, Tone
 from phoenix_tui.still import Still
@@ -15,6 +16,8 @@ from tools.clean import clean_line
 
 WIDE: Final = 80
 """Columns from which the bar of the meter is shown."""
+LIST_FROM: Final = 100
+"""Columns of the screen from which the list stays in view."""
 SHORTEST_TITLE: Final = 8
 
 
@@ -27,10 +30,9 @@ class Heading:
     context: ContextUse = field(default_factory=ContextUse)
     others_asking: int = 0
     others_unread: int = 0
-    list_hidden: bool = False
 
 
-class TitleRow(Still):
+class TitleRow(Still, Widget):
     """One row; the folder goes first where there is no room."""
 
     DEFAULT_CSS = """
@@ -58,11 +60,12 @@ class TitleRow(Still):
     def _right(self, width: int) -> Content:
         heading = self.heading
         parts: list[tuple[str, str]] = []
-        if heading.others_asking and heading.list_hidden:
+        list_hidden = self.screen.size.width < LIST_FROM
+        if heading.others_asking and list_hidden:
             parts.append((f"{ASKING.mark(self._plain)}{heading.others_asking} ", ASKING.tone.value))
-        if heading.others_unread and heading.list_hidden:
+        if heading.others_unread and list_hidden:
             parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
-        if heading.list_hidden:
+        if list_hidden:
             parts.append((" ^L", Tone.QUIET.value))
         elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
             parts.append((meter, heading.context.tone.value))

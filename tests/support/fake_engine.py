@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -203,7 +204,7 @@ class FakeEngine:
 
     def __init__(self, cwd: Path) -> None:
         self.cwd = cwd
-        self.now = 0.0
+        self.now = time.monotonic()
         self.stored: dict[str, ConversationRecord] = {}
         self.opened: dict[str, FakeConversation] = {}
         self.closed = False
@@ -235,7 +236,7 @@ class FakeEngine:
 
     def _make(self, options: ConversationOptions) -> FakeConversation:
         number = len(self.stored) + 1
-        at = 1_700_000_000.0
+        at = time.time() - 100_000
         record = ConversationRecord(
             id=options.id or f"c{number:07d}",
             title=options.title,
