@@ -18,8 +18,8 @@ from engine.machine.messages import (
 from engine.records import StoredMessage
 from tools.contract import JsonObject, JsonValue
 
-RAW = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What `json.dumps` leaves as it is, and a terminal or a line reader would act on."""
+RAW = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What `json.dumps` leaves as it is, and a terminal or a line reader would act on: C1, line ends, text direction."""
 
 
 def encode(value: JsonValue, *, indent: int | None = None) -> str:

@@ -161,7 +161,7 @@ class ConversationCommands:
             write_line(f"Imported as {new_id}.")
 
     async def _find(self) -> ConversationSummary:
-        return await find_one(self.store, self.arguments.reference)
+        return await find_one(self.store, self.arguments.reference, deleted=True)
 
     async def _record(self) -> ConversationRecord:
         found = await self._find()
@@ -183,13 +183,16 @@ class ConversationCommands:
             write_line(f"{done}: {summary.title or 'Untitled'} ({summary.id[:SHORT_ID]}).")
 
 
-async def find_one(store: Store, reference: str) -> ConversationSummary:
-    """The one conversation that `reference` names.
+async def find_one(store: Store, reference: str, *, deleted: bool = False) -> ConversationSummary:
+    """The one conversation that `reference` names; with `deleted` a deleted one where no other does.
 
     Raises:
         CommandError: there is none, or more than one.
     """
     found = await store.find(reference)
+    if not found and deleted:
+        trash = await store.conversations(ConversationQuery(deleted=True, limit=10_000))
+        found = [each for each in trash if each.id.startswith(reference) or each.title == reference]
     if not found:
         raise CommandError(f"No conversation matches '{reference}'; `phoenix conversations list` shows them.")
     if len(found) > 1:

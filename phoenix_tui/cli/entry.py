@@ -24,6 +24,10 @@ def run(argv: list[str]) -> int:
         return Exit.FAILED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    except Exception as error:  # the app edge: a person gets a sentence, the log the traceback
+        if "--debug" in argv:
+            raise
+        return _say_unexpected(error)
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -39,6 +43,17 @@ def _dispatch(argv: list[str]) -> int:
     from phoenix_tui.cli.start import start  # noqa: PLC0415 - `--help` needs none of it
 
     return start(parsed)
+
+
+def _say_unexpected(error: Exception) -> int:
+    import logging  # noqa: PLC0415 - 10 ms that `--help` does not need
+
+    logging.getLogger("phoenix").error("unexpected failure", exc_info=error)
+    sys.stderr.write(
+        f"phoenix: Something went wrong inside Phoenix ({type(error).__name__}); "
+        "--debug shows where, and the log in `phoenix doctor`'s folder keeps it.\n"
+    )
+    return Exit.FAILED
 
 
 def _forget_stdout() -> None:
