@@ -27,7 +27,7 @@ class FileState(StrEnum):
     PARTIAL = "partial"
     VERIFIED = "verified"
     CHANGED = "changed"
-    """There, but it no longer is the file whose digest was checked."""
+    """There, but not, or no longer, the file whose digest was checked; installing it checks it first."""
     FOREIGN = "foreign"
     """Put there by the user; no digest is known for it."""
 
@@ -66,22 +66,27 @@ class ModelFiles:
         set_default: Callable[[str], None],
         known: Sequence[KnownModel] = KNOWN_MODELS,
         free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+        own: Path | None = None,
     ) -> None:
+        """`own` is the file of PHOENIX_GGUF (`own_file`); it may lie anywhere and comes first."""
         self._folder = folder
         self._runner = runner
         self._set_default = set_default
         self._known = {model.name: model for model in known}
         self._free_bytes = free_bytes
+        self._own = own
 
     def list(self) -> tuple[ModelFile, ...]:
-        """Every known model, then the user's own files by name."""
-        known = [self._state(model) for model in self._known.values()]
+        """The user's own file, every known model, then other files of the folder by name."""
+        own = [_foreign(self._own)] if self._own is not None and self._own.is_file() else []
+        taken = {*self._known, *(file.name for file in own)}
+        known = [self._state(model) for name, model in self._known.items() if name not in {file.name for file in own}]
         foreign = [
-            ModelFile(path.stem, path, FileState.FOREIGN, path.stat().st_size, path.stat().st_size)
+            _foreign(path)
             for path in sorted(self._folder.glob("*.gguf"))
-            if path.stem not in self._known and not path.name.startswith(".")
+            if path.stem not in taken and not path.name.startswith(".")
         ]
-        return (*known, *foreign)
+        return (*own, *known, *foreign)
 
     def usable(self) -> dict[str, Path]:
         """The models a conversation can be had with, by name."""
@@ -94,8 +99,11 @@ class ModelFiles:
             ModelFileError: unknown, not agreed to, no space, no source answers, or the wrong content came.
         """
         model = self._known_model(name)
-        if self._state(model).state is FileState.VERIFIED:
-            return self._state(model)
+        state = self._state(model)
+        if state.state is FileState.CHANGED:
+            state = await self.check(name)
+        if state.state is FileState.VERIFIED:
+            return state
         if not agreed:
             raise ModelFileError(f"{model.title} is {model.size / 1e9:.1f} GB and is only fetched after your yes.")
         file = PartialFile(self._folder / model.file_name)
@@ -218,6 +226,11 @@ async def _in_thread(work: Callable[[Callable[[], bool]], str]) -> str:
         return await asyncio.to_thread(work, stop.is_set)
     finally:
         stop.set()
+
+
+def _foreign(path: Path) -> ModelFile:
+    size = path.stat().st_size
+    return ModelFile(path.stem, path, FileState.FOREIGN, size, size)
 
 
 def _plain(name: str) -> str:

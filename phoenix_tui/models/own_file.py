@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 VARIABLE = "PHOENIX_GGUF"
@@ -12,9 +12,3 @@ def own_file(environment: Mapping[str, str]) -> Path | None:
     """The file the user names, whether it exists or not; None when none is named."""
     value = environment.get(VARIABLE, "").strip()
     return Path(value).expanduser().absolute() if value else None
-
-
-def embedded_models(own: Path | None, installed: Callable[[], Mapping[str, Path]]) -> dict[str, Path]:
-    """Every embedded model by name, the user's own file first."""
-    named = {own.stem: own} if own is not None else {}
-    return {**named, **{name: path for name, path in installed().items() if name not in named}}

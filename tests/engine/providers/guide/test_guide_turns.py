@@ -193,6 +193,16 @@ async def test_a_new_wish_beside_cancelled_results_is_heard(repository: Path) ->
     assert reply.blocks[0].text.startswith("1, 2, 3.")
 
 
+async def test_a_note_of_phoenix_beside_a_wish_does_not_spoil_it() -> None:
+    blocks = (TextBlock("count to 3"), TextBlock("[2 model calls left in this run: finish, or say what remains.]"))
+    request = ModelRequest("guide", (), (ModelMessage(Role.USER, blocks),))
+    items = [item async for item in GuideProvider().stream(request)]
+    reply = items[-1]
+    assert isinstance(reply, ModelReply)
+    assert isinstance(reply.blocks[0], TextBlock)
+    assert reply.blocks[0].text.startswith("1, 2, 3.")
+
+
 async def test_a_note_of_phoenix_beside_results_is_not_taken_for_a_wish() -> None:
     messages = (
         ModelMessage(Role.USER, (TextBlock("run echo a"),)),
