@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol
 
+from engine.machine.messages import ThinkingBlock
 from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.from_wire import ReplyBuilder
@@ -48,6 +49,8 @@ class AnthropicProvider:
         self._settings = settings
         self._service = settings.service
         self._transport = _transport(settings)
+        self._foreign: set[str] = set()
+        """Signatures of thinking that a model refused as another one's."""
 
     @property
     def name(self) -> str:
@@ -58,20 +61,21 @@ class AnthropicProvider:
         """Ask once; see `engine.ports.Provider.stream`.
 
         Thinking is bound to the model that wrote it. A model that refuses the thinking of another one, after the
-        user switched, is asked again without it.
+        user switched, is asked again without it, and never gets to see it again.
         """
         if not (self._settings.api_key or self._settings.auth_token or self._settings.finds_credentials):
             raise missing_key(self._service)
-        for replay_thinking in (True, False):
+        for is_last in (False, True):
             started = False
             try:
-                async with aclosing(self._ask(request, replay_thinking=replay_thinking)) as items:
+                async with aclosing(self._ask(request)) as items:
                     async for item in items:
                         started = True
                         yield item
             except ProviderError as error:
-                if started or not replay_thinking or not _is_about_thinking(error):
+                if started or is_last or not _is_about_thinking(error):
                     raise
+                self._foreign |= _signatures(request)
             else:
                 return
 
@@ -91,8 +95,8 @@ class AnthropicProvider:
         """Close every connection."""
         await self._transport.close()
 
-    async def _ask(self, request: ModelRequest, *, replay_thinking: bool) -> AsyncGenerator[StreamItem, None]:
-        body = await self._encoded(request, replay_thinking)
+    async def _ask(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        body = await self._encoded(request)
         builder = ReplyBuilder(self._service, request.model, tool_ids(request.messages))
         async with aclosing(self._transport.events(body)) as batches:
             async for batch in batches:
@@ -107,12 +111,12 @@ class AnthropicProvider:
                     return
         raise broken(self._service)
 
-    async def _encoded(self, request: ModelRequest, replay_thinking: bool) -> bytes:
+    async def _encoded(self, request: ModelRequest) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
-        budget = self._settings.thinking_budget
+        budget, foreign = self._settings.thinking_budget, self._foreign
         if not request.images:
-            return encode_request(request, budget, replay_thinking=replay_thinking)
-        return await asyncio.to_thread(encode_request, request, budget, replay_thinking=replay_thinking)
+            return encode_request(request, budget, foreign=foreign)
+        return await asyncio.to_thread(encode_request, request, budget, foreign=foreign)
 
 
 class HttpTransport:
@@ -147,6 +151,11 @@ class HttpTransport:
     async def close(self) -> None:
         """See `Transport.close`."""
         await self._http.close()
+
+
+def _signatures(request: ModelRequest) -> set[str]:
+    blocks = (block for message in request.messages for block in message.blocks)
+    return {block.signature for block in blocks if isinstance(block, ThinkingBlock) and block.signature}
 
 
 def _is_about_thinking(error: ProviderError) -> bool:

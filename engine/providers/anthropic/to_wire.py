@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TypeAlias, assert_never
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
@@ -32,12 +33,15 @@ _Blocks: TypeAlias = "list[JsonValue]"
 
 
 def encode_request(
-    request: ModelRequest, thinking_budget: int = 0, *, replay_thinking: bool = True, limit: int = MAX_REQUEST_BYTES
+    request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset(), limit: int = MAX_REQUEST_BYTES
 ) -> bytes:
-    """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more."""
+    """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more.
+
+    Thinking with a signature in `foreign` is left out.
+    """
     omitted = 0
     while True:
-        body = encode_json(request_body(request, thinking_budget, replay_thinking=replay_thinking, omitted=omitted))
+        body = encode_json(request_body(request, thinking_budget, foreign=foreign, omitted=omitted))
         excess = len(body) - limit
         more = oldest_images(request, excess, omitted) if excess > 0 else omitted
         if more == omitted:
@@ -46,7 +50,7 @@ def encode_request(
 
 
 def request_body(
-    request: ModelRequest, thinking_budget: int = 0, *, replay_thinking: bool = True, omitted: int = 0
+    request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset(), omitted: int = 0
 ) -> JsonObject:
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
     model = known_model(request.model)
@@ -55,7 +59,7 @@ def request_body(
         "model": request.model,
         "max_tokens": max_tokens,
         "stream": True,
-        "messages": _Messages(request, omitted, replay_thinking).build(),
+        "messages": _Messages(request, omitted, foreign).build(),
     }
     if system := _system(request.system):
         body["system"] = system
@@ -102,10 +106,10 @@ def _thinking(thinking: Thinking, budget: int, max_tokens: int) -> JsonObject | 
 class _Messages:
     """Writes the messages of one request, counting images, so that the oldest can be left out."""
 
-    def __init__(self, request: ModelRequest, omitted: int, replay_thinking: bool) -> None:
+    def __init__(self, request: ModelRequest, omitted: int, foreign: Set[str]) -> None:
         self._request = request
         self._omit = omitted
-        self._replay_thinking = replay_thinking
+        self._foreign = foreign
 
     def build(self) -> _Blocks:
         """All messages, with cache markers on the last user ones; never ends with the assistant."""
@@ -144,8 +148,8 @@ class _Messages:
                 assert_never(block)
 
     def _thinking(self, block: ThinkingBlock) -> JsonObject | None:
-        """Unchanged, signature included; reasoning that Anthropic did not sign is not replayed."""
-        if not block.signature or not self._replay_thinking:
+        """Unchanged, signature included; reasoning that this model did not sign is not replayed."""
+        if not block.signature or block.signature in self._foreign:
             return None
         if block.redacted:
             return {"type": "redacted_thinking", "data": block.signature}

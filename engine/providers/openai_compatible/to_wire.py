@@ -86,6 +86,12 @@ class _Writer:
         self._request = request
         self._dialect = dialect
         self._omit = omitted
+        self._names = {
+            block.id: block.name
+            for message in request.messages
+            for block in message.blocks
+            if isinstance(block, ToolUseBlock)
+        }
 
     def build(self) -> _Messages:
         """All messages; never ends with the assistant."""
@@ -135,20 +141,13 @@ class _Writer:
         if self._dialect.tool_protocol == "json":
             return {
                 "role": "user",
-                "content": json_protocol.result(self._name_of(block.tool_use_id), text, block.is_error),
+                "content": json_protocol.result(self._names.get(block.tool_use_id, "tool"), text, block.is_error),
             }
         return {
             "role": "tool",
             "tool_call_id": block.tool_use_id,
             "content": f"Error: {text}" if block.is_error else text,
         }
-
-    def _name_of(self, tool_use_id: str) -> str:
-        for message in self._request.messages:
-            for block in message.blocks:
-                if isinstance(block, ToolUseBlock) and block.id == tool_use_id:
-                    return block.name
-        return "tool"
 
     def _assistant(self, message: ModelMessage) -> JsonObject:
         text = "\n\n".join(

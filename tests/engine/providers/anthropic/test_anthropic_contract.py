@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -261,10 +262,14 @@ async def test_thinking_that_another_model_signed_is_left_out_when_refused(trans
     async with serve(*answers) as loopback:
         asked = provider(loopback, transport)
         items = await collect(asked.stream(request))
+        own = ModelMessage(Role.ASSISTANT, (ThinkingBlock("ha", "own"), TextBlock("Yes")))
+        longer = replace(request, messages=(*request.messages, own, request.messages[-1]))
+        await collect(asked.stream(longer))
         await asked.close()
         bodies = [seen.body.decode() for seen in loopback.requests]
     assert items[-1] == TOOL_REPLY
-    assert ['"foreign"' in body for body in bodies] == [True, False]
+    assert ['"foreign"' in body for body in bodies] == [True, False, False]
+    assert '"own"' in bodies[2]
 
 
 async def test_every_request_passes_the_strict_server_also_with_an_odd_history(transport: str) -> None:
