@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import select
 import signal
@@ -17,10 +16,12 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from tools.contract import Command, Progress
 from tools.process.hardening import harden
@@ -170,7 +171,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watching() -> Iterator[Watch]:
+def watching() -> Generator[Watch]:
     """A watch that cleans up after itself."""
     watch = Watch()
     try:
@@ -249,13 +250,13 @@ def measure_death(shape: Shape, rounds: int) -> Figures:
 
 
 @contextlib.contextmanager
-def phoenix(watch: Watch, script: str, **options: object) -> Iterator[subprocess.Popen[bytes]]:
+def phoenix(watch: Watch, script: str, *, hardened: bool = False) -> Generator[subprocess.Popen[bytes]]:
     """A process that runs `script` through Phoenix's process control, as `host` below."""
-    order = json.dumps({"mark": watch.environment, "script": watch.command(script).argv, **options})
+    order = msgspec.json.encode(Order(watch.command(script).argv, watch.environment, harden=hardened))
     arguments = [sys.executable, "-m", "tests.support.processes"]
     host = subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert host.stdin is not None
-    host.stdin.write(order.encode())  # not as an argument: the mark must be on the tree alone
+    host.stdin.write(order)  # not as an argument: the mark must be on the tree alone
     host.stdin.close()
     host.stdin = None
     try:
@@ -267,21 +268,26 @@ def phoenix(watch: Watch, script: str, **options: object) -> Iterator[subprocess
             host.stdout.close()
 
 
-async def host(order: dict[str, object]) -> None:
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a host is to do."""
+
+    script: tuple[str, ...]
+    mark: dict[str, str]
+    harden: bool = False
+
+
+async def host(order: Order) -> None:
     """Run one command and show what is reported, one line each; then the result."""
-    if order.get("harden"):
+    if order.harden:
         harden()
     processes = await start_plain()
-    script = order["script"]
-    environment = order["mark"]
-    assert isinstance(script, list)
-    assert isinstance(environment, dict)
     _show("pid", os.getpid())
 
     def report(progress: Progress) -> None:
         _show("progress", progress)
 
-    finished = await processes.runner.run(Command(tuple(script), Path("/"), environment=environment), report)
+    finished = await processes.runner.run(Command(order.script, Path("/"), environment=order.mark), report)
     _show("finished", finished)
     await processes.close()
 
@@ -292,4 +298,4 @@ def _show(word: str, value: object) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(host(json.loads(sys.stdin.read())))
+    asyncio.run(host(msgspec.json.decode(sys.stdin.buffer.read(), type=Order)))

@@ -154,13 +154,16 @@ class Execution:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         buffer = b""
-        with contextlib.suppress(ConnectionResetError):
+        try:
             while chunk := await loop.sock_recv(self._control, LINES_SIZE):
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in lines:
                     self._hear(line.decode("utf-8", "replace"))
-        self.begun.set()
-        self.over.set()
+        except ConnectionResetError:
+            return
+        finally:
+            self.begun.set()
+            self.over.set()
 
     def _hear(self, line: str) -> None:
         known = self.account.pid

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tools.contract import Command
 from tools.process.environment import scrubbed
+from tools.process.placeholders import Placeholders
 from tools.process.sandbox import Confinement, SandboxMode, SandboxPolicy, bubblewrap_arguments, confine, temp_folders
 from tools.process.zygote import wire
 
@@ -40,6 +41,7 @@ class Planner:
         """Mechanism the self-test found; empty when there is none, None before it ran."""
         self.sandbox_reason = ""
         self._environment = scrubbed(environment)
+        self._placeholders = Placeholders()
         self._temps = temp_folders()
 
     async def plan(self, command: Command) -> Plan:
@@ -56,8 +58,13 @@ class Planner:
 
     async def confined(self, command: Command, sandbox: str, policy: SandboxPolicy, temps: tuple[Path, ...]) -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""
-        confinement = await asyncio.to_thread(confine, policy, command.working_dir, temps)
+        confinement = await asyncio.to_thread(confine, policy, command.working_dir, temps, self._placeholders)
         return Plan(self._request(command, sandbox, confinement, network=policy.network), confinement)
+
+    async def release(self, plan: Plan) -> None:
+        """Undo what planning left on disk, once the command is over."""
+        if plan.confinement.placeholders:
+            await asyncio.to_thread(self._placeholders.release, plan.confinement.placeholders)
 
     def _request(
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tools.process.placeholders import Placeholders
+
 
 class SandboxMode(StrEnum):
     """How far commands are confined (CONTRACT 6)."""
@@ -40,7 +42,7 @@ class Confinement:
     hidden: tuple[Path, ...] = ()
     """Sockets that lead out of the sandbox: session bus, container daemons."""
     placeholders: tuple[Path, ...] = ()
-    """Made where a denied path did not exist, to have something to deny; removed afterwards."""
+    """Claimed where a denied path did not exist, to have something to deny; to be released."""
 
 
 GIT_FILES = ("config",)
@@ -72,36 +74,30 @@ def temp_folders() -> tuple[Path, ...]:
     return tuple(sorted(path.resolve() for path in named if path.is_dir()))
 
 
-def confine(policy: SandboxPolicy, working_dir: Path, temps: tuple[Path, ...]) -> Confinement:
-    """The lists for a command that starts in `working_dir`. Makes placeholders, so it touches the disk."""
+def confine(
+    policy: SandboxPolicy, working_dir: Path, temps: tuple[Path, ...], placeholders: Placeholders
+) -> Confinement:
+    """The lists for a command that starts in `working_dir`. Touches the disk: claims placeholders."""
     hidden = tuple(path for path in _sockets() if path.exists())
     if policy.mode is not SandboxMode.WORKSPACE:
         return Confinement(hidden=hidden)
     workspace = working_dir.resolve()
     roots = _outermost((workspace, *temps))
-    placeholders: list[Path] = []
+    claimed: list[Path] = []
     denied: list[Path] = []
     pinned: set[Path] = set()
     for path, is_file in _guarded(policy, workspace):
         root = next((root for root in roots if root in path.parents), None)
         if root is None:
             continue
-        target = path if path.exists() else _placeholder(path, is_file=is_file, made=placeholders)
-        if target is None or target in denied:
-            continue
-        denied.append(target)
-        pinned |= {folder for folder in target.parents if root in folder.parents}
-    return Confinement(roots, tuple(sorted(pinned)), tuple(denied), hidden, tuple(placeholders))
-
-
-def release(confinement: Confinement) -> None:
-    """Remove the placeholders again."""
-    for path in reversed(confinement.placeholders):
-        with contextlib.suppress(OSError):
-            if path.is_dir():
-                path.rmdir()
-            elif path.stat().st_size == 0:
-                path.unlink()
+        target: Path | None = path
+        if not path.exists() or placeholders.is_claimed(path):
+            target = placeholders.claim(path, is_file=is_file)
+            claimed += [target] if target else []
+        if target is not None and target not in denied:
+            denied.append(target)
+            pinned |= {folder for folder in target.parents if root in folder.parents}
+    return Confinement(roots, tuple(sorted(pinned)), tuple(denied), hidden, tuple(claimed))
 
 
 def _guarded(policy: SandboxPolicy, workspace: Path) -> Iterator[tuple[Path, bool]]:
@@ -130,22 +126,6 @@ def _git_folder(pointer: Path) -> Path:
 
 def _resolved(path: Path) -> Path:
     return path.resolve() if path.exists() else path.parent.resolve() / path.name
-
-
-def _placeholder(path: Path, *, is_file: bool, made: list[Path]) -> Path | None:
-    """The first missing part of `path`, made empty; None when it cannot be made, nor then by the command."""
-    missing = path
-    while not missing.parent.exists():
-        missing = missing.parent
-    try:
-        if is_file and missing == path:
-            missing.touch(mode=0o600, exist_ok=False)
-        else:
-            missing.mkdir(mode=0o700)
-    except OSError:
-        return missing if missing.exists() else None
-    made.append(missing)
-    return missing
 
 
 def _outermost(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -15,12 +15,13 @@ from tools.contract import Captured, Command, Progress
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
 from tools.process.plan import Plan, Planner
-from tools.process.sandbox import release
 from tools.process.zygote.tree import children, kill_below, name_of, send, start_ticks
 
 Result = TypeVar("Result")
 GIVE_UP = 1.0
 """Seconds a supervisor gets to empty its tree before Phoenix reports survivors."""
+ATTEMPTS = 2
+"""A dead zygote is replaced once per command."""
 ANSWER_LIMIT = 5.0
 """Seconds after which a zygote that forked no supervisor is replaced: a command may have stopped it."""
 LAUNCH_PAUSE = 0.002
@@ -51,24 +52,11 @@ class Supervision:
         Raises:
             OSError: it cannot be started, or the sandbox in force cannot hold it.
         """
-        return await self.start_planned(command, await self._planner.plan(command), report)
-
-    async def start_planned(
-        self, command: Command, plan: Plan, report: Callable[[Progress], None] | None = None
-    ) -> Running:
-        """Start a command by a plan already made; the zygote is replaced once, should it be dead.
-
-        Raises:
-            OSError: it cannot be started.
-        """
-        try:
-            return await self._start(command, plan, report)
-        except NotSupervisedError:
+        for _ in range(ATTEMPTS):
+            with contextlib.suppress(NotSupervisedError):
+                return await self.start_planned(command, await self._planner.plan(command), report)
             self._link.restart()
-        try:
-            return await self._start(command, plan, report)
-        except NotSupervisedError as error:
-            raise OSError("the process helper of Phoenix does not stay alive") from error
+        raise OSError("the process helper of Phoenix does not stay alive")
 
     async def end(self, running: Running) -> Captured:
         """Kill what is left of the tree, wait until it is gone, collect the output; once, whoever asks."""
@@ -88,15 +76,22 @@ class Supervision:
             await self._sweep_orphans(running)
         captured = await execution.finish()
         self._live.discard(running)
-        if running.plan.confinement.placeholders:
-            await asyncio.to_thread(release, running.plan.confinement)
+        await self._planner.release(running.plan)
         return captured
 
     async def end_everything(self) -> None:
         """End every execution there is."""
         await asyncio.gather(*(self.end(running) for running in tuple(self._live)))
 
-    async def _start(self, command: Command, plan: Plan, report: Callable[[Progress], None] | None) -> Running:
+    async def start_planned(
+        self, command: Command, plan: Plan, report: Callable[[Progress], None] | None = None
+    ) -> Running:
+        """Start a command by a plan already made.
+
+        Raises:
+            OSError: it cannot be started.
+            NotSupervisedError: there was no zygote to start it.
+        """
         running = Running(Execution(command, report, self._clean), plan)
         self._live.add(running)
         account = running.execution.account

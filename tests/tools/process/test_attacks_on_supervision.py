@@ -81,7 +81,7 @@ async def test_a_dead_zygote_is_replaced(watch: Watch) -> None:
 
 @pytest.mark.parametrize("together", ["zygote first", "supervisor first"])
 def test_orphans_of_both_helpers_are_found_by_phoenix(together: str, watch: Watch) -> None:
-    with phoenix(watch, "setsid sleep 60 & sleep 60", harden=True) as running:
+    with phoenix(watch, "setsid sleep 60 & sleep 60", hardened=True) as running:
         assert wait_until(partial(watch.stands, 2))
         supervisor = supervisor_of(watch.alive())
         (zygote,) = (pid for pid in children(running.pid) if supervisor in children(pid))
@@ -95,7 +95,7 @@ def test_orphans_of_both_helpers_are_found_by_phoenix(together: str, watch: Watc
 
 
 def test_phoenix_and_its_helpers_do_not_look_like_python(watch: Watch) -> None:
-    with phoenix(watch, "sleep 60", harden=True) as running:
+    with phoenix(watch, "sleep 60", hardened=True) as running:
         assert wait_until(watch.stands)
         supervisor = supervisor_of(watch.alive())
         for pid in (running.pid, supervisor, *children(running.pid)):

@@ -16,8 +16,9 @@ import pytest
 
 from tests.support.processes import SHAPES, Shape, Watch, as_it_is, until
 from tools.contract import Command, Finished
+from tools.process.placeholders import Placeholders
 from tools.process.plan import Planner, SandboxUnavailableError
-from tools.process.sandbox import SandboxMode, SandboxPolicy, bubblewrap_arguments, confine, release
+from tools.process.sandbox import SandboxMode, SandboxPolicy, bubblewrap_arguments, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 
@@ -203,15 +204,20 @@ async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes
 def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
     (workspace / ".git" / "hooks").mkdir(parents=True)
     (workspace / ".git" / "config").touch()
-    confinement = confine(SandboxPolicy(SandboxMode.WORKSPACE), workspace, ())
+    confinement = confine(SandboxPolicy(SandboxMode.WORKSPACE), workspace, (), Placeholders())
     words = " ".join(bubblewrap_arguments("/usr/bin/bwrap", confinement, workspace, network=False))
     assert f"--ro-bind / / --dev /dev --proc /proc --unshare-net --bind {workspace} {workspace}" in words
     assert f"--ro-bind {workspace}/.git/hooks {workspace}/.git/hooks" in words
     assert words.endswith(f"--chdir {workspace} --")
 
 
-def test_placeholders_go_away_again(workspace: Path) -> None:
-    confinement = confine(SandboxPolicy(SandboxMode.WORKSPACE), workspace, ())
-    assert [path.name for path in workspace.iterdir()] == [".git"]
-    release(confinement)
+def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Path) -> None:
+    placeholders = Placeholders()
+    policy = SandboxPolicy(SandboxMode.WORKSPACE)
+    first = confine(policy, workspace, (), placeholders)
+    second = confine(policy, workspace, (), placeholders)
+    placeholders.release(first.placeholders)
+    assert names(workspace) == [".git"]
+    assert second.denied == (workspace / ".git",)
+    placeholders.release(second.placeholders)
     assert names(workspace) == []

@@ -126,7 +126,7 @@ async def test_a_cancel_at_any_moment_gives_one_outcome_and_leaves_nothing(proce
     command = Command(("/bin/sh", "-c", "echo a; echo b"), Path("/"), environment=watch.environment)
     descriptors = descriptors_open()
     outcomes = {"finished": 0, "cancelled": 0}
-    for _ in range(300):
+    for _ in range(150):
         task = asyncio.create_task(processes.runner.run(command))
         asyncio.get_running_loop().call_later(chance.uniform(0, 0.008), task.cancel)
         await asyncio.wait({task})

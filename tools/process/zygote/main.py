@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import os
 import signal
 import socket
@@ -18,6 +20,13 @@ TERMINAL = 4
 RUN = b"r"
 CLEAN = b"c"
 PROCESS_NAME = "phoenix-zygote"
+LOADED_ONCE = (
+    "warnings",  # os.execvpe asks for it
+    "tools.process.zygote.guard",
+    "tools.process.zygote.landlock",
+    "tools.process.zygote.namespace",
+)
+"""What supervisors and commands would otherwise each load for themselves after the fork (Linux)."""
 DESCRIPTORS = 3
 LAST_EFFORT = 2.0
 """Seconds for the supervisors to empty their trees after Phoenix is gone."""
@@ -32,6 +41,8 @@ def main(settings: str) -> None:
     supervisors: set[int] = set()
     signal.signal(signal.SIGCHLD, lambda _number, _frame: _reap(supervisors))
     _name_and_adopt()
+    gc.collect()
+    gc.freeze()  # keeps a supervisor from copying pages just to count references
     with socket.socket(fileno=CONTROL) as phoenix:
         clean = _serve(phoenix, supervisors)
     if settings and not clean:
@@ -98,6 +109,8 @@ def _empty(supervisors: set[int]) -> None:
 def _name_and_adopt() -> None:
     if sys.platform != "linux":
         return
+    for name in LOADED_ONCE:
+        importlib.import_module(name)
     from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
 
     kernel.rename_process(PROCESS_NAME)
