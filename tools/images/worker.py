@@ -160,9 +160,9 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     if mode.startswith(("I", "F")):
         low, high = (0.0, 65535.0) if mode.startswith("I;16") else _extrema(image)
         scale = 255.0 / ((high - low) or 1.0)
-        grey = image.convert("F")
-        # Its type names numpy's, which is not installed.
-        return grey.point(lambda value: value * scale - low * scale).convert("L")  # pyright: ignore[reportUnknownMemberType]
+        deep = image.convert("F")
+        grey = deep.point(lambda v: v * scale - low * scale)  # pyright: ignore[reportUnknownMemberType] - names numpy
+        return grey.convert("L")
     if mode in {"1", "L"} and "transparency" not in image.info:
         return image.convert("L")
     if mode in {"LA", "RGBA"}:
