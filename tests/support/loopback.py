@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -106,7 +106,7 @@ class Loopback:
 
 
 @contextlib.asynccontextmanager
-async def serve(*answers: Answer) -> AsyncIterator[Loopback]:
+async def serve(*answers: Answer) -> AsyncGenerator[Loopback, None]:
     """Serve `answers` in turn, the last one again and again."""
     loopback = Loopback("")
     tasks: set[asyncio.Task[None]] = set()

@@ -11,7 +11,7 @@ from engine.machine.messages import StopReason, TextBlock, ThinkingBlock, ToolUs
 from engine.ports import ModelReply, ProviderError, StreamItem, TextDelta
 from engine.providers.anthropic.from_wire import ReplyBuilder
 from engine.providers.failures import Service
-from tests.support.loopback_anthropic import start, stop, text, thinking, tool
+from tests.support.loopback_anthropic import Event, start, stop, text, thinking, tool
 
 SERVICE = Service("https://api.example", "ANTHROPIC_API_KEY")
 
@@ -20,7 +20,8 @@ def build(*parts: Any, used: frozenset[str] = frozenset()) -> tuple[ReplyBuilder
     builder = ReplyBuilder(SERVICE, "asked-model", set(used))
     items: list[StreamItem] = []
     for part in parts:
-        for event in part if isinstance(part, list) else [part]:
+        events: list[Any] = part if isinstance(part, list) else [part]
+        for event in events:
             item = builder.feed(event if isinstance(event, bytes) else json.dumps(event).encode())
             if item is not None:
                 items.append(item)
@@ -113,7 +114,7 @@ def test_blocks_that_grow_in_turns_are_kept_apart() -> None:
 
 
 def test_unknown_events_blocks_and_fields_are_ignored() -> None:
-    odd = [
+    odd: list[Event] = [
         {"type": "brand_new", "index": 0},
         {"type": "content_block_start", "index": 5, "content_block": {"type": "hologram", "depth": 3}},
         {"type": "content_block_delta", "index": 5, "delta": {"type": "hologram_delta", "data": {}}},
