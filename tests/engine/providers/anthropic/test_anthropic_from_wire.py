@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +20,7 @@ def build(*parts: Any, used: frozenset[str] = frozenset()) -> tuple[ReplyBuilder
     builder = ReplyBuilder(SERVICE, "asked-model", set(used))
     items: list[StreamItem] = []
     for part in parts:
-        events: list[Any] = part if isinstance(part, list) else [part]
+        events = cast("list[Event | bytes]", part if isinstance(part, list) else [part])
         for event in events:
             item = builder.feed(event if isinstance(event, bytes) else json.dumps(event).encode())
             if item is not None:
