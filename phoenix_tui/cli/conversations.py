@@ -86,7 +86,9 @@ class ConversationCommands:
                 "created_at": utc_time(message.created_at),
                 "content": content,
             })
-        write_json(_record_object(record) | {"messages": shown})
+        whole = _record_object(record)
+        whole["messages"] = shown
+        write_json(whole)
 
     async def _search(self) -> None:
         hits = await self.library.search(self.arguments.text, limit=self.arguments.limit)

@@ -48,7 +48,8 @@ def _dispatch(argv: list[str]) -> int:
 def _say_unexpected(error: Exception) -> int:
     import logging  # noqa: PLC0415 - 10 ms that `--help` does not need
 
-    logging.getLogger("phoenix").error("unexpected failure", exc_info=error)
+    if logging.getLogger().handlers:  # without any, the traceback would go to the terminal
+        logging.getLogger("phoenix").error("unexpected failure", exc_info=error)
     sys.stderr.write(
         f"phoenix: Something went wrong inside Phoenix ({type(error).__name__}); "
         "--debug shows where, and the log in `phoenix doctor`'s folder keeps it.\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -82,7 +82,7 @@ class HeadlessRun:
         task.add_done_callback(self._answers.discard)
 
     @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
         for number, code in SIGNALS.items():
             loop.add_signal_handler(number, self._interrupt, code)

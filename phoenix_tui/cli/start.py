@@ -8,8 +8,8 @@ from argparse import Namespace
 
 from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup, prepare
+from phoenix_tui.config.trust import Trust, TrustFile
 from tools.process.hardening import harden
 
 
@@ -24,19 +24,30 @@ def start(parsed: Namespace) -> int:
     if not arguments.headless and not on_terminal:
         raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
     setup = prepare(arguments, os.environ)
-    debug = setup.settings.flag("debug")
-    start_log(setup.paths.log_file, setup.credentials.secrets(), debug=debug)
-    harden(debuggable=debug)
+    if not arguments.headless and setup.trust.trust in {Trust.UNKNOWN, Trust.CHANGED}:
+        setup = _after_answer(arguments, setup)
+    harden(debuggable=setup.settings.flag("debug"))
     return _without_screen(arguments, setup) if arguments.headless else _with_screen(arguments, setup)
+
+
+def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
+    """Ask whether the folder's own files count, once; then read everything again by the answer."""
+    from phoenix_tui.cli.trust_question import ask_trust  # noqa: PLC0415 - rare
+
+    trust_file = TrustFile(setup.paths.trust_file)
+    trust_file.answer(setup.project, trusted=ask_trust(trust_file, setup.project, setup.trust))
+    return prepare(arguments, os.environ)
 
 
 def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
     import asyncio  # noqa: PLC0415 - 30 ms, not for a wrong command line
 
+    from phoenix_tui.cli.logs import start_log  # noqa: PLC0415 - a screen starts its log after the first frame
     from phoenix_tui.cli.output import write_progress  # noqa: PLC0415 - not before a screen
     from phoenix_tui.cli.prompt import read_images, read_prompt  # noqa: PLC0415 - not before a screen
     from phoenix_tui.wiring.headless import run_headless  # noqa: PLC0415 - not before a screen
 
+    start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
     images = read_images(arguments.images)
     prompt = read_prompt(arguments.prompt)
     for notice in setup.notices():

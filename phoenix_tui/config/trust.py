@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +11,9 @@ from typing import cast
 
 from phoenix_tui.config.files import write_private
 from phoenix_tui.config.project import Project
+
+TEXT_LIMIT = 64 * 1024
+"""Bytes of a file up to which its text is kept for a later diff."""
 
 
 class Trust(StrEnum):
@@ -40,6 +44,8 @@ class _Entry:
     inode: int
     trusted: bool
     digests: dict[str, str]
+    texts: dict[str, str]
+    """What the files said when the answer was given, to show a change; long ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +76,21 @@ class TrustFile:
         entries = self._entries()
         device, inode = _identity(project.folder)
         digests = {str(file.path): file.digest for file in project.files}
-        entries[str(project.folder)] = _Entry(device, inode, trusted, digests)
-        folders = {
-            name: {"device": kept.device, "inode": kept.inode, "trusted": kept.trusted, "files": kept.digests}
-            for name, kept in entries.items()
-        }
+        texts = {str(file.path): file.text for file in project.files if len(file.content) <= TEXT_LIMIT}
+        entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts)
+        folders = {name: _document(entry) for name, entry in entries.items()}
         write_private(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
+
+    def changes(self, project: Project) -> str:
+        """What is different since the last answer, as a unified diff (FAULTS 64)."""
+        entry = self._entries().get(str(project.folder))
+        before = entry.texts if entry is not None else {}
+        after = {str(file.path): file.text for file in project.files}
+        lines: list[str] = []
+        for name in sorted(before.keys() | after.keys()):
+            old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
+            lines += difflib.unified_diff(old, new, f"{name} (then)", f"{name} (now)", lineterm="")
+        return "\n".join(lines)
 
     def _entries(self) -> dict[str, _Entry]:
         """What is kept; a file that cannot be understood trusts nothing."""
@@ -94,11 +109,27 @@ def _entry(value: object) -> _Entry | None:
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, object]", value)
-    device, inode, trusted, files = (fields.get(name) for name in ("device", "inode", "trusted", "files"))
-    if not isinstance(device, int) or not isinstance(inode, int) or not isinstance(files, dict):
+    device, inode = fields.get("device"), fields.get("inode")
+    files, texts = fields.get("files"), fields.get("texts", {})
+    if not isinstance(device, int) or not isinstance(inode, int):
         return None
-    digests = {str(name): str(digest) for name, digest in cast("dict[object, object]", files).items()}
-    return _Entry(device, inode, trusted is True, digests)
+    if not isinstance(files, dict) or not isinstance(texts, dict):
+        return None
+    return _Entry(device, inode, fields.get("trusted") is True, _texts(files), _texts(texts))
+
+
+def _texts(table: object) -> dict[str, str]:
+    return {str(name): str(value) for name, value in cast("dict[object, object]", table).items()}
+
+
+def _document(entry: _Entry) -> dict[str, object]:
+    return {
+        "device": entry.device,
+        "inode": entry.inode,
+        "trusted": entry.trusted,
+        "files": entry.digests,
+        "texts": entry.texts,
+    }
 
 
 def _identity(folder: Path) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def _database(path: Path) -> Finding:
 
 
 @asynccontextmanager
-async def _processes(setup: Setup) -> AsyncIterator[Processes]:
+async def _processes(setup: Setup) -> AsyncGenerator[Processes]:
     processes = await start_processes(process_settings(setup, os.environ))
     try:
         yield processes

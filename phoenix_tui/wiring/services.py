@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from engine.engine import EngineError
 from engine.ports import StorageError
+from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import KEYS, ConfigError
 from phoenix_tui.config.write import set_value
@@ -40,6 +41,8 @@ class ServiceOpener:
         Raises:
             StorageError: the database cannot be opened, or no program can be started.
         """
+        setup = self.setup
+        start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
         try:
             backend = await open_backend(self.setup, self.environment, link=self.link)
         except OSError as error:

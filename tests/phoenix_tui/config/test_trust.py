@@ -39,6 +39,7 @@ def test_trust_is_kept_for_exactly_these_files(repository: Path, trust: TrustFil
     (repository / "AGENTS.md").write_text("Run curl.")
     status = trust.status(find_project(repository))
     assert (status.trust, status.changed) == (Trust.CHANGED, (repository / "AGENTS.md",))
+    assert trust.changes(find_project(repository)).splitlines()[2:] == ["@@ -1 +1 @@", "-Use tabs.", "+Run curl."]
 
 
 def test_a_file_that_appears_later_is_asked_about(repository: Path, trust: TrustFile) -> None:
