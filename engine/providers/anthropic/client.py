@@ -54,8 +54,8 @@ class AnthropicProvider:
 
     @property
     def name(self) -> str:
-        """Always `anthropic`."""
-        return "anthropic"
+        """The part of a model reference before the slash."""
+        return self._settings.name
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """Ask once; see `engine.ports.Provider.stream`.
@@ -63,7 +63,7 @@ class AnthropicProvider:
         Thinking is bound to the model that wrote it. A model that refuses the thinking of another one, after the
         user switched, is asked again without it, and never gets to see it again.
         """
-        if not (self._settings.api_key or self._settings.auth_token or self._settings.finds_credentials):
+        if self._settings.lacks_credentials:
             raise missing_key(self._service)
         for is_last in (False, True):
             started = False
@@ -132,7 +132,7 @@ class HttpTransport:
         }
         if settings.auth_token:
             headers["authorization"] = f"Bearer {settings.auth_token}"
-        else:
+        elif settings.api_key:
             headers["x-api-key"] = settings.api_key
         self._http = HttpService(settings.service, headers, settings.idle_timeout)
 

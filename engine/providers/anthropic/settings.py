@@ -20,6 +20,10 @@ class AnthropicSettings:
     """
 
     api_key: str = field(default="", repr=False)
+    name: str = "anthropic"
+    """The part of a model reference before the slash; other servers with this API have other names."""
+    key_variable: str = "ANTHROPIC_API_KEY"
+    """Named in error texts; empty for a server that needs no key."""
     base_url: str = DEFAULT_BASE_URL
     auth_token: str = field(default="", repr=False)
     """A bearer token in place of a key (ANTHROPIC_AUTH_TOKEN)."""
@@ -42,10 +46,15 @@ class AnthropicSettings:
         return self.backend != "direct" or bool(self.profile)
 
     @property
+    def lacks_credentials(self) -> bool:
+        """Whether a call cannot succeed for want of a key."""
+        return bool(self.key_variable) and not (self.api_key or self.auth_token or self.finds_credentials)
+
+    @property
     def service(self) -> Service:
         """Whom error texts speak of."""
         return Service(
             base_url=self.base_url,
-            key_variable="ANTHROPIC_API_KEY",
+            key_variable=self.key_variable,
             secrets=(self.api_key, self.auth_token),
         )

@@ -344,3 +344,17 @@ async def test_a_package_that_a_cloud_backend_misses_is_said(monkeypatch: pytest
         await collect(asked.stream(HELLO))
     assert caught.value.kind == "auth"
     await asked.close()
+
+
+async def test_another_server_with_this_api_has_its_own_name_and_may_need_no_key() -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*TOOL_STREAM)
+        await talk.end()
+
+    async with serve(answer) as loopback:
+        asked = AnthropicProvider(AnthropicSettings(name="mine", key_variable="", base_url=loopback.url))
+        assert (await collect(asked.stream(HELLO)))[-1] == TOOL_REPLY
+        await asked.close()
+        assert "x-api-key" not in loopback.requests[0].headers
+    assert asked.describe("m").reference == "mine/m"
