@@ -12,7 +12,7 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from phoenix_tui import terminal_state
-from phoenix_tui.terminal_input import QuietParser, InputFilter
+from phoenix_tui.terminal_input import InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only
 
 _READ_BYTES = 4096
@@ -24,7 +24,8 @@ class QuietDriver(LinuxDriver):
     def __init__(
         self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
-        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Textual's own signature says App without its parameter.
+        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
         self._wake: tuple[int, int] | None = None
 
     def write(self, data: str) -> None:
@@ -38,7 +39,7 @@ class QuietDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         """Take the screen."""
         self._wake = os.pipe()
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it untyped
         if self._key_thread is None or not self._key_thread.is_alive():
             return  # stopped in the background: SIGCONT starts again
         terminal_state.screen_entered(True)

@@ -27,7 +27,7 @@ from engine.updates import (
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 
 
-def follow(update: Update, model: TranscriptModel) -> None:
+def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR0912 - one case per update, no logic
     """Let `model` know what happened; what a transcript does not show changes nothing."""
     match update:
         case Snapshot():

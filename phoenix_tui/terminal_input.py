@@ -98,7 +98,7 @@ class InputFilter:
     def _until_reply(self, text: str, kept: list[str | events.Paste]) -> str:
         """Keep all up to the next reply or paste; gives what follows its start."""
         paste, string = text.find(_PASTE_START), _STRING.search(text)
-        if 0 <= paste and (string is None or paste < string.start()):
+        if paste >= 0 and (string is None or paste < string.start()):
             keys, rest = text[:paste], text[paste + len(_PASTE_START) :]
             self._paste = []
         elif string is not None:

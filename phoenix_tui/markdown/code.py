@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, cast
 
 from phoenix_tui.markdown.lines import CODE, QUIET, Line, Look, Span, Surface, Tone, altered, spans_width
 from phoenix_tui.markdown.wrap import wrap
 
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
-    from pygments.token import _TokenType  # pyright: ignore[reportPrivateUsage] - Pygments names no public type
+
+class _TokenKind(Protocol):
+    """A Pygments token type."""
+
+    @property
+    def parent(self) -> _TokenKind | None: ...
+
+
+class _Lexer(Protocol):
+    """A Pygments lexer."""
+
+    def get_tokens(self, text: str) -> Iterable[tuple[_TokenKind, str]]: ...
+
 
 TAB = 4
 _PAD = Span(" ", CODE)
@@ -56,19 +66,20 @@ def coloured_lines(code: str, language: str) -> Iterator[tuple[Span, ...]] | Non
     return None if lexer is None else _coloured(lexer, code)
 
 
-def _lexer(language: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415 - 41 ms, LIBRARIES 3: not before the first fence
-    from pygments.util import ClassNotFound  # noqa: PLC0415 - as above
+def _lexer(language: str) -> _Lexer | None:
+    # Loading Pygments takes 41 ms (LIBRARIES 3), so not before the first fence; it ships no types.
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]  # noqa: PLC0415 - as said
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # noqa: PLC0415 - as said
 
     if not language:
         return None
     try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=True)
+        return cast("_Lexer", get_lexer_by_name(language, stripnl=False, ensurenl=True))
     except ClassNotFound:
         return None
 
 
-def _coloured(lexer: Lexer, code: str) -> Iterator[tuple[Span, ...]]:
+def _coloured(lexer: _Lexer, code: str) -> Iterator[tuple[Span, ...]]:
     line: list[Span] = []
     for kind, text in lexer.get_tokens(code.expandtabs(TAB)):
         look = _looks.get(kind) or _look(kind)
@@ -82,9 +93,9 @@ def _coloured(lexer: Lexer, code: str) -> Iterator[tuple[Span, ...]]:
         yield tuple(line)
 
 
-def _look(kind: _TokenType) -> Look:
+def _look(kind: _TokenKind) -> Look:
     """The look of a token: that of its nearest named ancestor."""
-    ancestor: _TokenType | None = kind
+    ancestor: _TokenKind | None = kind
     while ancestor is not None:
         found = _TONES.get(str(ancestor).removeprefix("Token."))
         if found is not None:
@@ -132,5 +143,3 @@ class CodeJob:
                 gutter = lines[position + offset].spans[: self._lead]
                 lines[position + offset] = code_rows(spans, gutter, self._width)[offset]
         self._row += len(rows)
-
-

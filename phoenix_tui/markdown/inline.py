@@ -58,12 +58,9 @@ class Inline:
             case "image":
                 self._put(f"[image: {token.content}]", altered(look, tone=Tone.QUIET))
                 self._put(f" ({token.attrs.get('src', '')})", QUIET)
-            case "strong_open":
-                self._looks.append(altered(look, bold=True))
-            case "em_open":
-                self._looks.append(altered(look, italic=True))
-            case "s_open":
-                self._looks.append(altered(look, strike=True))
+            case "strong_open" | "em_open" | "s_open" as mark:
+                emphasis = altered(look, bold=mark == "strong_open", italic=mark == "em_open", strike=mark == "s_open")
+                self._looks.append(emphasis)
             case "strong_close" | "em_close" | "s_close":
                 self._looks.pop()
             case _:

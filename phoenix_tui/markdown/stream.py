@@ -47,6 +47,7 @@ class _Unit:
 class _OpenFence:
     """A fence whose end has not come: its lines are put as they arrive, without the parser."""
 
+    mark: str
     closer: re.Pattern[str]
     language: str
     indent: int
@@ -182,7 +183,7 @@ class MarkdownStream:
         if self.lines:
             self.lines.append(BLANK)
         language = fence_language(opening[match.end() :])
-        self._fence = _OpenFence(closer, language, len(match[1]), len(self.lines))
+        self._fence = _OpenFence(mark[0], closer, language, len(match[1]), len(self.lines))
         self._tail = rest
         self.settled = len(self.lines)
         self._joins = ""
@@ -205,7 +206,7 @@ class MarkdownStream:
             if not closes:
                 self._put_code(fence, rest, page, gutter)
             return self._close_fence(fence)
-        if rest and not closes:
+        if rest.strip(f" {fence.mark}"):  # what may become the closing line is not shown as code
             page.code_line(_outdented(rest, fence.indent), gutter)
         return False
 

@@ -10,7 +10,7 @@ from typing import Final
 from markdown_it.token import Token
 
 from phoenix_tui.markdown.inline import inline_lines
-from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Span, altered, spans_width
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, altered, spans_width
 from phoenix_tui.markdown.wrap import wrap
 
 Cell = list[Span]

@@ -71,7 +71,7 @@ def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width
     rows: list[Row] = []
     start, used, joint = 0, 0, None
     breakable: tuple[int, int, str] | None = None
-    for begin, end, size in graphemes:
+    for begin, _, size in graphemes:
         if begin < start:
             continue
         if not hard and text[begin] == " " and text[start:begin].strip():

@@ -75,9 +75,7 @@ def said(seq: int, text: str) -> StoredMessage:
 
 def answered(seq: int, *blocks: Block | str) -> StoredMessage:
     """A reply."""
-    return message(
-        seq, Role.ASSISTANT, Origin.LLM, *(TextBlock(b) if isinstance(b, str) else b for b in blocks)
-    )
+    return message(seq, Role.ASSISTANT, Origin.LLM, *(TextBlock(b) if isinstance(b, str) else b for b in blocks))
 
 
 def conversation(count: int = 0, state: State | None = None) -> ConversationRecord:

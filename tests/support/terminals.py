@@ -20,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 class Terminal:
     """One program in a pty; collects every byte it writes."""
 
-    def __init__(self, argv: list[str], *, rows: int = 24, columns: int = 80, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, argv: list[str], *, rows: int = 24, columns: int = 80, env: dict[str, str] | None = None
+    ) -> None:
         environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
         self.process = PtyProcess.spawn(argv, cwd=str(ROOT), env=environment, dimensions=(rows, columns), echo=True)
         self.before = termios.tcgetattr(self.process.fd)

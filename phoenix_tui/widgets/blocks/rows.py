@@ -9,6 +9,8 @@ from phoenix_tui.markdown.wrap import ellipsize, wrap
 
 BAR = Span("│ ", QUIET)
 _INDENT = Span(" " * MARGIN)
+_TENTHS_BELOW = 9.95
+"""Seconds up to which tenths are shown."""
 
 
 def column(width: int) -> int:
@@ -18,7 +20,7 @@ def column(width: int) -> int:
 
 def duration_text(seconds: float) -> str:
     """A duration as a row shows it: 0.4s, 12s, 2m 05s, 1h 02m."""
-    if seconds < 9.95:
+    if seconds < _TENTHS_BELOW:
         return f"{seconds:.1f}s"
     whole = round(seconds)
     if whole < 60:

@@ -92,32 +92,36 @@ def _mark(status: ToolStatus) -> Span:
 
 def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
     """The end of the row: how much is folded, how it ended, how long it took."""
-    words: list[str] = []
-    match view.status:
-        case ToolStatus.QUEUED:
-            return "queued"
-        case ToolStatus.AWAITING_APPROVAL:
-            return "asks"
-        case ToolStatus.RUNNING:
-            return duration_text(max(now - view.since, 0.0)) if view.since else "runs"
-        case ToolStatus.SUCCESS:
-            if lines and not is_open:
-                words.append(f"+{count_text(lines, 'line')}")
-        case ToolStatus.ERROR:
-            words.extend(_failure_words(view, lines, is_open))
-        case ToolStatus.CANCELLED:
-            words.append("stopped")
-        case ToolStatus.SKIPPED:
-            words.append("not run")
-        case ToolStatus.INTERRUPTED:
-            words.append("interrupted")
-        case _:
-            assert_never(view.status)
+    if view.status is ToolStatus.RUNNING:
+        return duration_text(max(now - view.since, 0.0)) if view.since else "runs"
+    words = _status_words(view, lines, is_open)
     if view.ended_processes:
-        words.append(f"{count_text(view.ended_processes, 'process')} ended".replace("processs", "processes"))
+        words.append(f"{view.ended_processes} {'process' if view.ended_processes == 1 else 'processes'} ended")
     if view.duration > 0:
         words.append(duration_text(view.duration))
     return " · ".join(words)
+
+
+def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
+    match view.status:
+        case ToolStatus.QUEUED:
+            return ["queued"]
+        case ToolStatus.AWAITING_APPROVAL:
+            return ["asks"]
+        case ToolStatus.SUCCESS:
+            return [f"+{count_text(lines, 'line')}"] if lines and not is_open else []
+        case ToolStatus.ERROR:
+            return _failure_words(view, lines, is_open)
+        case ToolStatus.CANCELLED:
+            return ["stopped"]
+        case ToolStatus.SKIPPED:
+            return ["not run"]
+        case ToolStatus.INTERRUPTED:
+            return ["interrupted"]
+        case ToolStatus.RUNNING:
+            return []
+        case _:
+            assert_never(view.status)
 
 
 def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:

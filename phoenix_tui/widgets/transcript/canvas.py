@@ -21,6 +21,8 @@ from phoenix_tui.widgets.transcript.viewport import Viewport
 
 _COLOURED_AT_ONCE = 40
 """Source lines coloured in one slice, about 5 ms."""
+RIGHT_MARGIN = 2
+"""The scrollbar, which lies over the last column, and one cell free before it."""
 STICKY_HEIGHT = 6
 """Rows a view must have before one is given to the prompt."""
 
@@ -45,6 +47,8 @@ class Canvas:
         self.overlays = Overlays()
         self.new_below = 0
         """Messages that came while the end was out of sight."""
+        self._marked = 0
+        """What the mark at the bottom says."""
 
     def reset(self) -> None:
         """Show another conversation from its end."""
@@ -55,7 +59,7 @@ class Canvas:
     def resize(self, width: int, height: int) -> bool:
         """Take another size; True when rows are broken anew."""
         self.viewport.height = height
-        return self.stack.resize(width)
+        return self.stack.resize(max(width - RIGHT_MARGIN, 1))
 
     def note_new(self, *, counts: bool, follow: bool) -> None:
         """A message was saved; one's own brings the end into sight."""
@@ -91,6 +95,9 @@ class Canvas:
             return Placed(y, heights.total, 0)
         rows = [heights.top(slot) + row - y for slot, row in changed]
         visible = [max(row, 0) for row in rows if row < self.viewport.height]
+        if self._marked != self.new_below:
+            self._marked = self.new_below
+            visible.append(self.viewport.height - 1)
         return Placed(y, heights.total, min(visible, default=None))
 
     def _take_changes(self) -> list[tuple[int, int]]:

@@ -44,9 +44,7 @@ class Drawing:
             )
             return [Part(key, Kind.NOTE, lines, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
-        lines = speech.prompt_lines(
-            texts, images, self.width, is_open=self.is_open(key), action=fold_action(key)
-        )
+        lines = speech.prompt_lines(texts, images, self.width, is_open=self.is_open(key), action=fold_action(key))
         return [Part(key, Kind.PROMPT, lines, foldable=len(lines) > speech.SHOWN_OF_LONG)]
 
     def live_parts(self) -> Iterator[Part]:
@@ -68,9 +66,7 @@ class Drawing:
             return None
         text, key = "".join(self.model.live.thinking), "thinking:live"
         live = not self.model.live.pieces and self.model.live.stopped is None
-        lines = speech.thinking_lines(
-            text, self.width, is_open=self.is_open(key), action=fold_action(key), live=live
-        )
+        lines = speech.thinking_lines(text, self.width, is_open=self.is_open(key), action=fold_action(key), live=live)
         return Part(key, Kind.THINKING, lines, foldable=True)
 
     def welcome(self) -> Part | None:
@@ -84,9 +80,7 @@ class Drawing:
     def call_part(self, view: ToolView) -> Part:
         """One call as its own part."""
         key = f"call:{view.id}"
-        lines = tool_lines(
-            view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now()
-        )
+        lines = tool_lines(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
         return Part(key, Kind.TOOL, lines, foldable=True)
 
     def _assistant_parts(self, message: StoredMessage) -> Iterator[Part]:

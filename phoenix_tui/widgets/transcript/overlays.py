@@ -54,7 +54,10 @@ class Overlays:
             text = f" ↓ {label} "
             if cells(text) >= painter.width:
                 return under
-            room = painter.width - cells(text)
+            room = painter.width - cells(text) - 1
             style = painter.style(Look(Tone.YOU, Surface.CODE, bold=True)) + Style(meta={"@click": "scroll_end"})
-            self._mark = (key, Strip([*under.crop(0, room), Segment(text, style)], painter.width))
+            self._mark = (
+                key,
+                Strip([*under.crop(0, room), Segment(text, style), *under.crop(painter.width - 1)], painter.width),
+            )
         return self._mark[1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from phoenix_tui.markdown.lines import BLANK, Line
+
 if TYPE_CHECKING:
     from phoenix_tui.markdown.stream import MarkdownStream
 

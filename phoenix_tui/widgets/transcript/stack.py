@@ -31,8 +31,8 @@ class Stack:
         """The answer under way; its stream has taken `_fed` pieces of the live text."""
         self._reply: LiveReply | None = None
         self._fed = 0
-        self._first_changed: int | None = None
-        """The first line that the last feeding changed."""
+        self._first_changed = -1
+        """The first line that the last feeding changed, -1 for none."""
 
     @property
     def last(self) -> int:
@@ -174,14 +174,14 @@ class Stack:
 
     def _grow_live(self) -> int:
         """Draw the reply under way again; gives the first of its rows that changed."""
-        before, self._first_changed = self._drawn.pop(self.last, None), None
+        before, self._first_changed = self._drawn.pop(self.last, None), -1
         drawn = self.drawn(self.last)
         if before is None or drawn is None:
             return 0
         top = 0
         for old, new in zip(before.parts, drawn.parts, strict=False):
             if old is new:
-                if self._first_changed is not None:
+                if self._first_changed >= 0:
                     return top + new.gap + self._first_changed
             elif old.key == new.key and old.gap == new.gap and old.lines == new.lines:
                 new.strips = old.strips

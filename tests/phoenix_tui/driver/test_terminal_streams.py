@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.terminal_input import REPLY_SECONDS, QuietParser, InputFilter
+from phoenix_tui.terminal_input import REPLY_SECONDS, InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only
 from phoenix_tui.terminal_state import RESTORE
 from tests.support.screens import SteppedClock
@@ -30,7 +30,16 @@ def test_what_textual_writes_itself_passes(own: str) -> None:
 
 @pytest.mark.parametrize(
     "hostile",
-    ["\x1b]0;t\x07", "\x1b]8;;http://x\x1b\\", "\x1bPq\x1b\\", "\x1b_G\x1b\\", "\x1b^x\x1b\\", "\x9b2J", "\x1bc", "\x1b[2t"],
+    [
+        "\x1b]0;t\x07",
+        "\x1b]8;;http://x\x1b\\",
+        "\x1bPq\x1b\\",
+        "\x1b_G\x1b\\",
+        "\x1b^x\x1b\\",
+        "\x9b2J",
+        "\x1bc",
+        "\x1b[2t",
+    ],
 )
 def test_what_acts_on_a_terminal_does_not(hostile: str) -> None:
     assert "\x1b" not in drawing_only(f"a{hostile}b").replace("\x9b", "\x1b")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from phoenix_tui.markdown.lines import Line, Surface, cells
+from phoenix_tui.markdown.lines import Line, cells
 from phoenix_tui.markdown.stream import MarkdownStream, markdown_lines
 
 SAMPLE = """# Retry
@@ -74,8 +74,9 @@ def test_single_characters_give_the_lines_of_the_whole() -> None:
 
 
 FRAGMENTS = st.sampled_from([
-    "a", "word ", "漢字", "é", "👩‍💻", "\n", "\n\n", "- ", "* ", "1. ", "2) ", "  ", "    ", "> ", "# ", "`", "```", "```py\n", "~~~",
-    "|", "a | b\n", "---|---\n", "---", "===", "**", "*", "_", "[x](http://y.z)", "![i](u)", "\t", "<b>", "&amp;", "\\", "x = 1\n",
+    "a", "word ", "漢字", "é", "👩‍💻", "\n", "\n\n", "- ", "* ", "1. ", "2) ", "  ", "    ", "> ", "# ", "`", "```",
+    "```py\n", "~~~", "|", "a | b\n", "---|---\n", "---", "===", "**", "*", "_", "[x](http://y.z)", "![i](u)", "\t", "<b>", "&amp;",
+    "\\", "x = 1\n",
 ])  # fmt: skip
 
 
