@@ -48,6 +48,10 @@ FIXED = {
 """No program may wait for a key nobody can press (FAULTS 11-13); an editor says so and fails."""
 
 
+WAYS_OUT = frozenset({"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT"})
+"""Left out in a sandbox: each leads to a daemon that runs programs outside of it."""
+
+
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     """What of `environment` a command may see, and the settings every command runs under."""
     kept = {name: value for name, value in environment.items() if _is_harmless(name, value)}

@@ -42,11 +42,16 @@ class ZygoteLink:
         try:
             socket.send_fds(self._socket, [RUN], descriptors)
         except (BrokenPipeError, ConnectionResetError):
-            self.restart()
+            self.restart(self.pid)
             socket.send_fds(self._socket, [RUN], descriptors)
 
-    def restart(self) -> None:
-        """Replace a zygote that died or does not answer; its supervisors go on without it."""
+    def restart(self, failed: int) -> None:
+        """Replace the zygote `failed` that died or does not answer; its supervisors go on without it.
+
+        Of several commands that saw it fail, the first replaces it.
+        """
+        if failed != self.pid:
+            return
         if not self._reap():
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.contract import Command
-from tools.process.environment import scrubbed
+from tools.process.environment import WAYS_OUT, scrubbed
 from tools.process.placeholders import Placeholders
 from tools.process.sandbox import Confinement, SandboxMode, SandboxPolicy, bubblewrap_arguments, confine, temp_folders
 from tools.process.zygote import wire
@@ -73,7 +73,9 @@ class Planner:
         if mechanism == BUBBLEWRAP:
             mechanism = self.mechanism
             argv = [*bubblewrap_arguments(bubblewrap(), confinement, command.working_dir, network=network), *argv]
-        environment = {**self._environment, "PWD": str(command.working_dir), **command.environment}
+        left_out = frozenset[str]() if confinement is UNCONFINED else WAYS_OUT
+        inherited = {name: value for name, value in self._environment.items() if name not in left_out}
+        environment = {**inherited, "PWD": str(command.working_dir), **command.environment}
         return wire.Request(
             mechanism,
             str(command.working_dir),

@@ -14,7 +14,8 @@ from tools.process.supervision import Supervision
 from tools.process.zygote import wire
 
 SUPERVISION_SENTENCES = {
-    wire.SUBREAPER: "Each command runs under a supervisor that adopts every process it leaves; none survives a stop.",
+    wire.SUBREAPER: "Each command runs under a supervisor that adopts every process it leaves, so none survives a "
+    "stop; it sees and may signal the same processes as your shell.",
     wire.SCAN: "This system cannot keep a command's processes together, so they are found by looking every 0.2 s: "
     "best effort, a program that forks and detaches in between may survive.",
 }

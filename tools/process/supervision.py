@@ -53,9 +53,10 @@ class Supervision:
             OSError: it cannot be started, or the sandbox in force cannot hold it.
         """
         for _ in range(ATTEMPTS):
+            zygote = self._link.pid
             with contextlib.suppress(NotSupervisedError):
                 return await self.start_planned(command, await self._planner.plan(command), report)
-            self._link.restart()
+            self._link.restart(zygote)
         raise OSError("the process helper of Phoenix does not stay alive")
 
     async def end(self, running: Running) -> Captured:

@@ -24,7 +24,7 @@ from tests.support.processes import (
 )
 from tools.contract import Command
 from tools.process.start import Processes
-from tools.process.zygote.tree import children
+from tools.process.zygote.tree import children, read_proc
 
 ECHO = Command(("/bin/echo", "on"), Path("/"))
 
@@ -76,6 +76,17 @@ async def test_a_dead_zygote_is_replaced(watch: Watch) -> None:
     task.cancel()
     await asyncio.wait({task})
     assert watch.alive() == set()
+    await processes.close()
+
+
+async def test_commands_that_lose_the_zygote_together_all_run() -> None:
+    processes = await start_plain()
+    await processes.runner.run(ECHO)
+    for zygote in children(os.getpid()):
+        if read_proc(f"/proc/{zygote}/comm") == b"phoenix-zygote\n":
+            os.kill(zygote, signal.SIGSTOP)
+    outcomes = await asyncio.gather(*(processes.runner.run(ECHO) for _ in range(5)))
+    assert [outcome.captured.head for outcome in outcomes] == [b"on\n"] * 5
     await processes.close()
 
 

@@ -27,11 +27,11 @@ SECRETS = {
 async def test_no_planted_secret_reaches_a_command() -> None:
     settings = ProcessSettings(clean=as_it_is, environment={"PATH": "/usr/bin:/bin", **SECRETS})
     processes = await start_processes(settings)
-    script = "cat /proc/self/environ /proc/$PPID/environ; env; cat /proc/[0-9]*/environ | grep -a -c planted-"
+    script = "env; cat /proc/self/environ /proc/$PPID/environ"
     finished = await processes.runner.run(Command(("/bin/sh", "-c", script), Path("/")))
     await processes.close()
     assert b"PATH=/usr/bin:/bin" in finished.captured.head
-    assert b"planted-" not in finished.captured.head.rpartition(b"\n")[0]
+    assert b"planted-" not in finished.captured.head
 
 
 def test_a_developers_settings_stay() -> None:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import SHAPES, Shape, Watch, as_it_is, until
+from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is, until
 from tools.contract import Command, Finished
 from tools.process.placeholders import Placeholders
 from tools.process.plan import Planner, SandboxUnavailableError
@@ -183,6 +184,32 @@ async def test_landlock_alone_confines_writes_and_signals(workspace: Path, outsi
     assert names(outside) == ["kept", "workspace"]
     if landlock.abi() >= landlock.ABI_SCOPES:
         assert b"Operation not permitted" in finished.captured.head
+
+
+BLOCKED = """
+import asyncio
+from tests.support.processes import as_it_is
+from tools.process.sandbox import SandboxMode
+from tools.process.start import ProcessSettings, start_processes
+
+async def main():
+    processes = await start_processes(ProcessSettings(as_it_is, sandbox=SandboxMode.WORKSPACE))
+    support = await processes.probe()
+    print(support.sandbox, support.guards_files, ".git/hooks" in support.sandbox_sentence)
+    await processes.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(landlock.abi() == 0, reason="the kernel has no Landlock")
+def test_where_namespaces_are_blocked_the_weaker_sandbox_is_named_as_such() -> None:
+    block = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" -B -c "$1"'
+    arguments = ["unshare", "--user", "--map-root-user", "sh", "-c", block, sys.executable, BLOCKED]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, check=False, timeout=60)
+    if done.returncode:
+        pytest.skip("namespaces cannot be blocked for one process here")
+    assert done.stdout == b"landlock False True\n"
 
 
 async def test_a_sandbox_that_cannot_be_had_stops_the_command(workspace: Path) -> None:

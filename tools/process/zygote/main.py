@@ -115,6 +115,7 @@ def _name_and_adopt() -> None:
 
     kernel.rename_process(PROCESS_NAME)
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # keeps the terminal out of /proc/<zygote>/fd
 
 
 def _carry_on(_number: int, _frame: object) -> None:

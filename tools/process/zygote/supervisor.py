@@ -164,6 +164,7 @@ def supervise(control: socket.socket, output: int, stdin: int, phoenix: int) -> 
         from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
 
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # unlike the zygote: its own /proc files must stay writable
     if request.mechanism == wire.NAMESPACE:
         _supervise_in_namespace(request, control, output, stdin)
     elif request.mechanism == wire.SCAN:
