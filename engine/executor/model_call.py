@@ -53,7 +53,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     request: ModelRequest | None = None
     try:
         _check_budget(session)
-        await _hold_back(session)
+        if ask.attempt == 0:
+            await _hold_back(session)  # a retry has waited already
         provider, name = session.ports.providers.resolve(model)
         request = await assemble(session.ports.store, await session.rows(), ask, _assembly(session, name))
         reply = await _stream(session, provider, request)

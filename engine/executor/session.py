@@ -48,6 +48,8 @@ class EngineSettings:
     """Model calls of a user's run (SPEC C11)."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
+    readable: tuple[Path, ...] = ()
+    """Folders outside a working directory that reading tools may use freely: where long output is spilled."""
     diagnostics: Diagnostics | None = None
     """Where replies and failed requests are kept for debugging; None: nowhere."""
     snapshot_messages: int = 60

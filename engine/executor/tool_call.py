@@ -14,7 +14,7 @@ from engine.machine.effects import ExecTool
 from engine.machine.events import ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting, ToolOrigin
-from engine.permissions.policy import Allow, Ask, Decision, Deny, decide
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
 from engine.permissions.rules import Rule, parse_rule, suggest
 from engine.ports import StorageError
 from engine.records import PermissionMode
@@ -107,7 +107,8 @@ def _decide(session: Session, act: ExecTool, ready: ReadyCall) -> Decision:
     unattended = mode in {PermissionMode.PLAN, PermissionMode.DENY}
     if act.approved or (typed and not unattended):
         return Allow(outside=True)
-    return decide(ready.tool.spec, ready.request, mode, session.record.cwd, _rules(session))
+    place = Place(session.record.cwd, session.settings.readable)
+    return decide(ready.tool.spec, ready.request, mode, place, _rules(session))
 
 
 def _rules(session: Session) -> list[Rule]:

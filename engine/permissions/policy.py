@@ -36,11 +36,22 @@ class Deny:
 Decision: TypeAlias = Allow | Ask | Deny
 
 
-def decide(
-    spec: ToolSpec, request: ToolRequest, mode: PermissionMode, working_dir: Path, rules: Iterable[Rule]
-) -> Decision:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call counts as inside: the working directory, and for reading Phoenix's own spill folder."""
+
+    working_dir: Path
+    readable: tuple[Path, ...] = ()
+
+    def outside(self, spec: ToolSpec, request: ToolRequest) -> list[Path]:
+        """The paths of a call that lie elsewhere."""
+        inside = (self.working_dir, *self.readable) if spec.tool_class is ToolClass.READ else (self.working_dir,)
+        return [path for path in request.paths if not any(path.is_relative_to(folder) for folder in inside)]
+
+
+def decide(spec: ToolSpec, request: ToolRequest, mode: PermissionMode, place: Place, rules: Iterable[Rule]) -> Decision:
     """What happens to a call (CONTRACT 6)."""
-    outside = [path for path in request.paths if not path.is_relative_to(working_dir)]
+    outside = place.outside(spec, request)
     free = _runs_freely(spec.tool_class, mode)
     match mode:
         case PermissionMode.AUTO:
@@ -52,7 +63,7 @@ def decide(
         case PermissionMode.ASK | PermissionMode.ACCEPT_EDITS:
             if free and not outside:
                 return Allow()
-            if any(matches(rule, spec, request, working_dir) for rule in rules):
+            if any(matches(rule, spec, request, place.working_dir) for rule in rules):
                 return Allow(outside=True)
             return Ask(_reason(spec, mode, outside))
         case _:

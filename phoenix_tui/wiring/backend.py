@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.session import EngineSettings, Ports
 from engine.ports import Library
@@ -75,7 +76,9 @@ async def open_backend(
         ids=RandomIds(),
     )
     instructions = Instructions(paths.instructions_file, TrustFile(paths.trust_file))
-    engine = Engine(ports, EngineSettings(instructions=instructions))
+    diagnostics = None if setup.ephemeral else Diagnostics(paths.log_file.parent)
+    settings = EngineSettings(instructions=instructions, readable=(paths.outputs,), diagnostics=diagnostics)
+    engine = Engine(ports, settings)
     return Backend(engine, store.library, registry, models, processes, tuple(tools))
 
 

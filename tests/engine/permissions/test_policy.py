@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.permissions.policy import Allow, Ask, Decision, Deny, decide
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
 from engine.permissions.rules import Rule, matches, parse_rule, suggest
 from engine.records import PermissionMode
 from tools.contract import ToolClass, ToolRequest, ToolSpec
@@ -14,12 +14,13 @@ from tools.contract import ToolClass, ToolRequest, ToolSpec
 CWD = Path("/work/project")
 INSIDE = (CWD / "src/a.py",)
 OUTSIDE = (Path("/etc/passwd"),)
+SPILL = Path("/state/output")
 BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
 
 
 def decision(tool_class: ToolClass, mode: str, paths: tuple[Path, ...] = INSIDE) -> Decision:
     spec = ToolSpec("tool", "", {}, tool_class)
-    return decide(spec, ToolRequest("x", paths), PermissionMode(mode), CWD, ())
+    return decide(spec, ToolRequest("x", paths), PermissionMode(mode), Place(CWD, (SPILL,)), ())
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,12 @@ def test_each_mode_treats_each_class_as_written(mode: str, read: type, edit: typ
 @pytest.mark.parametrize("tool_class", [ToolClass.READ, ToolClass.EDIT])
 def test_a_path_outside_the_folder_asks_or_is_refused(mode: str, expected: type, tool_class: ToolClass) -> None:
     assert isinstance(decision(tool_class, mode, OUTSIDE), expected)
+
+
+def test_reading_spilled_output_is_free_and_writing_it_is_not() -> None:
+    spilled = (SPILL / "bash-1.txt",)
+    assert isinstance(decision(ToolClass.READ, "ask", spilled), Allow)
+    assert isinstance(decision(ToolClass.EDIT, "accept-edits", spilled), Ask)
 
 
 def test_the_model_reads_which_mode_refused_which_tool() -> None:
