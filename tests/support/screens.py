@@ -102,7 +102,8 @@ def snapshot(
     """How a conversation stands."""
     total = count or max((m.seq for m in messages), default=0)
     return Snapshot(
-        conversation(total), state or Idle(0), since, tuple(messages), tuple(calls), live_text, live_thinking, None, False, ""
+        conversation(total), state or Idle(0), since, tuple(messages), tuple(calls), live_text, live_thinking,
+        None, False, ""
     )  # fmt: skip
 
 

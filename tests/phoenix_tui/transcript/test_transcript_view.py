@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -299,9 +300,7 @@ async def test_a_link_tells_its_real_target_and_opens_nothing_itself() -> None:
 async def test_markup_and_escapes_are_shown_as_they_are(hostile: str) -> None:
     app = TranscriptApp()
     async with app.run_test(size=(70, 24)) as pilot:
-        use = ToolUseBlock(
-            "t')", hostile, '{"command":"%s"}' % hostile.replace("\x1b", "\\u001b").replace("\x07", "\\u0007")
-        )
+        use = ToolUseBlock("t')", hostile, json.dumps({"command": hostile}))
         record = call_record("t')", hostile, use.input_json, ToolStatus.ERROR, text=hostile)
         app.view.show(
             snapshot(
@@ -451,10 +450,13 @@ async def test_no_size_is_too_odd(size: tuple[int, int]) -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 20)) as pilot:
         display = encode_display(DiffDisplay("a.py", "@@ -1 +1 @@\n-a\n+b\n", 1, 1))
-        calls = [call_record("t1", "bash", BASH.input_json, ToolStatus.ERROR, text="x\ny"), call_record("e", "patch", "{}", ToolStatus.SUCCESS, display=display)]  # fmt: skip
-        app.view.show(
-            snapshot([said(1, "漢字 why?"), answered(2, "a **b**\n\n|x|y|\n|-|-|\n|1|2|\n\n```py\ncode\n```", BASH, ToolUseBlock("e", "patch", "{}"))], calls)
-        )  # fmt: skip
+        edit = ToolUseBlock("e", "patch", "{}")
+        calls = [
+            call_record("t1", "bash", BASH.input_json, ToolStatus.ERROR, text="x\ny"),
+            call_record("e", "patch", "{}", ToolStatus.SUCCESS, display=display),
+        ]
+        reply = answered(2, "a **b**\n\n|x|y|\n|-|-|\n|1|2|\n\n```py\ncode\n```", BASH, edit)
+        app.view.show(snapshot([said(1, "漢字 why?"), reply], calls))
         await pilot.resize_terminal(*size)
         await pilot.pause()
         app.view.apply(TextArrived("more text"))
