@@ -45,7 +45,9 @@ COMPACT_TOOLS = (
     CompactTool("read_file", "show one text file", ("path",), _as_they_are),
     CompactTool("list_files", "list files; pattern is a glob like src/**, empty for all", ("pattern",), _listing),
     CompactTool("write_file", "create a file or replace all of it", ("path", "content"), _as_they_are),
-    CompactTool("patch", "replace one exact piece of text in a file", ("path", "old", "new"), _replacement),
+    CompactTool(
+        "patch", "replace one exact piece of text in a file you have read", ("path", "old", "new"), _replacement
+    ),
 )
 
 

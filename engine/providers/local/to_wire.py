@@ -25,7 +25,8 @@ ROUNDS = 12
 IMAGE_NOT_SEEN = "[an image, which this model cannot see]"
 
 _RULES = """\
-You are Phoenix, a coding assistant in a terminal. Use tools to act and to look; never guess what a file holds.
+You are Phoenix, a coding assistant in a terminal. Use tools to look and to act; never guess what a file holds.
+Do what is asked and no more: change a file only when the user wants it changed.
 Answer with exactly one JSON object.
 To use a tool: {"tool": NAME, "arguments": {...}}. You will be given its result and can then go on.
 To talk, and when the request is done: {"reply": "text in Markdown"}. Questions that need no file and no command
@@ -39,7 +40,12 @@ user: who am I logged in as -> {"tool": "bash", "arguments": {"command": "whoami
 user: good morning -> {"reply": "Good morning! What shall we work on?"}
 user: what is a list comprehension -> {"reply": "A short way to build a list from a loop."}
 result of bash: ann -> {"reply": "You are logged in as ann."}"""
-_AFTER_RESULT = "\nIf this answers the request, reply with the complete answer. Otherwise use the next tool."
+_AFTER_RESULT = (
+    "The request was: {asked}\nIf that is done, reply with the complete answer. Otherwise use the next tool."
+)
+REMINDER_LIMIT = 300
+"""Characters of the request repeated after each result: a small model forgets it, and the words stay the same
+within a turn, so that what the server has read already stays read."""
 
 
 def encode_request(request: ModelRequest) -> bytes:
@@ -124,13 +130,18 @@ def _messages(messages: Sequence[ModelMessage], as_json: bool) -> Iterator[JsonV
         block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolUseBlock)
     }
     last = len(messages) - 1
+    asked = ""
     for index, message in enumerate(messages):
         limit = NEW_RESULT_LIMIT if index == last else OLD_RESULT_LIMIT
         if message.role is Role.ASSISTANT:
             yield {"role": "assistant", "content": _said(message.blocks, as_json)}
         else:
-            parts = (_heard(block, names, limit) for block in message.blocks)
-            yield {"role": "user", "content": "\n\n".join(part for part in parts if part)}
+            parts = [part for block in message.blocks if (part := _heard(block, names, limit))]
+            if not any(isinstance(block, ToolResultBlock) for block in message.blocks):
+                asked = "\n\n".join(parts)
+            elif as_json:
+                parts.append(_AFTER_RESULT.format(asked=shortened(asked, REMINDER_LIMIT)))
+            yield {"role": "user", "content": "\n\n".join(parts)}
     if messages and messages[-1].role is Role.ASSISTANT:
         yield {"role": "user", "content": CONTINUE}
 
@@ -156,7 +167,7 @@ def _heard(block: Block, names: dict[str, str], limit: int) -> str:
         case ToolResultBlock():
             failed = " (it failed)" if block.is_error else ""
             text = shortened(result_text(block), limit)
-            return f"result of {names.get(block.tool_use_id, 'the tool')}{failed}:\n{text}{_AFTER_RESULT}"
+            return f"result of {names.get(block.tool_use_id, 'the tool')}{failed}:\n{text}"
         case _:
             return ""
 

@@ -75,6 +75,19 @@ def test_a_call_and_its_result_are_replayed_in_the_protocol() -> None:
     assert result["content"].startswith("result of patch (it failed):\nno such file")
 
 
+def test_the_request_is_repeated_after_every_result_in_the_same_words() -> None:
+    first = body(user("go"), used(1, "bash", '{"command":"a"}'), answered(1, "x"))
+    second = body(
+        user("go"),
+        used(1, "bash", '{"command":"a"}'),
+        answered(1, "x"),
+        used(2, "bash", '{"command":"b"}'),
+        answered(2, "y"),
+    )
+    assert "The request was: go\n" in first["messages"][-1]["content"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+
+
 def test_a_long_result_loses_its_middle() -> None:
     text = shortened("a" * 5000 + "b" * 5000, NEW_RESULT_LIMIT)
     assert text.startswith("a" * 4000)
