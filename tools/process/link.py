@@ -29,6 +29,8 @@ class ZygoteLink:
     def __init__(self, terminal: int | None = None) -> None:
         self._terminal = -1 if terminal is None else os.dup(terminal)
         self._settings = "" if terminal is None else terminals.describe(terminal)
+        self.pid: int
+        self._socket: socket.socket
         self._socket, self.pid = self._spawn()
         atexit.register(self.say_goodbye)
 

@@ -117,10 +117,10 @@ class Supervision:
 
         The control socket closes a moment before the orphans move, hence the wait for the supervisor's end.
         """
-        if sys.platform != "linux":
-            return
         account = lost.execution.account
-        if account.supervisor and account.supervisor in self._adopters_children():
+        if sys.platform != "linux" or not account.supervisor:
+            return
+        if account.supervisor in self._adopters_children():
             send(account.supervisor, signal.SIGKILL)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GIVE_UP
