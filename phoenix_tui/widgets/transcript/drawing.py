@@ -13,6 +13,7 @@ from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_lines
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Kind, Part
+from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 
 _REPORTS = {Origin.COMPLETION: "background result", Origin.SUBAGENT: "sub-agent"}
 
@@ -32,7 +33,8 @@ class Drawing:
         if message.silent or message.origin is Origin.TOOL:
             return []
         if message.role is Role.ASSISTANT:
-            return list(self._assistant_parts(message))
+            shared = self._shared_reads(message)
+            return list(self._assistant_parts(message)) if shared is None else shared
         texts = "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
         key = f"message:{message.seq}"
         if message.role is Role.SYSTEM:
@@ -82,6 +84,19 @@ class Drawing:
         key = f"call:{view.id}"
         lines = tool_lines(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
         return Part(key, Kind.TOOL, lines, foldable=True)
+
+    def _shared_reads(self, message: StoredMessage) -> list[Part] | None:
+        """The parts of a message whose reads share a row with its neighbours'; None when they do not."""
+        run = run_of(self.model, message.seq)
+        if len(run) == 1:
+            return None
+        views = [view for seq in run for view in reads_of(self.model, seq)]
+        key = f"reads:{views[0].id}"
+        if self.is_open(key):
+            return [self.call_part(view) for view in reads_of(self.model, message.seq)]
+        if message.seq != run[0]:
+            return []
+        return [Part(key, Kind.TOOL, [reads_line(views, self.width, fold_action(key))], foldable=True)]
 
     def _assistant_parts(self, message: StoredMessage) -> Iterator[Part]:
         calls: list[ToolUseBlock] = []

@@ -9,6 +9,7 @@ from phoenix_tui.widgets.transcript.drawing import Drawing, last_kind
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part, with_gaps
+from phoenix_tui.widgets.transcript.runs import run_of
 
 ESTIMATE: Final = 4
 """Rows a message is taken for until it was drawn."""
@@ -105,7 +106,7 @@ class Stack:
             return None
         top = drawn.top_of(f"call:{call_id}")
         if top is None or view.folds_with_others:
-            return slot, self.redraw(slot)
+            return self.forget_run(slot), 0
         part = self._drawing().call_part(view)
         for position, other in enumerate(drawn.parts):
             if other.key == part.key:
@@ -119,8 +120,18 @@ class Stack:
         if slot != self.last:
             self._drawn.pop(slot, None)
 
+    def forget_run(self, slot: int) -> int:
+        """Draw a message and those that share a row with it anew; gives the first of them."""
+        run = run_of(self.model, slot + 1)
+        for seq in run:
+            self.forget(seq - 1)
+        return run[0] - 1
+
     def forget_part(self, key: str) -> None:
         """Draw the message that holds a part anew."""
+        slot = self.model.calls.slot(key.partition(":")[2])
+        if slot is not None:
+            self.forget_run(slot)
         for slot, drawn in list(self._drawn.items()):
             if drawn.top_of(key) is not None:
                 self._drawn.pop(slot, None)

@@ -74,7 +74,7 @@ class TranscriptView(PaintedTranscript, can_focus=True):
         messages, calls = history
         self.canvas.model.add_history(messages, calls)
         for message in messages:
-            self.canvas.stack.forget(message.seq)
+            self.canvas.stack.forget_run(message.seq)
         self._place(whole=True)
 
     @property

@@ -230,6 +230,23 @@ async def test_quick_reads_share_a_row_with_their_names() -> None:
         assert text_of(app).split("\n")[2:] == ["  ✓ read_file  a.py, b.py, c.py +1                    0.0s"]
 
 
+async def test_quick_reads_of_several_replies_share_the_row_of_the_first() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 14)) as pilot:
+        blocks = [ToolUseBlock(f"r{n}", "read_file", f'{{"path":"{n}.py"}}') for n in range(5)]
+        app.view.show(snapshot([said(1, "go")]))
+        for n, block in enumerate(blocks):
+            app.view.apply(MessageSaved(answered(2 + 2 * n, block)))
+            app.view.apply(ToolStarted(ToolCall(block.id, block.name, block.input_json), None))
+            app.view.apply(ToolEnded(ToolResult(block.id, "x", ToolStatus.SUCCESS), 0.01))
+            result = ToolResultBlock(block.id, (TextBlock("x"),))
+            app.view.apply(MessageSaved(message(3 + 2 * n, Role.USER, Origin.TOOL, result)))
+        await settled(pilot, lambda: "+2" in text_of(app))
+        assert text_of(app).split("\n")[2:] == ["  ✓ read_file  0.py, 1.py, 2.py +2                   0.1s"]
+        await pilot.press("enter")
+        await settled(pilot, lambda: len(text_of(app).split("\n")) == 7)
+
+
 async def test_a_diff_stays_open_up_to_twelve_rows() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 24)) as pilot:
