@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from tools.process.sandbox import SandboxMode
 HEAVY = (
     "textual, rich, asyncio, anthropic, openai, httpx2, pydantic, PIL, textual_image, genai_prices, keyring, psutil, "
     "tomlkit, ignore, msgspec, sqlite3, aiosqlite, dataclasses, typing, engine, tools"
-).split(", ")
+)
 
 
 def parse(*argv: str) -> RunArguments:
@@ -43,7 +44,7 @@ def test_version_and_help_load_nothing_heavy(flag: str) -> None:
     program = (
         "import sys\nfrom phoenix_tui.__main__ import main\n"
         f"try:\n    main([{flag!r}])\nexcept SystemExit:\n    pass\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+        f"print([name for name in {HEAVY!r}.split(', ') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
@@ -61,11 +62,12 @@ def test_version_and_help_cost_at_most_three_bare_pythons(flag: str) -> None:
 
 
 def test_everything_of_the_contract_is_a_flag() -> None:
-    given = parse(
-        *"-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p".split(),
-        *"--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace".split(),
-        *"--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --screen-reader hello".split(),
+    line = (
+        "-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p "
+        "--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace "
+        "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --screen-reader hello"
     )
+    given = parse(*shlex.split(line))
     assert given == RunArguments(
         prompt="hello",
         headless=True,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,18 @@ def only_state(home: Path) -> str:
         return str(connection.execute("SELECT state FROM conversations").fetchone()[0])
     finally:
         connection.close()
+
+
+def wait_for_content(path: Path) -> str:
+    end = time.monotonic() + 10
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < end, path
+        time.sleep(0.01)
+    return path.read_text().strip()
+
+
+def is_alive(pid: str) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 async def test_text_is_the_answer_and_nothing_else(tmp_path: Path) -> None:
@@ -210,27 +224,27 @@ async def test_a_signal_takes_the_command_with_it(tmp_path: Path) -> None:
         phoenix = with_claude(tmp_path, server.url)
         process = await phoenix.start("-p", "--permission-mode", "auto", "x")
         pid_file = phoenix.cwd / "pid"
-        async with asyncio.timeout(10):
-            while not (pid_file.exists() and pid_file.read_text().strip()):
-                await asyncio.sleep(0.01)
+        pid = await asyncio.to_thread(wait_for_content, pid_file)
         process.send_signal(signal.SIGTERM)
         ran = await ended(process)
     assert ran.code == 143
-    assert not Path(f"/proc/{pid_file.read_text().strip()}").exists()
+    assert not is_alive(pid)
 
 
 async def test_nobody_reading_stdout_stops_the_run(tmp_path: Path) -> None:
     async with serve(plays(bash("true"))) as server:
         phoenix = with_claude(tmp_path, server.url)
-        process = await phoenix.start("-p", "--output-format", "stream-json", "--permission-mode", "auto", "x")
-        assert process.stdout is not None
-        await process.stdout.readline()
-        process.stdout._transport.close()  # type: ignore[attr-defined] # noqa: SLF001 - the reader goes away
-        async with asyncio.timeout(20):
-            code = await process.wait()
-        assert process.stderr is not None
-        assert await process.stderr.read() == b""
-    assert code == 1
+        command = f"{sys.executable} -m phoenix_tui -p --output-format stream-json --permission-mode auto x"
+        shell = await asyncio.create_subprocess_exec(
+            *("bash", "-c", f"{command} | head -n 1 > first; echo ${{PIPESTATUS[0]}}"),
+            cwd=phoenix.cwd,
+            env=phoenix.environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        ran = await ended(shell)
+    assert (ran.out, ran.err) == ("1\n", "")
     assert only_state(phoenix.home) == "idle"
 
 
