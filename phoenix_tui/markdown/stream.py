@@ -130,7 +130,7 @@ class MarkdownStream:
         units = list(self._units(tokens))
         complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")
         certain = sum(unit.line < complete for unit in units)
-        settling = certain if final else max(certain - 1, 0)
+        settling = certain if final else self._certain_cut(units, certain)
         page = Page(self.lines, self.jobs, self.width)
         for unit in units[:settling]:
             self._lay(tokens, unit, page)
@@ -141,6 +141,17 @@ class MarkdownStream:
         page = Page(self.lines, [], self.width)
         for unit in units[settling:]:
             self._lay(tokens, unit, page)
+
+    def _certain_cut(self, units: Sequence[_Unit], certain: int) -> int:
+        """How many units may settle: all but the last whose first line is whole.
+
+        An item with a bar would be read as a table's header once it began the text that is left.
+        """
+        cut = max(certain - 1, 0)
+        lines = self._tail.split("\n") if "|" in self._tail else []
+        while lines and cut and units[cut].joins and "|" in lines[units[cut].line]:
+            cut -= 1
+        return cut
 
     def _units(self, tokens: Sequence[Token]) -> Iterator[_Unit]:
         for first, after in block_ranges(tokens, 0, len(tokens)):
@@ -176,8 +187,8 @@ class MarkdownStream:
         """Take the tail's first line, which opens a fence, out of the parser's hands."""
         opening, _, rest = self._tail.partition("\n")
         match = _FENCE.match(opening)
-        if match is None:
-            return False
+        if match is None or ("|" in opening and "\n" not in rest):
+            return False  # with a bar in it, the next line decides whether it heads a table
         mark = match[2]
         closer = re.compile(rf" {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*")
         if self.lines:

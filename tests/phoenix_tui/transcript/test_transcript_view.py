@@ -242,7 +242,7 @@ async def test_quick_reads_of_several_replies_share_the_row_of_the_first() -> No
             result = ToolResultBlock(block.id, (TextBlock("x"),))
             app.view.apply(MessageSaved(message(3 + 2 * n, Role.USER, Origin.TOOL, result)))
         await settled(pilot, lambda: "+2" in text_of(app))
-        assert text_of(app).split("\n")[2:] == ["  ✓ read_file  0.py, 1.py, 2.py +2                   0.1s"]
+        assert text_of(app).split("\n")[2:] == ["  ✓ read_file  0.py, 1.py, 2.py +2                    0.1s"]
         await pilot.press("enter")
         await settled(pilot, lambda: len(text_of(app).split("\n")) == 7)
 
