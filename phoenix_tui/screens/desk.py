@@ -56,6 +56,8 @@ class Desk:
         self._visible: Visible | None = None
         self._draft_timer: Timer | None = None
         self._draft: str | None = None
+        self._warmed = ""
+        """The conversation whose connection was opened for the message being written."""
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -175,7 +177,8 @@ class Desk:
         """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
         if self._draft_timer is not None:
             self._draft_timer.stop()
-        elif self.conversation is not None and text:
+        if text and self.conversation is not None and self._warmed != self.conversation.id:
+            self._warmed = self.conversation.id
             self.conversation.warm()
         self._draft = self._parts.dock.composer.content
         self._draft_timer = self._later(DRAFT_PAUSE, self.keep_draft)
@@ -223,6 +226,7 @@ class Desk:
             composer.load(f"{text}\n{written}" if written else text)
             self._tell(receipt.reason, bad=True)
             return
+        self._warmed = ""
         if composer.history_of_prompts is not None:
             try:
                 composer.history_of_prompts.add(text)

@@ -22,6 +22,9 @@ DOUBLE: Final = 0.6
 AGAIN: Final = 1.5
 """Seconds within which a second Ctrl+C quits."""
 
+PAGES: Final = {"page_up": -10, "page_down": 10}
+"""Rows that a page of a question is."""
+
 
 class WorkspaceKeys(Stage):
     """Esc closes the innermost open thing, else stops the run; the rest as `keymap.KEYS` says."""
@@ -125,7 +128,11 @@ class WorkspaceKeys(Stage):
             self.when_ready(lambda bench: bench.desk.send(text, interrupt=True))
 
     def action_view(self, what: str) -> None:
-        """Move or unfold the transcript from any focus."""
+        """Move or unfold the transcript from any focus; a question in focus scrolls itself."""
+        question = self.parts.dock.question
+        if question.has_focus_within and what in PAGES:
+            question.action_scroll_asked(PAGES[what])
+            return
         transcript = self.parts.transcript
         moves = {
             "page_up": transcript.action_page_up,

@@ -133,7 +133,8 @@ class Dock(Vertical):
     def on_composer_answer_pressed(self, event: Composer.AnswerPressed) -> None:
         """A letter on an empty text answers the question."""
         event.stop()
-        self.question.press(event.key)
+        # In its own turn: a message that a widget posts while its parent works does not pass the parent.
+        self.question.call_later(self.question.press, event.key)
 
     def on_composer_question_wanted(self, event: Composer.QuestionWanted) -> None:
         """Up: the question gets the keys."""

@@ -51,8 +51,6 @@ class QuestionPanel(Vertical):
         *bindings(Scope.QUESTION),
         Binding("up", "scroll_asked(-1)", show=False),
         Binding("down", "scroll_asked(1)", show=False),
-        Binding("pageup", "scroll_asked(-10)", show=False, priority=True),
-        Binding("pagedown", "scroll_asked(10)", show=False, priority=True),
     ]
     HELP = "y once, s for this conversation, a always, n no, r no with a reason. Esc stops the run."
 

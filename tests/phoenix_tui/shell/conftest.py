@@ -1,0 +1,130 @@
+"""The real app over a fake engine, driven by keys."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from phoenix_tui.app import PhoenixApp
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.screens.workspace import WorkspaceScreen
+from phoenix_tui.surface import Services
+from phoenix_tui.widgets.composer import Composer
+from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, launch, services
+
+DEADLINE = 5.0
+
+
+@dataclass
+class Shell:
+    """A running app and what a test wants to look at."""
+
+    app: PhoenixApp
+    pilot: Pilot[None]
+    engine: FakeEngine
+    onboarding: FakeOnboarding
+    settings: list[tuple[str, str]]
+
+    @property
+    def screen(self) -> WorkspaceScreen:
+        screen = self.app.screen_stack[0]
+        assert isinstance(screen, WorkspaceScreen)
+        return screen
+
+    @property
+    def bench(self) -> Bench:
+        assert self.screen.bench is not None
+        return self.screen.bench
+
+    @property
+    def composer(self) -> Composer:
+        return self.screen.parts.dock.composer
+
+    @property
+    def conversation(self) -> FakeConversation:
+        found = self.bench.desk.conversation
+        assert isinstance(found, FakeConversation)
+        return found
+
+    @property
+    def status(self) -> str:
+        return self.screen.parts.status.render().plain
+
+    @property
+    def toasts(self) -> list[str]:
+        return [str(toast.message) for toast in self.app._notifications]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(
+            "".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips()
+        )
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f"it did not come to be:\n{self.text}\n{self.toasts}")
+            await self.pilot.pause()
+            await asyncio.sleep(0.005)
+
+    async def type(self, text: str) -> None:
+        names = {" ": "space", "/": "slash", "@": "at", "!": "exclamation_mark", ".": "full_stop", "?": "question_mark"}
+        await self.pilot.press(*(names.get(letter, letter) for letter in text))
+
+    async def say(self, text: str) -> FakeConversation:
+        await self.type(text)
+        await self.pilot.press("enter")
+        await self.until(lambda: self.bench.desk.conversation and self.conversation.said)
+        return self.conversation
+
+    async def open(self, conversation: FakeConversation) -> None:
+        await self.bench.desk.open(conversation.id)
+        await self.pilot.pause()
+
+
+OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> FakeEngine:
+    return FakeEngine(tmp_path)
+
+
+@pytest.fixture
+def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
+    @asynccontextmanager
+    async def opened(size: tuple[int, int] = (80, 24), **asked: Any) -> AsyncIterator[Shell]:
+        onboarding = asked.pop("onboarding", FakeOnboarding())
+        kept: list[tuple[str, str]] = []
+        behind = {name: asked.pop(name) for name in ("runner", "warning", "models") if name in asked}
+
+        async def open_services() -> Services:
+            made = services(engine, onboarding, **behind)
+            return Services(
+                made.engine,
+                made.library,
+                made.onboarding,
+                made.runner,
+                made.models,
+                made.doctor,
+                lambda key, value: kept.append((key, value)),
+                (),
+                made.warning,
+            )
+
+        app = PhoenixApp(launch(tmp_path, **asked), open_services)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            shell = Shell(app, pilot, engine, onboarding, kept)
+            await shell.until(shell.screen._ready.is_set)
+            yield shell
+
+    return opened

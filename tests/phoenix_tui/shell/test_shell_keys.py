@@ -1,0 +1,250 @@
+"""Keys of the workspace, in every state and from every focus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, is_busy
+from engine.records import PermissionMode
+from engine.updates import ContextChanged, TextArrived
+from phoenix_tui.keymap import KEYS, KeymapError, help_rows, key_names, read_keymap
+from phoenix_tui.screens.confirm import ConfirmScreen
+from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.text_sheet import TextSheet
+from tests.support.fake_engine import FakeEngine, question
+
+RUN = Run("r", 50)
+
+
+@pytest.mark.parametrize("focus", ["composer", "list", "transcript", "question"])
+async def test_esc_stops_the_run_from_any_focus(open_shell: Any, focus: str) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation = await shell.say("go")
+        if focus == "question":
+            conversation.ask(question())
+        parts = shell.screen.parts
+        wanted = {
+            "composer": shell.composer,
+            "list": shell.screen.rows,
+            "transcript": parts.transcript,
+            "question": parts.dock.question,
+        }
+        shell.screen.set_focus(wanted[focus])
+        await shell.pilot.press("escape")
+        assert conversation.cancelled == 1
+        assert isinstance(conversation.state, Idle)
+
+
+async def test_esc_closes_the_completions_and_leaves_the_run_alone(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.type("/re")
+        await shell.until(lambda: shell.composer.completing)
+        await shell.pilot.press("escape")
+        assert not shell.composer.completing
+        assert is_busy(conversation.state)
+
+
+async def test_esc_closes_a_sheet_and_leaves_the_run_alone(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.pilot.press("f1")
+        await shell.until(lambda: isinstance(shell.app.screen, TextSheet))
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        assert is_busy(conversation.state)
+
+
+async def test_ctrl_c_stops_then_clears_then_asks_again_then_quits(open_shell: Any, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.type("draft")
+        await shell.pilot.press("ctrl+c")
+        assert isinstance(conversation.state, Idle)
+        assert shell.composer.text == "draft"
+        await shell.pilot.press("ctrl+c")
+        assert shell.composer.text == ""
+        await shell.pilot.press("ctrl+c")
+        assert shell.toasts[-1] == "Press Ctrl+C again to quit."
+        await shell.pilot.press("ctrl+c")
+        await shell.until(lambda: engine.closed)
+        assert shell.app.exit_note == f"phoenix --resume {conversation.id}"
+
+
+async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_shell: Any, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.type("half")
+        await shell.pilot.press("ctrl+q")
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        await shell.pilot.press("n")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        assert is_busy(conversation.state)
+        await shell.pilot.press("ctrl+q")
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        await shell.pilot.press("y")
+        await shell.until(lambda: engine.closed)
+        assert engine.stored[conversation.id].draft == "half"
+
+
+async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(open_shell: Any, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        await shell.type("ab")
+        await shell.pilot.press("home", "ctrl+d")
+        assert shell.composer.text == "b"
+        await shell.pilot.press("ctrl+d", "ctrl+d")
+        await shell.until(lambda: engine.closed)
+
+
+async def test_shift_tab_goes_through_the_modes(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        seen = []
+        for _ in range(4):
+            before = conversation.record.permission_mode
+            await shell.pilot.press("shift+tab")
+            await shell.until(lambda: conversation.record.permission_mode is not before)  # noqa: B023 - used in the turn
+            seen.append(conversation.record.permission_mode)
+        assert seen == [
+            PermissionMode.ACCEPT_EDITS,
+            PermissionMode.AUTO,
+            PermissionMode.PLAN,
+            PermissionMode.ASK,
+        ]
+
+
+async def test_enter_on_an_empty_line_retries_after_an_error(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.become(Errored(2, "network", "The line is down.", True, "r"))
+        await shell.pilot.pause()
+        assert "The line is down. · Enter retries" in shell.status
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.retried)
+
+
+async def test_enter_on_an_empty_line_does_nothing_when_idle(open_shell: Any, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        await shell.open(engine.seed("one", messages=2))
+        await shell.pilot.press("enter")
+        await shell.pilot.pause()
+        assert (shell.conversation.retried, shell.conversation.said) == (0, [])
+
+
+async def test_switching_leaves_a_run_alone_and_marks_it_when_it_ends(open_shell: Any, engine: FakeEngine) -> None:
+    other = engine.seed("other", messages=1)
+    async with open_shell((120, 40)) as shell:
+        conversation = await shell.say("go")
+        await shell.open(other)
+        assert conversation.cancelled == 0
+        assert conversation.listeners == []
+        conversation.answer_with("finished")
+        await shell.until(lambda: conversation.id in engine.unread)
+        assert "unread" in shell.text
+        await shell.open(conversation)
+        await shell.until(lambda: conversation.id not in engine.unread)
+        assert "finished" in shell.text
+
+
+async def test_a_question_elsewhere_shows_in_the_title_of_a_narrow_screen(open_shell: Any, engine: FakeEngine) -> None:
+    other = engine.seed("other", messages=1)
+    async with open_shell((60, 20)) as shell:
+        await shell.say("go")
+        other.ask(question())
+        await shell.until(lambda: "◆1" in shell.text)
+
+
+async def test_alt_and_a_number_open_the_conversation_at_that_place(open_shell: Any, engine: FakeEngine) -> None:
+    engine.seed("older", messages=1, age=100)
+    newer = engine.seed("newer", messages=1)
+    async with open_shell() as shell:
+        await shell.pilot.press("alt+1")
+        await shell.until(lambda: shell.bench.desk.conversation is newer)
+
+
+async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        status, rows = shell.screen.parts.status, shell.screen.rows
+        assert not status.ticking
+        conversation = await shell.say("go")
+        assert status.ticking
+        assert rows._timer is not None
+        conversation.answer_with("done")
+        await shell.pilot.pause()
+        assert not status.ticking
+        assert rows._timer is None
+
+
+async def test_the_status_line_says_writing_once_text_arrives(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        assert "thinking…" in shell.status
+        conversation.play(TextArrived("Hello"))
+        assert "writing…" in shell.status
+        assert "Esc stops" in shell.status
+
+
+async def test_a_full_window_is_told_once(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.play(ContextChanged(160_000, 200_000, False, 0.5))
+        conversation.play(ContextChanged(161_000, 200_000, False, 0.5))
+        await shell.pilot.pause()
+        assert len([toast for toast in shell.toasts if "context window" in toast]) == 1
+        assert "ctx 80%" in shell.status
+
+
+@pytest.mark.parametrize("width", [200, 120, 80, 60, 40, 24])
+async def test_state_and_esc_never_leave_the_status_line(open_shell: Any, width: int) -> None:
+    async with open_shell((width, 24)) as shell:
+        await shell.bench.desk.current()
+        shell.conversation.become(AwaitingLlm(1, RUN, Requesting()))
+        await shell.pilot.pause()
+        assert "thinking" in shell.status
+        assert shell.status.endswith("Esc stops")
+        assert len(shell.status) <= width - 2
+
+
+async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "keymap.toml").write_text('new = "f6"\n')
+    async with open_shell((120, 40)) as shell:
+        await shell.pilot.press("question_mark")
+        await shell.until(lambda: isinstance(shell.app.screen, TextSheet))
+        assert "F6" in shell.text
+        await shell.pilot.press("escape")
+        await shell.say("go")
+        await shell.pilot.press("f6")
+        await shell.until(lambda: shell.bench.desk.conversation is None)
+
+
+async def test_the_palette_runs_a_command(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await shell.pilot.press("ctrl+p")
+        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.type("doctor")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, TextSheet))
+        await shell.until(lambda: "everything works" in shell.text)
+
+
+def test_every_action_has_a_name_and_no_key_is_bound_twice_in_one_place() -> None:
+    assert len({key.id for key in KEYS}) == len(KEYS)
+    for scope in {key.scope for key in KEYS}:
+        keys = [name for key in KEYS if key.scope is scope for name in key.keys.split(",")]
+        assert len(keys) == len(set(keys))
+
+
+def test_the_help_names_every_action() -> None:
+    assert len(help_rows({})) == len(KEYS) - 9 + 1
+    assert key_names("ctrl+j,shift+enter") == "Ctrl+J, Shift+Enter"
+
+
+@pytest.mark.parametrize("text", ["nonsense = 'x'", "new = 5", "= broken"])
+def test_a_keymap_that_makes_no_sense_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "keymap.toml"
+    path.write_text(text)
+    with pytest.raises(KeymapError, match=r"keymap\.toml"):
+        read_keymap(path)

@@ -1,0 +1,195 @@
+"""A question: what it shows, which letters count and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.executor.requests import Answer, Choice
+from engine.machine.states import Idle, is_busy
+from phoenix_tui.widgets.composer import TYPING_PAUSE
+from tests.support.fake_engine import question
+from tools.contract import DiffDisplay, ToolRequest
+
+
+def shown(shell: Any, part: str) -> str:
+    """What one part of the question says."""
+    return str(shell.screen.parts.dock.question.query_one(f"#{part}").render().plain)
+
+
+class Time:
+    """A clock the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def asked(shell: Any, **changes: Any) -> tuple[Any, Time]:
+    """A conversation with an open question that has been in view for a while."""
+    conversation = await shell.say("go")
+    time = Time()
+    shell.composer._clock = time
+    shell.composer._typed_at = 0.0
+    conversation.ask(question(**changes))
+    await shell.pilot.pause()
+    shell.composer.question_since = time.now - TYPING_PAUSE
+    return conversation, time
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [("y", Answer(Choice.ONCE)), ("s", Answer(Choice.CONVERSATION)), ("n", Answer(Choice.DENY))],
+)
+async def test_a_letter_on_an_empty_line_answers(open_shell: Any, key: str, answer: Answer) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.pilot.press(key)
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", answer)]
+        assert not shell.screen.parts.dock.question.display
+
+
+async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tmp_path: Path) -> None:
+    async with open_shell((120, 40)) as shell:
+        await asked(shell)
+        assert shown(shell, "asker").startswith("◆ api-retry wants to run bash")
+        assert shown(shell, "request") == "rm -r build && make test"
+        assert shown(shell, "where") == f"in {tmp_path} · why: a clean build is needed"
+        assert "a\u00a0\u00a0always:\u00a0make\u00a0test*" in shown(shell, "answers")
+        assert "bash asks" in shell.status
+
+
+async def test_a_letter_within_the_typing_pause_is_text(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, time = await asked(shell)
+        await shell.pilot.press("h", "backspace")
+        time.now += TYPING_PAUSE - 0.01
+        await shell.pilot.press("y")
+        await shell.pilot.pause()
+        assert (conversation.answers, shell.composer.text) == ([], "y")
+
+
+async def test_a_letter_counts_again_after_the_pause(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, time = await asked(shell)
+        await shell.pilot.press("h", "backspace")
+        time.now += TYPING_PAUSE
+        await shell.pilot.press("y")
+        await shell.until(lambda: conversation.answers)
+
+
+async def test_a_question_that_just_appeared_takes_no_letter(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, time = await asked(shell)
+        shell.composer.question_since = time.now - 0.1
+        await shell.pilot.press("y")
+        await shell.pilot.pause()
+        assert (conversation.answers, shell.composer.text) == ([], "y")
+
+
+async def test_enter_never_answers_while_there_is_text(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, time = await asked(shell)
+        await shell.type("look")
+        time.now += 10
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.toasts)
+        assert conversation.answers == []
+        assert shell.composer.text == "look"
+
+
+async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_draft(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.type("my draft")
+        await shell.pilot.press("up")
+        await shell.until(lambda: shell.screen.parts.dock.question.has_focus)
+        await shell.pilot.press("n")
+        await shell.until(lambda: conversation.answers)
+        assert shell.composer.text == "my draft"
+        assert shell.composer.has_focus
+
+
+async def test_always_shows_its_rule_and_takes_the_edited_one(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.pilot.press("a")
+        await shell.until(lambda: shell.screen.parts.dock.question.has_class("-filling"))
+        assert conversation.answers == []
+        await shell.pilot.press("backspace", "x", "enter")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule="make testx"))]
+
+
+async def test_r_asks_for_the_reason(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.pilot.press("r")
+        await shell.type("use a copy")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="use a copy"))]
+
+
+async def test_esc_in_the_reason_closes_it_and_the_next_esc_stops_the_run(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.pilot.press("r", "escape")
+        await shell.pilot.pause()
+        assert is_busy(conversation.state)
+        assert shell.composer.has_focus
+        await shell.pilot.press("escape")
+        assert isinstance(conversation.state, Idle)
+        assert conversation.answers == []
+
+
+async def test_every_hidden_character_of_a_command_is_visible(open_shell: Any) -> None:
+    hostile = "echo ok # \x1b[24D\x1b[K rm -rf ~ \u202e\u200b" + " " * 300 + "; id"
+    async with open_shell((120, 40)) as shell:
+        await asked(shell, request=ToolRequest(hostile))
+        shown = shell.screen.parts.dock.question.query_one("#request").render().plain
+        assert "\x1b" not in shown
+        assert "rm -rf ~" in shown
+        assert "; id" in shown
+        assert not {"\u202e", "\u200b"} & set(shown)
+
+
+async def test_a_diff_is_shown_whole_and_scrolls(open_shell: Any, tmp_path: Path) -> None:
+    diff = "\n".join(f"+line {number}" for number in range(200))
+    request = ToolRequest("a.py", (tmp_path / "a.py",), DiffDisplay("a.py", diff, 200, 0, created=True))
+    async with open_shell() as shell:
+        await asked(shell, request=request)
+        panel = shell.screen.parts.dock.question
+        assert "+line 199" in panel.query_one("#request").render().plain
+        assert shell.composer.region.bottom == 23
+        await shell.pilot.press("up", "pagedown", "pagedown")
+        assert panel.query_one("#asked").scroll_y == 20
+
+
+async def test_a_path_outside_the_folder_is_named(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await asked(shell, request=ToolRequest("cat /etc/passwd", (Path("/etc/passwd"),)))
+        assert "outside it: /etc/passwd" in shown(shell, "where")
+
+
+async def test_markup_in_a_question_is_shown_as_it_is(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        await asked(shell, request=ToolRequest("echo [/] [red]x[/red] [@click=app.quit]go"), asker="[bold]me")
+        assert "echo [/] [red]x[/red] [@click=app.quit]go" in shell.text
+        assert "[bold]me" in shell.text
+
+
+async def test_a_question_without_a_rule_offers_no_always(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell, rule="")
+        assert "always" not in shown(shell, "answers")
+        await shell.pilot.press("a")
+        await shell.pilot.pause()
+        assert not shell.screen.parts.dock.question.has_class("-filling")
+        assert replace(conversation.question, rule="") == conversation.question
