@@ -41,9 +41,11 @@ def _replacement(given: Mapping[str, str]) -> JsonObject:
 
 
 COMPACT_TOOLS = (
-    CompactTool("bash", "run a shell command in the current directory", ("command",), _as_they_are),
+    CompactTool(
+        "bash", "run a shell command in the current directory: grep, find, git, tests", ("command",), _as_they_are
+    ),
     CompactTool("read_file", "show one text file", ("path",), _as_they_are),
-    CompactTool("list_files", "list files; pattern is a glob like src/**, empty for all", ("pattern",), _listing),
+    CompactTool("list_files", "list file names; pattern is a glob, empty for all files", ("pattern",), _listing),
     CompactTool("write_file", "create a file or replace all of it", ("path", "content"), _as_they_are),
     CompactTool(
         "patch", "replace one exact piece of text in a file you have read", ("path", "old", "new"), _replacement
