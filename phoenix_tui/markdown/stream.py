@@ -247,8 +247,12 @@ def _first_line(token: Token) -> int:
 
 
 def _outdented(line: str, indent: int) -> str:
-    """`line` without as many leading blanks as the fence that holds it has."""
-    return line[min(indent, len(line) - len(line.lstrip(" "))) :]
+    """`line` without as many leading columns as the fence that holds it has; a tab goes to the next multiple of 4."""
+    columns = position = 0
+    while columns < indent and position < len(line) and line[position] in " \t":
+        columns += 4 - columns % 4 if line[position] == "\t" else 1
+        position += 1
+    return " " * max(columns - indent, 0) + line[position:]
 
 
 def markdown_lines(text: str, width: int) -> list[Line]:

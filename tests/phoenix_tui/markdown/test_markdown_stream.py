@@ -74,9 +74,9 @@ def test_single_characters_give_the_lines_of_the_whole() -> None:
 
 
 FRAGMENTS = st.sampled_from([
-    "a", "word ", "漢字", "é", "👩\u200d💻", "\n", "\n\n", "- ", "* ", "1. ", "2) ", "  ", "    ", "> ", "# ", "`",
-    "```", "```py\n", "~~~", "|", "a | b\n", "---|---\n", "---", "===", "**", "*", "_", "[x](http://y.z)", "![i](u)", "\t",
-    "<b>", "&amp;", "\\", "x = 1\n",
+    "a", "word ", "漢字", "é", "👩\u200d💻", "\n", "\n\n", "- ", "* ", "1. ", "2) ", "  ", "    ",
+    "> ", "# ", "`", "```", "```py\n", "~~~", "|", "a | b\n", "---|---\n", "---", "===", "**", "*", "_",
+    "[x](http://y.z)", "![i](u)", "\t", "<b>", "&amp;", "\\", "x = 1\n",
 ])  # fmt: skip
 
 
@@ -84,6 +84,7 @@ FRAGMENTS = st.sampled_from([
 @given(st.lists(FRAGMENTS, max_size=30), st.integers(1, 7), st.integers(10, 60))
 @example(["- ", "a", "\n", "-", "a"], 1, 42)
 @example(["```", "a | b\n", "---|---\n"], 1, 10)
+@example(["  ", "```py\n", "\t", "a"], 1, 10)
 @example(["- ", "a", "\n", "- ", "a | b\n", "---|---\n"], 1, 42)
 def test_any_text_in_any_pieces_gives_the_lines_of_the_whole(fragments: list[str], size: int, width: int) -> None:
     text = "".join(fragments)
