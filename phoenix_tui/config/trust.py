@@ -110,15 +110,15 @@ def _entry(value: object) -> _Entry | None:
         return None
     fields = cast("dict[str, object]", value)
     device, inode = fields.get("device"), fields.get("inode")
-    files, texts = fields.get("files"), fields.get("texts", {})
-    if not isinstance(device, int) or not isinstance(inode, int):
+    files, texts = _texts(fields.get("files")), _texts(fields.get("texts", {}))
+    if not isinstance(device, int) or not isinstance(inode, int) or files is None or texts is None:
         return None
-    if not isinstance(files, dict) or not isinstance(texts, dict):
-        return None
-    return _Entry(device, inode, fields.get("trusted") is True, _texts(files), _texts(texts))
+    return _Entry(device, inode, fields.get("trusted") is True, files, texts)
 
 
-def _texts(table: object) -> dict[str, str]:
+def _texts(table: object) -> dict[str, str] | None:
+    if not isinstance(table, dict):
+        return None
     return {str(name): str(value) for name, value in cast("dict[object, object]", table).items()}
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SERVER_PORTS = (11434, 1234, 8080, 8000)
 """Ollama, LM Studio, llama.cpp, vLLM (CONTRACT 5)."""
+CRASHED = 1
+"""Textual's return code after an unhandled exception."""
 KNOCK = 0.02
 """Seconds for a connection on loopback; a closed port refuses at once."""
 
@@ -59,7 +61,7 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
         try:
             await app.run_async()
         finally:
-            await services.close()
+            await services.close(crashed=app.return_code == CRASHED)
 
     asyncio.run(show())
     if app.exit_note:
@@ -83,10 +85,10 @@ class LateServices:
         self._opener = opener
         return await opener.open()
 
-    async def close(self) -> None:
+    async def close(self, *, crashed: bool) -> None:
         """End what the app leaves."""
         if self._opener is not None:
-            await self._opener.close()
+            await self._opener.close(crashed=crashed)
 
 
 def _check(arguments: RunArguments) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from engine.engine import EngineError
 from engine.ports import StorageError
@@ -13,7 +14,7 @@ from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import KEYS, ConfigError
 from phoenix_tui.config.write import set_value
-from phoenix_tui.surface import Services
+from phoenix_tui.surface import EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.commands import findings
 from phoenix_tui.wiring.leftovers import end_leftovers
@@ -52,7 +53,7 @@ class ServiceOpener:
         end_leftovers(recoveries)
         offers = ModelOffers(self.setup.paths, backend.models, backend.providers)
         services = Services(
-            engine=backend.engine,
+            engine=cast("EngineSurface", backend.engine),  # the surface names one argument otherwise
             library=backend.library,
             onboarding=offers,
             runner=backend.processes.runner,
@@ -65,9 +66,13 @@ class ServiceOpener:
         asyncio.get_running_loop().call_soon(_collect_from_now_on)
         return services
 
-    async def close(self) -> None:
-        """End every program; the engine is closed by whoever used it."""
-        if self._backend is not None:
+    async def close(self, *, crashed: bool) -> None:
+        """End every program; the engine too where the app crashed and did not close it."""
+        if self._backend is None:
+            return
+        if crashed:
+            await self._backend.close()
+        else:
             await self._backend.processes.close()
 
     async def _warning(self, backend: Backend) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -75,23 +74,6 @@ async def test_leaving_the_trust_question_gives_the_terminal_back(tmp_path: Path
             terminal.press(b"q")
             assert await terminal.exit_code() == 130
             assert terminal.modes() == terminal.before
-
-
-async def quits(terminal: Terminal, leave: Callable[[], None]) -> int | None:
-    await terminal.shows("Good evening.")
-    leave()
-    return await terminal.exit_code()
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-async def test_a_signal_restores_the_terminal_and_names_the_way_back(
-    tmp_path: Path, number: signal.Signals, code: int
-) -> None:
-    async with serve(plays(HELLO)) as server, screen(with_claude(tmp_path, server.url), "Hi") as terminal:
-        assert await quits(terminal, lambda: terminal.process.kill(number)) == code
-        assert terminal.modes() == terminal.before
-        assert b"\x1b[?1049l" in terminal.raw
-        assert b"phoenix --resume " in terminal.raw
 
 
 async def test_a_resumed_conversation_is_on_the_screen(tmp_path: Path) -> None:
