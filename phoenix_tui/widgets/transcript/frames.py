@@ -1,4 +1,4 @@
-"""When to draw: at once after a rest, then at most 20 times a second, less where a frame costs much (SPIKE 1)."""
+"""When to draw: at once after a rest, then at most 16 times a second, less where a frame costs much (SPIKE 1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-FRAME_SECONDS: Final = 1 / 20
+FRAME_SECONDS: Final = 1 / 16
 COST_FACTOR: Final = 8
 """Frames may take about an eighth of the time, whatever a model writes."""
 SLOWEST_SECONDS: Final = 0.4
