@@ -13,13 +13,17 @@ class _TokenKind(Protocol):
     """A Pygments token type."""
 
     @property
-    def parent(self) -> _TokenKind | None: ...
+    def parent(self) -> _TokenKind | None:
+        """The more general type."""
+        ...
 
 
 class _Lexer(Protocol):
     """A Pygments lexer."""
 
-    def get_tokens(self, text: str) -> Iterable[tuple[_TokenKind, str]]: ...
+    def get_tokens(self, text: str) -> Iterable[tuple[_TokenKind, str]]:
+        """Types and texts in order, lazily."""
+        ...
 
 
 TAB = 4

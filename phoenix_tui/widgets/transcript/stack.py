@@ -7,7 +7,8 @@ from typing import Final
 
 from phoenix_tui.widgets.transcript.drawing import Drawing, last_kind
 from phoenix_tui.widgets.transcript.heights import Heights
-from phoenix_tui.widgets.transcript.model import LiveReply, TranscriptModel
+from phoenix_tui.widgets.transcript.live_answer import LiveAnswer
+from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part, with_gaps
 from phoenix_tui.widgets.transcript.runs import run_of
 
@@ -28,12 +29,7 @@ class Stack:
         """Keys of parts that are open, or folded while `all_open`."""
         self.all_open = False
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
-        self._answer: Part | None = None
-        """The answer under way; its stream has taken `_fed` pieces of the live text."""
-        self._reply: LiveReply | None = None
-        self._fed = 0
-        self._first_changed = -1
-        """The first line that the last feeding changed, -1 for none."""
+        self._answer = LiveAnswer()
 
     @property
     def last(self) -> int:
@@ -43,16 +39,16 @@ class Stack:
     def reset(self) -> None:
         """Start over for another conversation."""
         self.heights = Heights(self.model.count + 1, ESTIMATE)
-        self._drop_drawn()
-        self._answer = None
+        self._drawn.clear()
+        self._answer.drop()
 
     def resize(self, width: int) -> bool:
         """Take another width; heights stay as estimates. True when it differs."""
         if width == self.width:
             return False
         self.width = width
-        self._drop_drawn()
-        self._answer = None
+        self._drawn.clear()
+        self._answer.drop()
         return True
 
     def drop_strips(self) -> None:
@@ -69,7 +65,7 @@ class Stack:
         """Open everything, or fold everything."""
         self.all_open = not self.all_open
         self.opened.clear()
-        self._drop_drawn()
+        self._drawn.clear()
 
     def is_open(self, key: str) -> bool:
         """Whether a part shows all it has."""
@@ -145,9 +141,6 @@ class Stack:
             self.heights.set(len(self.heights) - 1, ESTIMATE)
             self.heights.append(0)
 
-    def _drop_drawn(self) -> None:
-        self._drawn.clear()
-
     def _drawing(self) -> Drawing:
         return Drawing(self.model, self.width, self.is_open, self._finished_answer)
 
@@ -179,21 +172,21 @@ class Stack:
         if thinking is not None:
             parts.append(thinking)
         if live.pieces:
-            parts.append(self._live_answer())
+            parts.append(self._answer.part(live, self.width))
         parts.extend(drawing.live_parts())
         return with_gaps(parts, self._kind_above(self.last))
 
     def _grow_live(self) -> int:
         """Draw the reply under way again; gives the first of its rows that changed."""
-        before, self._first_changed = self._drawn.pop(self.last, None), -1
+        before, self._answer.first_changed = self._drawn.pop(self.last, None), -1
         drawn = self.drawn(self.last)
         if before is None or drawn is None:
             return 0
         top = 0
         for old, new in zip(before.parts, drawn.parts, strict=False):
             if old is new:
-                if self._first_changed >= 0:
-                    return top + new.gap + self._first_changed
+                if self._answer.first_changed >= 0:
+                    return top + new.gap + self._answer.first_changed
             elif old.key == new.key and old.gap == new.gap and old.lines == new.lines:
                 new.strips = old.strips
             else:
@@ -201,39 +194,5 @@ class Stack:
             top += new.height()
         return top
 
-    def _live_answer(self) -> Part:
-        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
-
-        live = self.model.live
-        part = self._answer
-        if part is None or part.stream is None or self._reply is not live:
-            stream = MarkdownStream(self.width)
-            part = self._answer = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream)
-            self._reply, self._fed = live, 0
-        if part.stream is not None and self._fed < len(live.pieces):
-            self._first_changed = part.stream.feed("".join(live.pieces[self._fed :]))
-            self._fed = len(live.pieces)
-            del part.strips[self._first_changed :]
-        if part.dim is not (live.stopped is not None):
-            part.dim, self._first_changed = live.stopped is not None, 0
-            part.strips.clear()
-        return part
-
     def _finished_answer(self, key: str, text: str) -> Part:
-        """A stored answer; the one that just streamed keeps its lines instead of being laid out again."""
-        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
-
-        live = self._answer
-        if live is not None and live.stream is not None and text.startswith(live.stream.source):
-            stream, strips = live.stream, live.strips
-            rest = text[len(stream.source) :]
-            first = stream.feed(rest) if rest else stream.settled
-            del strips[min(first, stream.finish()) :]
-            if live.dim:
-                strips.clear()
-            self._answer = None
-        else:
-            stream, strips = MarkdownStream(self.width), []
-            stream.feed(text)
-            stream.finish()
-        return Part(key, Kind.ANSWER, stream.lines, stream=stream if stream.jobs else None, strips=strips)
+        return self._answer.finished(key, text, self.width)

@@ -40,7 +40,7 @@ class TranscriptView(PaintedTranscript, can_focus=True):
 
     def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
         super().__init__(model or TranscriptModel(), widget_id)
-        self._frames = Frames(self._draw)
+        self._frames = Frames(lambda: self._place(whole=False))
         self._errands = Errands(self, self.canvas, self.add_history)
         self._bar_at = float("-inf")
 
@@ -81,10 +81,6 @@ class TranscriptView(PaintedTranscript, can_focus=True):
     def last_answer(self) -> str:
         """The newest answer as Markdown, the unsaved one of a stopped turn included."""
         return self.canvas.model.last_answer()
-
-    def on_mount(self) -> None:
-        """Draw what was shown before there was a screen."""
-        self._place(whole=True)
 
     def on_unmount(self) -> None:
         """Leave no frame behind."""
@@ -135,9 +131,6 @@ class TranscriptView(PaintedTranscript, can_focus=True):
         """Ask for the selected text on the clipboard."""
         if self.text_selection is not None and (found := self.get_selection(self.text_selection)):
             self.post_message(signals.SelectionCopied(self, found[0]))
-
-    def _draw(self) -> None:
-        self._place(whole=False)
 
     def _place(self, *, whole: bool) -> None:
         placed = self.canvas.place()

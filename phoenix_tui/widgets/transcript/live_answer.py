@@ -1,0 +1,58 @@
+"""The answer under way as a part that grows, and its change into a stored one without being laid out again."""
+
+from __future__ import annotations
+
+from phoenix_tui.widgets.transcript.model import LiveReply
+from phoenix_tui.widgets.transcript.parts import Kind, Part
+
+
+class LiveAnswer:
+    """One part fed with the pieces of one reply; another reply starts another part."""
+
+    def __init__(self) -> None:
+        self._part: Part | None = None
+        self._reply: LiveReply | None = None
+        self._fed = 0
+        self.first_changed = -1
+        """The first line that the last call of `part` changed, -1 for none."""
+
+    def drop(self) -> None:
+        """Forget the part: another width, another conversation."""
+        self._part = None
+
+    def part(self, live: LiveReply, width: int) -> Part:
+        """The part with all that has streamed so far."""
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
+
+        part, self.first_changed = self._part, -1
+        if part is None or part.stream is None or self._reply is not live:
+            stream = MarkdownStream(width)
+            part = self._part = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream)
+            self._reply, self._fed = live, 0
+        if part.stream is not None and self._fed < len(live.pieces):
+            self.first_changed = part.stream.feed("".join(live.pieces[self._fed :]))
+            self._fed = len(live.pieces)
+            del part.strips[self.first_changed :]
+        if part.dim is not (live.stopped is not None):
+            part.dim, self.first_changed = live.stopped is not None, 0
+            part.strips.clear()
+        return part
+
+    def finished(self, key: str, text: str, width: int) -> Part:
+        """A stored answer; the one that just streamed keeps its lines and strips."""
+        from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
+
+        live = self._part
+        if live is not None and live.stream is not None and text.startswith(live.stream.source):
+            stream, strips = live.stream, live.strips
+            rest = text[len(stream.source) :]
+            first = stream.feed(rest) if rest else stream.settled
+            del strips[min(first, stream.finish()) :]
+            if live.dim:
+                strips.clear()
+            self._part = None
+        else:
+            stream, strips = MarkdownStream(width), []
+            stream.feed(text)
+            stream.finish()
+        return Part(key, Kind.ANSWER, stream.lines, stream=stream if stream.jobs else None, strips=strips)
