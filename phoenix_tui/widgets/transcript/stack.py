@@ -142,7 +142,8 @@ class Stack:
             self.heights.append(0)
 
     def _drawing(self) -> Drawing:
-        return Drawing(self.model, self.width, self.is_open, self._finished_answer)
+        width, answer = self.width, self._answer
+        return Drawing(self.model, width, self.is_open, lambda key, text: answer.finished(key, text, width))
 
     def _draw(self, slot: int) -> Drawn | None:
         if slot == self.last:
@@ -193,6 +194,3 @@ class Stack:
                 return top
             top += new.height()
         return top
-
-    def _finished_answer(self, key: str, text: str) -> Part:
-        return self._answer.finished(key, text, self.width)
