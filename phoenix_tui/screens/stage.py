@@ -45,7 +45,7 @@ class Stage(PhoenixScreen[None]):
     """Drawn before anything is opened; `attend` brings it to life."""
 
     AUTO_FOCUS: ClassVar[str] = ""
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it without ClassVar
         (0, "-narrow"),
         (LIST_FROM, "-with-list"),
         (WIDE_FROM, "-wide"),

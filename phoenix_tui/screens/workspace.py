@@ -30,11 +30,10 @@ class WorkspaceScreen(WorkspaceKeys):
     @on(Composer.Submitted)
     def send_or_run(self, event: Composer.Submitted) -> None:
         """Enter: a message, a command, a shell command, or a yes to what is offered."""
-        composer, text = self.parts.dock.composer, event.text
+        text = event.text
         if not text.strip() and not self.parts.dock.chips.images:
             self._say_yes()
             return
-        composer.take()
         if is_command(text):
             self.remember(text)
             self.when_ready(lambda bench: _command(bench, text))

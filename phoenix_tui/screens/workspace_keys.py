@@ -123,6 +123,9 @@ class WorkspaceKeys(Stage):
 
     def action_send_now(self) -> None:
         """Stop what runs and send."""
+        self.parts.dock.composer.call_later(self._send_now)  # behind the letters typed before it
+
+    def _send_now(self) -> None:
         text = self.parts.dock.composer.take()
         if text.strip():
             self.when_ready(lambda bench: bench.desk.send(text, interrupt=True))

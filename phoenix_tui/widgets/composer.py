@@ -52,7 +52,7 @@ class Composer(Still, TextArea):
 
     @dataclass
     class Submitted(Message):
-        """Enter: the whole text, long pastes included; empty when nothing was written."""
+        """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
 
         text: str
 
@@ -186,17 +186,21 @@ class Composer(Still, TextArea):
 
     def action_send(self) -> None:
         """Enter: accept the chosen completion, or send."""
+        # The app runs priority bindings itself, ahead of letters that still wait in this widget's queue.
+        self.call_later(self._send)
+
+    def _send(self) -> None:
         if self.completing:
             self.post_message(self.CompletionTaken(send=True))
         else:
-            self.post_message(self.Submitted(self.content))
+            self.post_message(self.Submitted(self.take()))
 
     def action_newline(self) -> None:
         """Break the line; before the first frame this is an Enter."""
-        if self.starting:
-            self.action_send()
-        else:
-            self.edit_at("\n", *self.selection)
+        self.call_later(self._send if self.starting else self._break_line)
+
+    def _break_line(self) -> None:
+        self.edit_at("\n", *self.selection)
 
     def action_older(self) -> None:
         """Up: completions, else the text, else the open question, else older prompts."""

