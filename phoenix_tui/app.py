@@ -56,7 +56,7 @@ class PhoenixApp(App[None]):
         self._workspace = WorkspaceScreen(launch)
         self._services: Services | None = None
         self._clips: Clipboard | None = None
-        self._closing = False
+        self._finishing = False
 
     def get_default_screen(self) -> WorkspaceScreen:
         """The workspace is the first screen."""
@@ -118,9 +118,9 @@ class PhoenixApp(App[None]):
 
     async def _finish(self, return_code: int) -> None:
         """Keep the draft, stop every run, close the store, leave the screen."""
-        if self._closing:
+        if self._finishing:
             return
-        self._closing = True
+        self._finishing = True
         bench = self._workspace.bench
         if bench is not None:
             conversation = bench.desk.conversation
