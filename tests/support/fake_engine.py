@@ -182,6 +182,8 @@ class FakeConversation:
             for name in ("title", "draft", "scroll_seq", "model", "permission_mode", "archived", "deleted")
             if (value := getattr(changes, name)) is not None
         }
+        if changes.unread is not None:
+            (self.engine.unread.add if changes.unread else self.engine.unread.discard)(self.id)
         self.record = replace(self.record, **kept)
         self.engine.stored[self.id] = self.record
         self.play(ConversationChanged(self.record))
@@ -291,8 +293,6 @@ class FakeEngine:
         return copy
 
     async def change(self, conversation_id: str, changes: ConversationChanges) -> None:
-        if changes.unread is not None:
-            (self.unread.add if changes.unread else self.unread.discard)(conversation_id)
         await (await self.open(conversation_id)).change(changes)
 
     def watch(self, watcher: Callable[[Activity], None]) -> Callable[[], None]:
