@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.screen import ModalScreen, Screen
@@ -16,6 +17,11 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
     """A screen whose hit test never gives a widget that is being removed (Textualize/textual#6643)."""
 
     BLANK = True
+
+    @property
+    def app(self) -> App[object]:  # type: ignore[override]  # read here, never set
+        """The app this screen belongs to."""
+        return cast("App[object]", super().app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """The widget under a cell, unless it is detached: selecting would crash on it."""

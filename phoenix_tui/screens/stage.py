@@ -44,7 +44,7 @@ TOAST_SECONDS: Final = 5.0
 class Stage(PhoenixScreen[None]):
     """Drawn before anything is opened; `attend` brings it to life."""
 
-    AUTO_FOCUS: ClassVar[str] = ""
+    AUTO_FOCUS: ClassVar[str | None] = ""
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it without ClassVar
         (0, "-narrow"),
         (LIST_FROM, "-with-list"),

@@ -89,9 +89,9 @@ class Dock(Vertical):
 
     def drop_last_image(self) -> Attachment | None:
         """Take the last image away from the message."""
-        *kept, last = self.chips.images or (None,)
-        self.chips.images = tuple(image for image in kept if image is not None)
-        return last
+        images = self.chips.images
+        self.chips.images = images[:-1]
+        return images[-1] if images else None
 
     async def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Offer what completes the word under the cursor; tell that the text changed."""
