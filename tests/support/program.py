@@ -1,0 +1,205 @@
+"""The real program in a real pty: keys in, screen and raw bytes out, always being read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import termios
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import ptyprocess
+import pyte
+
+from tests.support.cli import Phoenix
+
+DEADLINE = 20.0
+"""Seconds a test waits for something; a busy machine needs more than a quick one."""
+READ = 1 << 16
+UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?u")
+"""Kitty keys and mode queries: pyte would print them."""
+UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;:<>=?$]*)?\Z")
+ESC, ENTER, CTRL_C, CTRL_D, CTRL_N, CTRL_Q = b"\x1b", b"\r", b"\x03", b"\x04", b"\x0e", b"\x11"
+
+
+class Program:
+    """One Phoenix in a pty."""
+
+    def __init__(self, process: Any, columns: int, rows: int) -> None:
+        self.process = process
+        self.before: list[Any] = termios.tcgetattr(process.fd)
+        self.screen = pyte.Screen(columns, rows)
+        self.raw = bytearray()
+        self._stream = pyte.ByteStream(self.screen)
+        self._held = b""
+        self._changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(process.fd, self._drain)
+
+    @property
+    def pid(self) -> int:
+        """The program's own process."""
+        pid: int = self.process.pid
+        return pid
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen, row by row."""
+        return "\n".join(row.rstrip() for row in self.screen.display)
+
+    @property
+    def words(self) -> str:
+        """The screen with every run of blanks and line ends as one blank."""
+        return " ".join(self.text.split())
+
+    def row(self, containing: str) -> str:
+        """The first row that holds this text; empty when none does."""
+        return next((row for row in self.text.split("\n") if containing in row), "")
+
+    def type(self, keys: bytes | str) -> None:
+        """Type, as a keyboard would."""
+        os.write(self.process.fd, keys.encode() if isinstance(keys, str) else keys)
+
+    def paste(self, text: str) -> None:
+        """Paste, as a terminal with bracketed paste would."""
+        self.type(f"\x1b[200~{text}\x1b[201~")
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size, with its SIGWINCH."""
+        self.screen.resize(rows, columns)
+        self.process.setwinsize(rows, columns)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program alone."""
+        os.kill(self.pid, number)
+
+    async def until(self, holds: Callable[[], bool], why: str = "", seconds: float = DEADLINE) -> None:
+        """Wait until `holds`; looks again at every byte from the program and every 20 ms."""
+        end = self._loop.time() + seconds
+        while not holds():
+            assert self._loop.time() < end, f"{why or 'the wait'} did not come true:\n{self.text}"
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await self._changed.wait()
+
+    async def shows(self, *texts: str, seconds: float = DEADLINE) -> None:
+        """Until all of these are on the screen, however the lines are broken."""
+        wanted = [" ".join(text.split()) for text in texts]
+        await self.until(lambda: all(text in self.words for text in wanted), f"{texts} on the screen", seconds)
+
+    async def lacks(self, text: str, seconds: float = DEADLINE) -> None:
+        """Until this is not on the screen."""
+        await self.until(lambda: text not in self.words, f"{text!r} gone from the screen", seconds)
+
+    async def ready(self) -> None:
+        """Until it can be typed to and everything behind the screen is open."""
+        await self.shows("? help")
+
+    async def send(self, text: str) -> None:
+        """Type a message, see it in the composer, press Enter."""
+        self.type(text)
+        await self.shows(text)
+        self.type(ENTER)
+
+    async def exit_code(self, seconds: float = DEADLINE) -> int:
+        """Wait for its end; minus the signal's number when a signal ended it."""
+        await self.until(lambda: not self.process.isalive(), "the end of the program", seconds)
+        self._drain()
+        code: int | None = self.process.exitstatus
+        return -self.process.signalstatus if code is None else code
+
+    @property
+    def terminal_is_back(self) -> bool:
+        """Whether the terminal's attributes are as they were."""
+        now: list[Any] = termios.tcgetattr(self.process.fd)
+        return now == self.before
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        if not self.process.closed:
+            self._loop.remove_reader(self.process.fd)
+            self.process.close(force=True)
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as a window that is closed does."""
+        self._loop.remove_reader(self.process.fd)
+        os.close(self.process.fd)
+        self.process.fd, self.process.closed = -1, True
+
+    def _drain(self) -> None:
+        try:
+            data = os.read(self.process.fd, READ)
+        except (OSError, ValueError):
+            data = b""
+        if not data:
+            self._loop.remove_reader(self.process.fd)
+            return
+        self.raw += data
+        self._changed.set()
+        data = self._held + data
+        cut = UNFINISHED.search(data)
+        self._held = data[cut.start() :] if cut else b""
+        self._stream.feed(UNKNOWN_TO_PYTE.sub(b"", data[: cut.start()] if cut else data))
+
+
+@asynccontextmanager
+async def program(phoenix: Phoenix, *arguments: str, columns: int = 100, rows: int = 30) -> AsyncGenerator[Program]:
+    """Phoenix in a terminal of this size; ended with the block."""
+    command = [sys.executable, "-m", "phoenix_tui", *arguments]
+    environment = {**phoenix.environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(rows, columns))
+    running = Program(process, columns, rows)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def mark() -> str:
+    """A number of seconds nobody else sleeps: to be found in the arguments of a process."""
+    return f"300.{uuid.uuid4().int % 10**12:012}"
+
+
+def alive(marked: str) -> list[int]:
+    """Processes with this text among their arguments, zombies left out."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if marked.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def family(pid: int) -> set[int]:
+    """Everything that descends from a process, itself left out."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def gone(pids: set[int]) -> bool:
+    """Whether all of these are dead."""
+    return not any(is_alive(pid) for pid in pids)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process lives; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
