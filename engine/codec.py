@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
 
 from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import STATE_NAMES, CompactingContext, Requesting, RetryWait, Routing, State
@@ -114,7 +115,7 @@ def _plain(value: object) -> object:
         return storable(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in cast("tuple[object, ...]", value)]
-    if not is_dataclass(value) or isinstance(value, type):
+    if not isinstance(value, Struct):
         return value
     kind = type(value)
     named = {"type": NAMES[kind]} if kind in NAMES else {}
@@ -131,12 +132,9 @@ def _decode(text: str, annotation: object) -> object:
 
 @cache
 def _shape(kind: type) -> tuple[tuple[str, Decoder, bool], ...]:
-    """Name, decoder and whether it must be there, for each field of a dataclass."""
+    """Name, decoder and whether it must be there, for each field of a value."""
     hints = get_type_hints(kind)
-    return tuple(
-        (field.name, _decoder(hints[field.name]), field.default is MISSING and field.default_factory is MISSING)
-        for field in fields(kind)
-    )
+    return tuple((field.name, _decoder(hints[field.name]), field.required) for field in fields(kind))
 
 
 @cache
@@ -146,7 +144,7 @@ def _decoder(annotation: Any) -> Decoder:
         return _of_tuple(_decoder(get_args(annotation)[0]))
     if get_origin(annotation) in {Union, UnionType}:
         return _of_union(get_args(annotation))
-    if is_dataclass(annotation):
+    if issubclass(annotation, Struct):
         return _of_class(cast("type", annotation))
     if issubclass(annotation, StrEnum):
         return _of_enum(annotation)

@@ -7,8 +7,9 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.codec import encode_blocks
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
@@ -21,8 +22,7 @@ KEPT_ERRORS = 20
 SECRET = re.compile(r"\b(sk-[\w-]{8,}|Bearer\s+\S{8,}|x-api-key\S*\s*\S{8,})", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostics:
+class Diagnostics(Struct, frozen=True):
     """Writes into `folder`; every method is blocking and belongs in a thread."""
 
     folder: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.conversation import Conversation
 from engine.executor.composing import window_of
@@ -32,8 +33,7 @@ class EngineError(Exception):
     """A request makes no sense; the message is one sentence that names the fix."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationOptions:
+class ConversationOptions(Struct, frozen=True):
     """What a new conversation begins with."""
 
     cwd: Path
@@ -47,8 +47,7 @@ class ConversationOptions:
     """Chosen by the caller (SPEC SDK-01); empty: made here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """Something changed in a conversation that is open here."""
 
     summary: ConversationSummary

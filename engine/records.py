@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import State
@@ -20,8 +21,7 @@ class PermissionMode(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """What a conversation has used so far; `cost_usd` is None once a price was unknown."""
 
     input_tokens: int = 0
@@ -31,8 +31,7 @@ class Totals:
     cost_usd: float | None = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class NewConversation:
+class NewConversation(Struct, frozen=True):
     """A conversation to be created. `cwd` is validated and resolved by the engine before this exists."""
 
     id: str
@@ -46,8 +45,7 @@ class NewConversation:
     append_system_prompt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationRecord:
+class ConversationRecord(Struct, frozen=True):
     """One conversation, whole."""
 
     id: str
@@ -77,8 +75,7 @@ class ConversationRecord:
     """The process that owns it now, None when nobody does."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationSummary:
+class ConversationSummary(Struct, frozen=True):
     """One row of the list."""
 
     id: str
@@ -96,8 +93,7 @@ class ConversationSummary:
     owner_pid: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationQuery:
+class ConversationQuery(Struct, frozen=True):
     """Which conversations to list, newest first."""
 
     cwd: Path | None = None
@@ -108,8 +104,7 @@ class ConversationQuery:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True):
     """A message as it stands in the database; `seq` is dense per conversation, from 1."""
 
     id: str
@@ -127,8 +122,7 @@ class StoredMessage:
     duration_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallRecord:
+class ToolCallRecord(Struct, frozen=True):
     """A tool call as it stands in the database."""
 
     tool_use_id: str
@@ -142,8 +136,7 @@ class ToolCallRecord:
     duration_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A stored image; `path` is the file named by its SHA-256."""
 
     id: str
@@ -157,8 +150,7 @@ class Attachment:
     original_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHit:
+class SearchHit(Struct, frozen=True):
     """A message that matches a search."""
 
     conversation_id: str
@@ -169,8 +161,7 @@ class SearchHit:
     created_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """What boot recovery did to one conversation (SPEC c10)."""
 
     conversation_id: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import State
@@ -11,8 +12,7 @@ from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from tools.contract import JobInfo, Progress, ToolRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """How things stand when a subscription begins."""
 
     conversation: ConversationRecord
@@ -31,8 +31,7 @@ class Snapshot:
     """Not empty when another process owns it: the sentence to show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A tool call that waits for an answer, with everything an approval must show."""
 
     call: ToolCall
@@ -44,44 +43,38 @@ class Question:
     """Who asks: the conversation's title, and the sub-agent's if it is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSaved:
+class MessageSaved(Struct, frozen=True):
     """A message is in the database."""
 
     message: StoredMessage
 
 
-@dataclass(frozen=True, slots=True)
-class TextArrived:
+class TextArrived(Struct, frozen=True):
     """More of the reply under way; merged, never reordered."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingArrived:
+class ThinkingArrived(Struct, frozen=True):
     """More reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDrafted:
+class ToolDrafted(Struct, frozen=True):
     """The model is writing a tool call: its name and how many characters of arguments so far."""
 
     name: str
     characters: int
 
 
-@dataclass(frozen=True, slots=True)
-class LiveTextDropped:
+class LiveTextDropped(Struct, frozen=True):
     """The reply under way ends unsaved; `cancelled` when the user stopped it, else it will be asked again."""
 
     cancelled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolStarted(Struct, frozen=True):
     """A call is about to run, or to be asked about."""
 
     call: ToolCall
@@ -89,16 +82,14 @@ class ToolStarted:
     """None when its arguments made no sense."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolProgressed:
+class ToolProgressed(Struct, frozen=True):
     """A running call says something."""
 
     call_id: str
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
-class ToolEnded:
+class ToolEnded(Struct, frozen=True):
     """A call is settled."""
 
     result: ToolResult
@@ -106,8 +97,7 @@ class ToolEnded:
     ended_processes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StateChanged:
+class StateChanged(Struct, frozen=True):
     """The machine moved; `since` is monotonic."""
 
     state: State
@@ -115,15 +105,13 @@ class StateChanged:
     resumable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A question is open; None when it is closed."""
 
     question: Question | None
 
 
-@dataclass(frozen=True, slots=True)
-class ContextChanged:
+class ContextChanged(Struct, frozen=True):
     """The meter: tokens in the window, its size (0 unknown), whether estimated, the cost so far."""
 
     tokens: int
@@ -132,8 +120,7 @@ class ContextChanged:
     cost_usd: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class RetryScheduled:
+class RetryScheduled(Struct, frozen=True):
     """A failed call is tried again in `seconds`."""
 
     attempt: int
@@ -141,15 +128,13 @@ class RetryScheduled:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(Struct, frozen=True):
     """Something to say in passing."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Struct, frozen=True):
     """A run is over: its status as in `runs.status`, and what the user should know."""
 
     run_id: str
@@ -159,15 +144,13 @@ class RunEnded:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationChanged:
+class ConversationChanged(Struct, frozen=True):
     """Title, model, mode or archive state changed."""
 
     conversation: ConversationRecord
 
 
-@dataclass(frozen=True, slots=True)
-class JobsChanged:
+class JobsChanged(Struct, frozen=True):
     """The background jobs of the conversation."""
 
     jobs: tuple[JobInfo, ...]

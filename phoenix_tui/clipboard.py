@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from phoenix_tui.clipboard_backends import choose
 from tools.contract import Command, Finished, ProcessRunner
@@ -21,22 +22,19 @@ OSC_52_LIMIT: Final = 74_994
 """Bytes of text that every terminal with OSC 52 takes (100,000 in base64 with its frame)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClipboardImage:
+class ClipboardImage(Struct, frozen=True):
     """An image, in whatever format the clipboard had."""
 
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ClipboardText:
+class ClipboardText(Struct, frozen=True):
     """Text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClipboardTrouble:
+class ClipboardTrouble(Struct, frozen=True):
     """Nothing could be read: why, and what would help."""
 
     reason: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 MAC_IMAGE: Final = (
     "set shown to the clipboard as «class PNGf»\n"
@@ -27,8 +28,7 @@ WINDOWS_COPY: Final = (
 IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/webp", "image/bmp", "image/tiff", "image/gif")
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """The programs of one kind of desktop."""
 
     copy: tuple[str, ...] = ()

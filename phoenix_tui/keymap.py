@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 
 
@@ -22,8 +22,7 @@ class Scope(StrEnum):
     QUESTION = "A question"
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One action and the keys that do it. `id` is its name in `keymap.toml`."""
 
     id: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
+
+from msgspec import Struct
 
 from engine.machine.states import (
     CONTINUATIONS,
@@ -41,8 +42,7 @@ class Tone(StrEnum):
     QUIET = "$text-muted"
 
 
-@dataclass(frozen=True, slots=True)
-class Glyph:
+class Glyph(Struct, frozen=True):
     """A sign one cell wide, its ASCII form and what its colour means."""
 
     sign: str
@@ -68,8 +68,7 @@ TURNING: Final = "◐◓◑◒"
 """The faces of THINKING, shown one after another where it is alive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What a label needs beside the state; times in seconds."""
 
     elapsed: float = 0.0
@@ -85,8 +84,7 @@ class Moment:
     """How long the run lasted that the user stopped last, None when it ended by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A glyph and words."""
 
     glyph: Glyph

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.engine import Activity, ConversationOptions
 from engine.executor.composing import History
@@ -168,8 +169,7 @@ class LibrarySurface(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class LocalOffer:
+class LocalOffer(Struct, frozen=True):
     """A model that can be installed and then runs on this machine; sizes in bytes."""
 
     name: str
@@ -181,8 +181,7 @@ class LocalOffer:
     """Not empty when this machine cannot run it: why, in one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstallProgress:
+class InstallProgress(Struct, frozen=True):
     """How far an installation is; `total` is 0 while unknown."""
 
     done: int
@@ -210,8 +209,7 @@ class Onboarding(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """Everything behind the screens, opened after the first frame."""
 
     engine: EngineSurface
@@ -230,8 +228,7 @@ class Services:
     """What the user must know from the start: nothing is kept, a fallback is in use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What the command line asked for."""
 
     cwd: Path

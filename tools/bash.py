@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.clean import clean_line
@@ -67,8 +68,7 @@ _HINTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BashInput:
+class BashInput(Struct, frozen=True):
     """A command and how long it may take; None means no limit."""
 
     command: str
@@ -94,8 +94,7 @@ class BashInput:
         return cls(command, None if background and not fields.has("timeout") else timeout, background)
 
 
-@dataclass(frozen=True, slots=True)
-class Bash:
+class Bash(Struct, frozen=True):
     """The tool; output too long for a result goes to files in `spill_folder`."""
 
     runner: ProcessRunner

@@ -1,12 +1,13 @@
-"""The words a tool and whoever runs it share: values and Protocols, standard library only."""
+"""The words a tool and whoever runs it share: values and Protocols, no package but msgspec."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -21,8 +22,7 @@ class ToolClass(StrEnum):
     SPAWN = "spawn"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """What a model is told of a tool."""
 
     name: str
@@ -39,15 +39,13 @@ class ToolInputError(ValueError):
 # when a display is there.
 
 
-@dataclass(frozen=True, slots=True)
-class PlainDisplay:
+class PlainDisplay(Struct, frozen=True):
     """Text as it is."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalDisplay:
+class TerminalDisplay(Struct, frozen=True):
     """The outcome of a shell command."""
 
     output: str
@@ -57,8 +55,7 @@ class TerminalDisplay:
     """Names of processes the command left behind, ended with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffDisplay:
+class DiffDisplay(Struct, frozen=True):
     """One changed file as a unified diff."""
 
     path: str
@@ -68,8 +65,7 @@ class DiffDisplay:
     created: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImageDisplay:
+class ImageDisplay(Struct, frozen=True):
     """An image that went to the model."""
 
     name: str
@@ -80,11 +76,10 @@ class ImageDisplay:
 Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedImage:
+class PreparedImage(Struct, frozen=True):
     """An image that is decoded, turned and within the limits of every provider (SPEC T-IMG)."""
 
-    data: bytes = field(repr=False)
+    data: bytes
     media_type: str
     width: int
     height: int
@@ -92,9 +87,11 @@ class PreparedImage:
     original_height: int
     original_bytes: int
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.media_type}, {len(self.data)} bytes)"
 
-@dataclass(frozen=True, slots=True)
-class ToolOutput:
+
+class ToolOutput(Struct, frozen=True):
     """What a finished tool gives back: `text` and `images` to the model, `display` to the eye."""
 
     text: str
@@ -104,8 +101,7 @@ class ToolOutput:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
+class ToolRequest(Struct, frozen=True):
     """What a call is about to do, before it does it."""
 
     summary: str
@@ -119,23 +115,20 @@ class ToolRequest:
 # What a tool says while it runs.
 
 
-@dataclass(frozen=True, slots=True)
-class OutputChunk:
+class OutputChunk(Struct, frozen=True):
     """More output, already cleaned text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStarted:
+class ProcessStarted(Struct, frozen=True):
     """The command is alive; `started` is its start time in clock ticks since boot."""
 
     pid: int
     started: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessesEnded:
+class ProcessesEnded(Struct, frozen=True):
     """A stopped command took these with it; `survivors` are pids not yet dead."""
 
     count: int
@@ -146,8 +139,7 @@ Progress: TypeAlias = OutputChunk | ProcessStarted | ProcessesEnded
 Report: TypeAlias = Callable[[Progress], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True):
     """Where one call runs and whom it tells."""
 
     conversation_id: str
@@ -182,8 +174,7 @@ class Tool(Protocol):
 # Processes. Only `tools.process` starts them; everyone else is given these Protocols.
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A program to run under supervision; stdin is /dev/null unless `stdin` is given."""
 
     argv: tuple[str, ...]
@@ -202,8 +193,7 @@ class Command:
     """Whether the sandbox in force applies; Phoenix's own helpers set it False."""
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """The first and last part of an output, and how many bytes lay between."""
 
     head: bytes
@@ -212,8 +202,7 @@ class Captured:
     spill: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A command that ended, by itself or at its time limit."""
 
     exit_code: int | None
@@ -240,8 +229,7 @@ class ProcessRunner(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class JobInfo:
+class JobInfo(Struct, frozen=True):
     """A background command: listed, readable, killable, gone with its conversation."""
 
     id: str

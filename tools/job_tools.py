@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
@@ -51,8 +52,7 @@ def _state(job: JobInfo) -> str:
     return f"[exit code {job.exit_code}]"
 
 
-@dataclass(frozen=True, slots=True)
-class JobOutput:
+class JobOutput(Struct, frozen=True):
     """The tool that reads a job."""
 
     board: JobBoard
@@ -83,8 +83,7 @@ class JobOutput:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class JobKill:
+class JobKill(Struct, frozen=True):
     """The tool that ends a job."""
 
     board: JobBoard

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
@@ -32,8 +33,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ListFilesInput:
+class ListFilesInput(Struct, frozen=True):
     """Which files to list."""
 
     path: str
@@ -53,8 +53,7 @@ class ListFilesInput:
         return wanted
 
 
-@dataclass(frozen=True, slots=True)
-class ListFiles:
+class ListFiles(Struct, frozen=True):
     """The tool."""
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolInputError, ToolOutput, ToolRequest, ToolSpec
@@ -39,8 +40,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PatchInput:
+class PatchInput(Struct, frozen=True):
     """The file and its edits."""
 
     path: str
@@ -71,8 +71,7 @@ class PatchInput:
         return apply_edits("", self.edits)
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """The tool."""
 
     ledger: ReadLedger

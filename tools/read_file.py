@@ -6,9 +6,10 @@ import asyncio
 import codecs
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
@@ -41,8 +42,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFileInput:
+class ReadFileInput(Struct, frozen=True):
     """Which lines of which file."""
 
     path: str
@@ -64,8 +64,7 @@ class ReadFileInput:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFile:
+class ReadFile(Struct, frozen=True):
     """The tool; `open_folders` may be read although they lie outside the working directory."""
 
     ledger: ReadLedger

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
@@ -35,8 +36,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadImage:
+class ReadImage(Struct, frozen=True):
     """The tool."""
 
     images: ImageReader

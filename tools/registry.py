@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.bash import Bash
 from tools.contract import ImageReader, JobBoard, ProcessRunner, Tool
@@ -18,8 +19,7 @@ from tools.think import Think
 from tools.write_file import WriteFile
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDependencies:
+class ToolDependencies(Struct, frozen=True):
     """What the tools need from outside; one ledger serves all conversations of a process."""
 
     runner: ProcessRunner

@@ -9,8 +9,9 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
@@ -58,8 +59,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SearchInput:
+class SearchInput(Struct, frozen=True):
     """What to find and where."""
 
     pattern: str
@@ -89,8 +89,7 @@ class SearchInput:
         return wanted
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """The tool; `open_folders` may be searched although they lie outside the working directory."""
 
     runner: ProcessRunner

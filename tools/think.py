@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.clean import clean_line
@@ -17,8 +18,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Think:
+class Think(Struct, frozen=True):
     """The tool."""
 
     @property

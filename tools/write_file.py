@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
@@ -28,8 +29,7 @@ _SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFileInput:
+class WriteFileInput(Struct, frozen=True):
     """The file and all of its new text."""
 
     path: str
@@ -50,8 +50,7 @@ class WriteFileInput:
         return self.content.replace("\r\n", "\n") if existing is not None and existing.crlf else self.content
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFile:
+class WriteFile(Struct, frozen=True):
     """The tool."""
 
     ledger: ReadLedger

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
 from engine.context.view import build_view
@@ -19,8 +20,7 @@ TRUNCATED_TEXT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly:
+class Assembly(Struct, frozen=True):
     """Who asks: everything of a request that is not in the store."""
 
     prompt: PromptFacts

@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.contract import ToolSpec
 
@@ -14,8 +15,7 @@ LAST_ITERATIONS = 3
 """From how many model calls left on the model is told (SPEC UNI-33)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFacts:
+class PromptFacts(Struct, frozen=True):
     """What the prompt speaks of."""
 
     cwd: Path

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.executor.inbox import Entry, Priority
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
@@ -19,8 +20,7 @@ from engine.records import Attachment, StoredMessage, ToolCallRecord
 EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """A stretch of stored messages with the tool calls they asked for."""
 
     messages: tuple[StoredMessage, ...]

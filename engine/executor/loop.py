@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from engine.executor.inbox import Entry
 from engine.executor.performer import Performer

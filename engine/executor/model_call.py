@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from engine.context.assemble import Assembly, assemble
 from engine.context.prompt import PromptFacts

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+
+class Accepted(Struct, frozen=True):
     """A request was taken; `message_id` is empty where it stores no message."""
 
     message_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A request changed nothing, for this reason."""
 
     reason: str
@@ -24,8 +23,7 @@ class Refused:
 Receipt: TypeAlias = Accepted | Refused
 
 
-@dataclass(frozen=True, slots=True)
-class RunCaps:
+class RunCaps(Struct, frozen=True):
     """Limits of one run; 0 means none."""
 
     max_turns: int = 0
@@ -44,8 +42,7 @@ class Choice(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The user's answer; `rule` replaces the suggested one for conversation and always."""
 
     choice: Choice

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.diagnostics import Diagnostics
 from engine.executor.governor import Governor
@@ -25,8 +28,7 @@ from tools.contract import ImageReader, JobBoard, Tool
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """Everything the engine is given from outside."""
 
     store: Store
@@ -40,8 +42,7 @@ class Ports:
     ids: Ids
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True):
     """Numbers and choices that hold for every conversation."""
 
     max_iterations: int = 250

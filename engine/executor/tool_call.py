@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
 import msgspec
+from msgspec import Struct
 
 from engine.codec import encode_display
 from engine.executor.session import Session
@@ -46,8 +47,7 @@ class CallFacts:
     survivors: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyCall:
+class ReadyCall(Struct, frozen=True):
     """A call whose arguments make sense."""
 
     tool: Tool

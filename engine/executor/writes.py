@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from engine.executor.session import Session
 from engine.machine.effects import (

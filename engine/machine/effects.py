@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from engine.machine.messages import Block, NewMessage, ToolCall, ToolResult, ToolStatus, Usage
 
 # Saves
 
 
-@dataclass(frozen=True, slots=True)
-class SaveMessage:
+class SaveMessage(Struct, frozen=True):
     """Append a message; `new_turn` opens a turn for it (SPEC UNI-06)."""
 
     message: NewMessage
@@ -22,24 +22,21 @@ class SaveMessage:
     duration_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SaveToolCalls:
+class SaveToolCalls(Struct, frozen=True):
     """Record the calls of an assistant message as queued."""
 
     message_id: str
     calls: tuple[ToolCall, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MarkToolCall:
+class MarkToolCall(Struct, frozen=True):
     """Move a call to `running` or `awaiting_approval`; committed before it starts, so never run twice."""
 
     call_id: str
     status: ToolStatus
 
 
-@dataclass(frozen=True, slots=True)
-class SaveToolResult:
+class SaveToolResult(Struct, frozen=True):
     """Record how a call ended."""
 
     result: ToolResult
@@ -56,16 +53,14 @@ class RunStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class StartRun:
+class StartRun(Struct, frozen=True):
     """Open a run row; `trigger_message_id` is empty for a retry."""
 
     run_id: str
     trigger_message_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishRun:
+class FinishRun(Struct, frozen=True):
     """Close the run row."""
 
     run_id: str
@@ -76,15 +71,13 @@ class FinishRun:
     recoverable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DrainInbox:
+class DrainInbox(Struct, frozen=True):
     """Turn everything in the inbox into messages (SPEC UNI-08); a new turn where `new_turn`."""
 
     new_turn: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SaveNotice:
+class SaveNotice(Struct, frozen=True):
     """Append a quiet row for the eye (role system, origin notice); no model ever reads it."""
 
     text: str
@@ -97,8 +90,7 @@ Save: TypeAlias = (
 # Acts
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLlm:
+class RequestLlm(Struct, frozen=True):
     """Ask the model; `partial` is replayed and continued when not empty."""
 
     gen: int
@@ -111,13 +103,11 @@ class RequestLlm:
     """The reply being continued ended inside a tool call, which was not run."""
 
 
-@dataclass(frozen=True, slots=True)
-class AbortLlm:
+class AbortLlm(Struct, frozen=True):
     """Close the connection; also ends a routing or compacting request."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleRetry:
+class ScheduleRetry(Struct, frozen=True):
     """Send RetryDue after `seconds`."""
 
     gen: int
@@ -126,13 +116,11 @@ class ScheduleRetry:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(Struct, frozen=True):
     """Forget the pending retry."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecTool:
+class ExecTool(Struct, frozen=True):
     """Run a call; unless `approved`, the permission policy is asked first."""
 
     gen: int
@@ -140,69 +128,60 @@ class ExecTool:
     approved: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KillTool:
+class KillTool(Struct, frozen=True):
     """Stop the running call and its whole process tree."""
 
     gen: int
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class StartCancelDeadline:
+class StartCancelDeadline(Struct, frozen=True):
     """Send CancelDeadlinePassed after `seconds`."""
 
     gen: int
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class AskApproval:
+class AskApproval(Struct, frozen=True):
     """Show the question of this call."""
 
     call: ToolCall
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CancelAgents:
+class CancelAgents(Struct, frozen=True):
     """Stop these sub-agents."""
 
     agent_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Compact:
+class Compact(Struct, frozen=True):
     """Summarize older messages; answers with CompactionEnded."""
 
     gen: int
     manual: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RouteRequest:
+class RouteRequest(Struct, frozen=True):
     """Ask the supervisor who answers; comes back as RouteDecided."""
 
     gen: int
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class AfterRun:
+class AfterRun(Struct, frozen=True):
     """A run ended well: turn summary, maintenance and task tracking may work in the background."""
 
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """Tell the user something in passing; what must stay is a SaveNotice."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refuse:
+class Refuse(Struct, frozen=True):
     """The request changes nothing, for this reason; the text goes back to the composer."""
 
     reason: str

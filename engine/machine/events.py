@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
 from engine.machine.states import AgentOutcome
@@ -12,8 +13,7 @@ from engine.machine.states import AgentOutcome
 # From the user
 
 
-@dataclass(frozen=True, slots=True)
-class UserMessage:
+class UserMessage(Struct, frozen=True):
     """The user sent a message that passed the guard and is not empty."""
 
     message: NewMessage
@@ -23,8 +23,7 @@ class UserMessage:
     supervisor: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UserCancelled:
+class UserCancelled(Struct, frozen=True):
     """Esc. `message_id` names the tool-result message that may have to be written."""
 
     message_id: str
@@ -34,8 +33,7 @@ class UserCancelled:
     """The run's time limit asks, not the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryAsked:
+class RetryAsked(Struct, frozen=True):
     """Resume an interrupted turn, or try again after an error."""
 
     last: LastMessage
@@ -43,8 +41,7 @@ class RetryAsked:
     max_iterations: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompactAsked:
+class CompactAsked(Struct, frozen=True):
     """The user wants older messages summarized now."""
 
 
@@ -55,8 +52,7 @@ class Verdict(StrEnum):
     DENY = "deny"
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAnswered:
+class ApprovalAnswered(Struct, frozen=True):
     """The user answered the question of `call_id`; `reason` goes to the model with a deny."""
 
     call_id: str
@@ -67,8 +63,7 @@ class ApprovalAnswered:
     """The quiet row that keeps the decision in the transcript."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserShell:
+class UserShell(Struct, frozen=True):
     """`!command`: the user runs a command in the conversation's directory."""
 
     message_id: str
@@ -81,8 +76,7 @@ class UserShell:
 # From the executor: each carries the generation of the effect it answers.
 
 
-@dataclass(frozen=True, slots=True)
-class LlmReplied:
+class LlmReplied(Struct, frozen=True):
     """A whole reply arrived. `calls` are its tool uses; `truncated_call` says the last one was cut off."""
 
     gen: int
@@ -100,8 +94,7 @@ class LlmReplied:
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
 
 
-@dataclass(frozen=True, slots=True)
-class LlmFailed:
+class LlmFailed(Struct, frozen=True):
     """A model call failed. `message` is written for the user."""
 
     gen: int
@@ -112,15 +105,13 @@ class LlmFailed:
     context_overflow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RetryDue:
+class RetryDue(Struct, frozen=True):
     """The wait before the next attempt is over."""
 
     gen: int
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalNeeded:
+class ApprovalNeeded(Struct, frozen=True):
     """The policy wants the user's word before `call_id` runs."""
 
     gen: int
@@ -128,8 +119,7 @@ class ApprovalNeeded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFinished:
+class ToolFinished(Struct, frozen=True):
     """A tool ended by itself. `stop_run`: the loop guard saw no progress."""
 
     gen: int
@@ -138,8 +128,7 @@ class ToolFinished:
     stop_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAborted:
+class ToolAborted(Struct, frozen=True):
     """The tool that was told to stop is gone, and all its processes with it."""
 
     gen: int
@@ -149,16 +138,14 @@ class ToolAborted:
     survivors: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CancelDeadlinePassed:
+class CancelDeadlinePassed(Struct, frozen=True):
     """100 ms after Esc something has still not confirmed its end."""
 
     gen: int
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgentsStarted:
+class AgentsStarted(Struct, frozen=True):
     """spawn_agents was valid and its agents exist."""
 
     gen: int
@@ -166,8 +153,7 @@ class AgentsStarted:
     agent_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentFinished:
+class AgentFinished(Struct, frozen=True):
     """A sub-agent reached a terminal state, or its deadline."""
 
     gen: int
@@ -177,16 +163,14 @@ class AgentFinished:
     """The text of the spawn call's result, should this be the last one (SPEC T-AGG)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionEnded:
+class CompactionEnded(Struct, frozen=True):
     """A compaction is over; `failure` is empty when it worked."""
 
     gen: int
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RouteDecided:
+class RouteDecided(Struct, frozen=True):
     """The supervisor chose; an empty `spawn` means the main model answers alone."""
 
     gen: int
@@ -194,8 +178,7 @@ class RouteDecided:
     spawn: ToolCall | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InboxArrived:
+class InboxArrived(Struct, frozen=True):
     """A completion stands in the inbox; `wakes` where an idle conversation may start a run for it."""
 
     wakes: bool

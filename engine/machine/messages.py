@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class TextBlock:
+
+class TextBlock(Struct, frozen=True):
     """Plain or Markdown text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ImageBlock:
+class ImageBlock(Struct, frozen=True):
     """A stored image, named by its attachment id; bytes never stand in a message (SPEC I9)."""
 
     attachment_id: str
@@ -23,8 +22,7 @@ class ImageBlock:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingBlock:
+class ThinkingBlock(Struct, frozen=True):
     """Reasoning with the provider's signature, replayed unchanged (SPEC c12.5)."""
 
     text: str
@@ -33,8 +31,7 @@ class ThinkingBlock:
     """True: `signature` is the opaque data of a redacted block and `text` is empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolUseBlock:
+class ToolUseBlock(Struct, frozen=True):
     """The model's wish to run a tool; `input_json` is a JSON object as text."""
 
     id: str
@@ -42,8 +39,7 @@ class ToolUseBlock:
     input_json: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResultBlock:
+class ToolResultBlock(Struct, frozen=True):
     """The answer to one tool use."""
 
     tool_use_id: str
@@ -73,8 +69,7 @@ class Origin(StrEnum):
     NOTICE = "notice"
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(Struct, frozen=True):
     """A message that is about to be stored."""
 
     id: str
@@ -86,8 +81,7 @@ class NewMessage:
     """Characters before the cap of 32,768 (SPEC CLAW-04), where it was cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One tool use of the reply being worked on."""
 
     id: str
@@ -108,8 +102,7 @@ class ToolStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The settled outcome of a call, as the model will read it."""
 
     call_id: str
@@ -126,8 +119,7 @@ class ToolResult:
         return self.status is not ToolStatus.SUCCESS
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one reply, as the provider counted them."""
 
     input_tokens: int = 0

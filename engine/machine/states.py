@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.machine.messages import Block, ToolCall, ToolResult
 
@@ -14,8 +16,7 @@ CONTINUATIONS = 3
 """Replies that may be continued after an output limit (SPEC c2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One activation from idle to idle: `id` is the task_id of events and of the database."""
 
     id: str
@@ -32,41 +33,35 @@ class Run:
         return replace(self, iteration=self.iteration + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Requesting:
+class Requesting(Struct, frozen=True):
     """A model call is under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryWait:
+class RetryWait(Struct, frozen=True):
     """The last call failed; the next one waits `seconds`."""
 
     seconds: float
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(Struct, frozen=True):
     """The supervisor chooses who answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactingContext:
+class CompactingContext(Struct, frozen=True):
     """Older messages are being summarized before the next call."""
 
 
 Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(Struct, frozen=True):
     """Nothing runs; a message starts a run."""
 
     gen: int
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitingLlm:
+class AwaitingLlm(Struct, frozen=True):
     """The model is asked, or is about to be asked again."""
 
     gen: int
@@ -86,8 +81,7 @@ class ToolOrigin(StrEnum):
     USER = "user"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRound:
+class ToolRound(Struct, frozen=True):
     """The calls of one reply: done, running, waiting. Together they are always all of them."""
 
     message_id: str
@@ -102,8 +96,7 @@ class ToolRound:
     """For a user's shell command that the model reads: whether it begins a turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolExecuting:
+class ToolExecuting(Struct, frozen=True):
     """Tools run one at a time, in the order the model asked for them."""
 
     gen: int
@@ -111,8 +104,7 @@ class ToolExecuting:
     round: ToolRound
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitingApproval:
+class AwaitingApproval(Struct, frozen=True):
     """The current call waits for the user's yes or no."""
 
     gen: int
@@ -122,8 +114,7 @@ class AwaitingApproval:
     """Why it asks, in words: the permission mode, a path outside the folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentOutcome:
+class AgentOutcome(Struct, frozen=True):
     """How one sub-agent ended."""
 
     agent_id: str
@@ -132,8 +123,7 @@ class AgentOutcome:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitingSubagents:
+class AwaitingSubagents(Struct, frozen=True):
     """Sub-agents work; pending and outcomes together stay constant (SPEC I7)."""
 
     gen: int
@@ -143,8 +133,7 @@ class AwaitingSubagents:
     outcomes: tuple[AgentOutcome, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelling:
+class Cancelling(Struct, frozen=True):
     """A tool or sub-agents are being stopped; at most 100 ms (SPEC c6)."""
 
     gen: int
@@ -157,15 +146,13 @@ class Cancelling:
     outcomes: tuple[AgentOutcome, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Compacting:
+class Compacting(Struct, frozen=True):
     """The user asked for a summary of older messages."""
 
     gen: int
 
 
-@dataclass(frozen=True, slots=True)
-class Errored:
+class Errored(Struct, frozen=True):
     """A run failed; the user can retry or send a message."""
 
     gen: int
@@ -175,16 +162,14 @@ class Errored:
     run_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(Struct, frozen=True):
     """A sub-agent handed in its result."""
 
     gen: int
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A sub-agent ended without a result."""
 
     gen: int

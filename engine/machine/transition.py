@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.machine import texts
 from engine.machine.effects import (
@@ -41,8 +42,7 @@ from engine.machine.states import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The state after an event, and what is to be done: saves first, then acts, in this order."""
 
     state: State

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, assert_never
+
+from msgspec import Struct
 
 from engine.permissions.rules import Rule, matches
 from engine.records import PermissionMode
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
+class Allow(Struct, frozen=True):
     """Run it; `outside` where it may leave the working directory."""
 
     outside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Ask the user first, for this reason."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True):
     """Do not run it; the model reads `text`."""
 
     text: str
@@ -36,8 +34,7 @@ class Deny:
 Decision: TypeAlias = Allow | Ask | Deny
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a call counts as inside: the working directory, and for reading Phoenix's own spill folder."""
 
     working_dir: Path

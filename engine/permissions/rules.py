@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from tools.contract import ToolClass, ToolRequest, ToolSpec
 
@@ -26,8 +27,7 @@ EXACT_ONLY = frozenset(
 RULE = re.compile(r"^(?P<tool>[a-z_]+)\((?P<pattern>.*)\)$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One allowed pattern of one tool."""
 
     tool: str

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from engine.machine.messages import Block, Role, StopReason, Usage
 from tools.contract import ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class ModelMessage:
+class ModelMessage(Struct, frozen=True):
     """One message of a request; roles alternate, starting with the user (SPEC I2)."""
 
     role: Role
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ImageBytes:
+class ImageBytes(Struct, frozen=True):
     """An attachment as it goes on the wire."""
 
     media_type: str
-    data: bytes = field(repr=False)
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.media_type}, {len(self.data)} bytes)"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """One call of a model. `model` is the part after the provider's name."""
 
     model: str
@@ -41,30 +42,26 @@ class ModelRequest:
     """None: the model's maximum, else 8,192 (SPEC BED-006)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True):
     """A piece of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkingDelta:
+class ThinkingDelta(Struct, frozen=True):
     """A piece of the model's reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCallDelta:
+class ToolCallDelta(Struct, frozen=True):
     """A tool call is being written; `name` once at its start, then pieces of its arguments."""
 
     name: str
     json: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(Struct, frozen=True):
     """A whole reply: always the last item of a stream that ended properly."""
 
     blocks: tuple[Block, ...]
@@ -100,8 +97,7 @@ class ProviderError(Exception):
         self.context_overflow = context_overflow
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(Struct, frozen=True):
     """What is known of a model; 0 and None mean unknown."""
 
     provider: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from engine.machine.effects import FinishRun, MarkToolCall, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import NewMessage, Usage
@@ -25,8 +26,7 @@ from engine.records import (
 from tools.contract import JsonObject, PreparedImage
 
 
-@dataclass(frozen=True, slots=True)
-class AppendMessage:
+class AppendMessage(Struct, frozen=True):
     """Append `message` with the next seq, in the current turn or a new one."""
 
     message: NewMessage
@@ -38,8 +38,7 @@ class AppendMessage:
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DrainInboxRows:
+class DrainInboxRows(Struct, frozen=True):
     """Turn unconsumed inbox rows into messages: tool results first as one, then one each (SPEC UNI-08)."""
 
     run_id: str
@@ -48,8 +47,7 @@ class DrainInboxRows:
     new_turn: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetContext:
+class SetContext(Struct, frozen=True):
     """The context meter and the totals after a reply."""
 
     context_tokens: int
@@ -59,8 +57,7 @@ class SetContext:
     last_usage: Usage | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEvent:
+class RecordEvent(Struct, frozen=True):
     """One bus event for the `events` table; never a text chunk (SPEC SDK-04)."""
 
     id: str
@@ -70,8 +67,7 @@ class RecordEvent:
     message_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSpan:
+class RecordSpan(Struct, frozen=True):
     """One finished span of a run's trace (SPEC CLAW-80)."""
 
     id: str
@@ -103,8 +99,7 @@ Write: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """All that one step of the machine changes, committed together or not at all."""
 
     conversation_id: str
@@ -114,15 +109,13 @@ class Move:
     """Wall clock, seconds since the epoch; order is by seq, never by this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """The messages a move appended, with their seq, in order."""
 
     messages: tuple[StoredMessage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationChanges:
+class ConversationChanges(Struct, frozen=True):
     """Fields to change outside a move; None leaves a field as it is."""
 
     title: str | None = None

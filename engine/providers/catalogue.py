@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from engine.ports import ModelInfo
 
@@ -25,8 +26,7 @@ class Thinking(Enum):
     """The same, for models that are chosen for speed: only where a budget is set."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModel:
+class KnownModel(Struct, frozen=True):
     """Facts of one family of models; 0 and None mean unknown."""
 
     window: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from engine.ports import ProviderError
 
 OVERFLOW_MARKS = (
@@ -53,8 +55,7 @@ class Service:
         return line if len(line) <= QUOTE_LIMIT else line[: QUOTE_LIMIT - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """An answer that is no reply: the HTTP status, or 200 for an error inside a stream."""
 
     status: int

@@ -6,7 +6,8 @@ import asyncio
 import importlib
 import re
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.machine.messages import Usage
 from engine.providers.catalogue import bare_name
@@ -14,8 +15,7 @@ from engine.providers.catalogue import bare_name
 PER_MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars per million tokens; cache writes are those that live five minutes."""
 
     input: float

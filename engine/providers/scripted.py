@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from engine.machine.messages import (
     Block,
     StopReason,
@@ -32,8 +34,7 @@ WINDOW = 200_000
 DEFAULT_USAGE = Usage(input_tokens=100, output_tokens=20)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Text, in pieces of `piece` characters with `delay` seconds before each; 0 characters: all at once."""
 
     text: str
@@ -41,8 +42,7 @@ class Text:
     delay: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Struct, frozen=True):
     """Reasoning, written like text."""
 
     text: str
@@ -51,8 +51,7 @@ class Thought:
     delay: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A tool call; without an id it gets one that no other call of the provider has."""
 
     name: str
@@ -62,15 +61,13 @@ class Call:
     delay: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """Nothing for so many seconds of the injected waiter."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     """The call fails here."""
 
     message: str
@@ -80,21 +77,18 @@ class Fail:
     context_overflow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
+class Hang(Struct, frozen=True):
     """Nothing more comes until the stream is closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """The connection breaks here."""
 
 
 Part: TypeAlias = Text | Thought | Call | Pause | Fail | Hang | Cut
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What one call gets, part after part; without a stop reason the parts decide it."""
 
     parts: tuple[Part, ...]
@@ -113,8 +107,7 @@ class Reply:
         return self.stop or (StopReason.TOOL_USE if has_call else StopReason.END_TURN)
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """Replies in order: a request takes the first unused one that fits it."""
 
     replies: tuple[Reply, ...] = ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from engine.ports import StorageError
 from engine.store.connection import open_connections

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import groupby
 from typing import TypeAlias, cast
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from engine.codec import decode_blocks, decode_display, decode_state, decode_totals, decode_usage, encode_blocks
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+
+from msgspec import Struct
 
 from engine.codec import decode_blocks, decode_usage, encode_blocks, encode_usage, storable
 from engine.machine.messages import Block, Origin, Role, TextBlock
@@ -20,8 +21,7 @@ SNIPPET_LENGTH = 160
 _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where the next message goes."""
 
     seq: int

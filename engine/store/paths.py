@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class StorePaths:
+
+class StorePaths(Struct, frozen=True):
     """The database file and the folders beside it; all are made when missing."""
 
     database: Path

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from typing import assert_never
 from uuid import uuid4
+
+from msgspec import Struct
 
 from engine.codec import CodecError, decode_state
 from engine.machine.effects import FinishRun, RunStatus
@@ -34,8 +35,7 @@ _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NUL
 _WITHOUT_RUN = (Idle, Compacting, Errored, Completed, Failed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
+class _Scene(Struct, frozen=True):
     """One conversation as the crash left it."""
 
     connection: sqlite3.Connection

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from phoenix_tui.cli.exits import CommandError
 
 
-@dataclass(frozen=True, slots=True)
-class RunArguments:
+class RunArguments(Struct, frozen=True):
     """`phoenix [PROMPT]` and `phoenix -p`; None means not given."""
 
     prompt: str | None
@@ -49,8 +49,7 @@ class RunArguments:
         return Path(self.cwd).expanduser() if self.cwd is not None else Path.cwd()
 
 
-@dataclass(frozen=True, slots=True)
-class CommandArguments:
+class CommandArguments(Struct, frozen=True):
     """A sub-command; what an action does not take has its default."""
 
     command: str

@@ -7,8 +7,9 @@ import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from engine.ports import ConversationChanges, Library, OwnedElsewhere, StorageError, Store
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary
@@ -24,8 +25,7 @@ SHORT_ID = 8
 """Characters of an id in tables: a prefix that `--resume` takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationCommands:
+class ConversationCommands(Struct, frozen=True):
     """The sub-commands over one open store."""
 
     store: Store

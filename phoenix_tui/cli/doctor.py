@@ -9,10 +9,11 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from msgspec import Struct
 
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.names import VERSION
@@ -36,8 +37,7 @@ class Health(StrEnum):
     BAD = "bad"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One line of the report."""
 
     topic: str

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from engine.ports import ModelInfo
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -49,8 +51,7 @@ def _model_object(model: ModelInfo, default: str) -> JsonObject:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCommands:
+class ModelCommands(Struct, frozen=True):
     """The sub-commands over the models folder."""
 
     files: ModelFiles

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.machine.messages import Origin
 from engine.machine.states import RETRIES
@@ -43,8 +44,7 @@ class Reporter(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TextReporter:
+class TextReporter(Struct, frozen=True):
     """The final answer on stdout, progress on stderr."""
 
     def begin(self) -> None:
@@ -64,8 +64,7 @@ class TextReporter:
             write_progress(f"phoenix: {outcome.error}")
 
 
-@dataclass(frozen=True, slots=True)
-class JsonReporter:
+class JsonReporter(Struct, frozen=True):
     """One result object on stdout, progress on stderr."""
 
     def begin(self) -> None:
@@ -84,8 +83,7 @@ class JsonReporter:
             write_progress(f"phoenix: {outcome.error}")
 
 
-@dataclass(frozen=True, slots=True)
-class StreamReporter:
+class StreamReporter(Struct, frozen=True):
     """One JSON object a line, in the shapes of `claude -p`."""
 
     session_id: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
@@ -17,8 +18,7 @@ from phoenix_tui.config.settings import ConfigError, Settings, Value
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """What every way of running Phoenix starts from."""
 
     paths: Paths

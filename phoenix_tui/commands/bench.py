@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+import msgspec
+from msgspec import Struct
 from textual.content import Content
 
 from engine.ports import ConversationChanges
@@ -52,8 +54,7 @@ class Undo:
     changes: ConversationChanges = field(default_factory=ConversationChanges)
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
+class Bench(Struct, frozen=True):
     """Everything a command may touch."""
 
     desk: Desk
@@ -62,7 +63,7 @@ class Bench:
     tell: Teller
     clipboard: Clipboard
     keymap: Mapping[str, str]
-    undo: Undo = field(default_factory=Undo)
+    undo: Undo = msgspec.field(default_factory=Undo)
 
 
 Run: TypeAlias = Callable[[Bench, str], Awaitable[None]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Command:
+
+class Command(Struct, frozen=True):
     """One slash command; `argument` says what may follow its name."""
 
     name: str

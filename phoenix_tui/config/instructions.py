@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import Trust, TrustFile
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(Struct, frozen=True):
     """Called with a working directory; reads the files anew, so that trust taken back counts at once."""
 
     own: Path

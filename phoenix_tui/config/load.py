@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field
 
 from phoenix_tui.config.settings import (
     KEYS,
@@ -25,8 +26,7 @@ DEFAULT_MODE = "ask"
 """What an unset permission mode means where a project wants to narrow it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One source of settings."""
 
     values: dict[str, Value] = field(default_factory=dict[str, Value])

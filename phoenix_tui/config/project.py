@@ -8,6 +8,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 INSTRUCTIONS = "AGENTS.md"
 FOLDER = ".phoenix"
 SETTINGS = "config.toml"
@@ -34,8 +36,7 @@ class ProjectFile:
         return self.content.decode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(Struct, frozen=True):
     """A working directory and the files in it that wait for trust."""
 
     folder: Path

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from msgspec import Struct
+
 from phoenix_tui.config.files import toml_text, write_private
 from phoenix_tui.config.settings import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFile:
+class RuleFile(Struct, frozen=True):
     """The persisted rules, read anew each time so that what one process adds all of them follow."""
 
     path: Path

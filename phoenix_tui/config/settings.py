@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
 
@@ -18,8 +19,7 @@ class ConfigError(Exception):
     """A setting is wrong; the message names file, line, key and the allowed values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One setting: `kind` is its type in TOML."""
 
     name: str
@@ -63,8 +63,7 @@ KEYS = {
 PROVIDER_KINDS = ("openai", "anthropic")
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderSettings:
+class ProviderSettings(Struct, frozen=True):
     """A provider the user added: `[providers.NAME]`."""
 
     name: str
@@ -75,8 +74,7 @@ class ProviderSettings:
     """The environment variable its key stands in; else credentials.toml is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All settings in force, with where each came from."""
 
     values: dict[str, Value]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 from phoenix_tui.config.files import write_private
 from phoenix_tui.config.project import Project
@@ -30,16 +31,14 @@ class Trust(StrEnum):
     """Trusted once, but a file is new, gone or different since."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustStatus:
+class TrustStatus(Struct, frozen=True):
     """How a folder stands, and which files an answer is about."""
 
     trust: Trust
     changed: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     device: int
     inode: int
     trusted: bool
@@ -48,8 +47,7 @@ class _Entry:
     """What the files said when the answer was given, to show a change; long ones are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrustFile:
+class TrustFile(Struct, frozen=True):
     """trust.json: one entry per real path; a folder inherits nothing from those above it."""
 
     path: Path

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from msgspec import Struct
 
 from phoenix_tui.markdown.code import CodeJob, code_rows, plain_code
 from phoenix_tui.markdown.inline import inline_lines
@@ -53,8 +53,7 @@ class Gutter:
         return len(self._rest) + (0 if self._parent is None else self._parent.lead)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Where lines go: `width` counts all cells, gutters included."""
 
     lines: list[Line]

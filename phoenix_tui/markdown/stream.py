@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from markdown_it.token import Token
+from msgspec import Struct
 
 from phoenix_tui.markdown.code import CodeJob
 from phoenix_tui.markdown.layout import (
@@ -29,8 +30,7 @@ _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})")
 _parser = make_parser()
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
+class _Unit(Struct, frozen=True):
     """The smallest part that settles: a block, or one item of a list."""
 
     first: int

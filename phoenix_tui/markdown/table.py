@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from markdown_it.token import Token
+from msgspec import Struct
 
 from phoenix_tui.markdown.inline import inline_lines
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Span, altered, spans_width
@@ -18,8 +18,7 @@ _GAP: Final = 2
 _NUMBER: Final = re.compile(r"[-+−~≈<>≤≥$€£]?\d[\d.,  _]*\s?(%|[a-zA-Zµ]{1,3})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """The cells of a table, and which columns end flush."""
 
     header: tuple[Cell, ...]

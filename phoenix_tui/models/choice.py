@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from phoenix_tui.models.servers import LocalServer
 
@@ -27,8 +28,7 @@ class ChosenBy(StrEnum):
     GUIDE = "guide"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(Struct, frozen=True):
     """All that the choice depends on. Empty texts mean "not given"."""
 
     flag: str = ""
@@ -46,8 +46,7 @@ class ModelFacts:
     """Names of usable embedded models; the user's own file first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """A model and why it is this one."""
 
     reference: str

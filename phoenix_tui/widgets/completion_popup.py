@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -16,8 +16,7 @@ from tools.clean import clean_line
 MOST_ROWS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """One choice: what is put into the text, and a few words about it."""
 
     text: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import BindingType
@@ -25,8 +26,7 @@ TYPING_PAUSE: Final = 0.5
 ANSWER_KEYS: Final = frozenset("ysanr")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """The word under the cursor that a completion may finish; `start` is its column in `row`."""
 
     text: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from phoenix_tui.labels import Tone, tokens
 
@@ -13,8 +14,7 @@ FULL: Final = 90
 CELLS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ContextUse:
+class ContextUse(Struct, frozen=True):
     """Tokens in the window, its size (0 unknown), and whether the count is an estimate."""
 
     tokens: int = 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -13,8 +13,7 @@ from phoenix_tui.labels import Tone
 from tools.clean import clean
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """Words that stay until they are no longer true."""
 
     text: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Errored, Failed, Idle, State, is_busy
 from engine.records import ConversationSummary
@@ -25,16 +26,14 @@ class Group(StrEnum):
     DONE = "done"
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """What a conversation of this process does; `since` is monotonic."""
 
     state: State
     since: float
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the list."""
 
     id: str
@@ -46,8 +45,7 @@ class Row:
     near_full: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
+class Here(Struct, frozen=True):
     """Now, on both clocks, and this process."""
 
     wall: float

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from textual.content import Content
 from textual.reactive import reactive
 from textual.timer import Timer
@@ -25,8 +25,7 @@ GAP: Final = " · "
 KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """Everything the row says; `since` is monotonic."""
 
     state: State = field(default_factory=lambda: Idle(0))

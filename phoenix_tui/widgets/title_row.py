@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -21,8 +21,7 @@ LIST_FROM: Final = 100
 SHORTEST_TITLE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """What the row says. `others_*` count conversations that are not the visible one."""
 
     title: str = ""

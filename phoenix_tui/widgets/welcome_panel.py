@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -24,8 +25,7 @@ MEGABYTE: Final = 1_000_000
 KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("sk-", "openai"))
 
 
-@dataclass(frozen=True, slots=True)
-class Welcome:
+class Welcome(Struct, frozen=True):
     """What the panel says. Without `needs_model` it is three lines and three things to type."""
 
     folder: str

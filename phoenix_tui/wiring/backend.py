@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
@@ -29,8 +30,7 @@ from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.registry import ToolDependencies, build_tools
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(Struct, frozen=True):
     """What was opened; `close` ends all of it."""
 
     engine: Engine

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.ports import ProviderError
 from phoenix_tui.cli.exits import CommandError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.engine import EngineError
 from engine.ports import ModelInfo
@@ -21,8 +22,7 @@ from phoenix_tui.surface import InstallProgress, LocalOffer
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL, ProviderRegistry
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOffers:
+class ModelOffers(Struct, frozen=True):
     """Installs a model, keeps a key, finds servers."""
 
     paths: Paths

@@ -6,10 +6,12 @@ import asyncio
 import os
 import socket
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from engine.records import PermissionMode
 from phoenix_tui import terminal_state

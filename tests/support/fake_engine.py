@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.composing import History

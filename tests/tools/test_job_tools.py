@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tests.support.tools import MemoryJobs, use
 from tools.contract import Captured, Command, TerminalDisplay

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 PROBE_BYTES = 8192
 """How much of a file is looked at to tell text from binary."""
@@ -13,8 +14,7 @@ PROBE_BYTES = 8192
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class TextContent:
+class TextContent(Struct, frozen=True):
     """A text file: `text` has `\\n` line ends where all of the file's were `\\r\\n`.
 
     Bytes that are not UTF-8 are lone surrogates in `text` (surrogateescape), so that they survive an edit.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
+
+from msgspec import Struct
 
 from tools.contract import DiffDisplay
 from tools.files.content import speakable
@@ -15,8 +16,7 @@ MOST_COMPARED = 4000
 """A changed stretch longer than this on either side is shown as one removal and one addition."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """Lines `first:last` of the old text become lines `new_first:new_last` of the new one."""
 
     first: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import assert_never
+
+from msgspec import Struct
 
 from tools.failure import ToolFailure
 from tools.files.content import speakable
@@ -26,8 +27,7 @@ class Operation(StrEnum):
     OVERWRITE = "overwrite"
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """One edit; `old` matters for a replacement alone."""
 
     operation: Operation

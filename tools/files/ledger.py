@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from tools.failure import ToolFailure
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One state of a file: its content where it was small enough to hash, and its look from outside."""
 
     inode: int
@@ -34,8 +34,7 @@ class Version:
         return (self.inode, self.size, self.modified_ns) == (other.inode, other.size, other.modified_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     conversation_id: str
     version: Version
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.contract import ToolContext
 from tools.failure import ToolFailure
 from tools.files.names import quoted, unquoted
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A file or folder beneath a folder it must not leave; `parts` hold no link and no `..`."""
 
     root: Path

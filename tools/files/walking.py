@@ -9,10 +9,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tools.contract import ToolInputError
 
@@ -23,8 +24,7 @@ MOST_WALKED = 200_000
 """Files after which a walk stops."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(Struct, frozen=True):
     """What a walk found, sorted; `complete` is False when it stopped early."""
 
     files: tuple[str, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from tools.contract import DiffDisplay, ToolContext
 from tools.failure import ToolFailure
@@ -26,8 +27,7 @@ Change = Callable[[TextContent | None], str]
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Existing:
+class Existing(Struct, frozen=True):
     """A file as it is now."""
 
     content: TextContent

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from tools.contract import Command, Finished, ImageRejected, PreparedImage, ProcessRunner
 
@@ -26,8 +26,7 @@ class _Answer(msgspec.Struct):
     unchanged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImageDecoder:
+class ImageDecoder(Struct, frozen=True):
     """Implements `ImageReader`: no image library is ever loaded into this process (FAULTS 51-53)."""
 
     runner: ProcessRunner

@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.contract import Command
 from tools.process.environment import WAYS_OUT, scrubbed
@@ -23,8 +24,7 @@ class SandboxUnavailableError(OSError):
     """This system cannot enforce the sandbox in force; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How one command will run."""
 
     request: wire.Request

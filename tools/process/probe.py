@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.contract import Command
 from tools.process.plan import BUBBLEWRAP, Planner, bubblewrap
@@ -31,8 +32,7 @@ TEST_SCRIPT = "echo x > inside; echo x > .git/hooks/denied; echo x > ../outside;
 TEST_LIMIT = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSupport:
+class ProcessSupport(Struct, frozen=True):
     """What is in force and why, one readable sentence each."""
 
     supervision: str

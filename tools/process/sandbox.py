@@ -6,9 +6,10 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools.process.placeholders import Placeholders
 
@@ -21,8 +22,7 @@ class SandboxMode(StrEnum):
     READ_ONLY = "read-only"
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxPolicy:
+class SandboxPolicy(Struct, frozen=True):
     """The user's wish; `protected` are Phoenix's own files and folders, which no command may change."""
 
     mode: SandboxMode = SandboxMode.OFF
@@ -30,8 +30,7 @@ class SandboxPolicy:
     protected: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Confinement:
+class Confinement(Struct, frozen=True):
     """Paths of one command, all resolved."""
 
     writable: tuple[Path, ...] = ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -17,8 +18,7 @@ from tools.process.sandbox import SandboxMode, SandboxPolicy
 from tools.process.supervision import Supervision
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessSettings:
+class ProcessSettings(Struct, frozen=True):
     """How commands are to run; `clean` makes outside text showable."""
 
     clean: Callable[[str], str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from tools.files.location import shown
 
@@ -48,8 +48,7 @@ class _Event(msgspec.Struct):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLine:
+class FoundLine(Struct, frozen=True):
     """One line of a result: a match, or a line around one."""
 
     path: str
@@ -58,8 +57,7 @@ class FoundLine:
     is_match: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a search program printed."""
 
     lines: tuple[FoundLine, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
+
+from msgspec import Struct
 
 from engine.providers.guide.markdown import code
 from engine.providers.guide.plan import (
@@ -21,8 +22,7 @@ from engine.providers.guide.plan import (
 from tools.contract import JsonObject, ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCall:
+class PlannedCall(Struct, frozen=True):
     """A call, and the words that announce it."""
 
     tool: str

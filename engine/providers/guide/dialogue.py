@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage
@@ -13,8 +14,7 @@ _TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
 """A text that Phoenix itself put beside what was typed or what tools gave (SPEC UNI-33)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True):
     """A tool call of this turn and what came back."""
 
     name: str
@@ -23,8 +23,7 @@ class Answered:
     is_error: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True):
     """One turn as far as it has come."""
 
     request: str

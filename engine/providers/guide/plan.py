@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
+
+from msgspec import Struct
 
 from engine.providers.guide.dialogue import Dialogue
 from engine.providers.guide.requests import (
@@ -34,47 +35,41 @@ FILES_AT_ONCE = 8
 """Files read for one request."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadStep:
+class ReadStep(Struct, frozen=True):
     """read_file."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListStep:
+class ListStep(Struct, frozen=True):
     """list_files."""
 
     folder: str = ""
     glob: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchStep:
+class SearchStep(Struct, frozen=True):
     """search for a regular expression."""
 
     pattern: str
     glob: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BashStep:
+class BashStep(Struct, frozen=True):
     """bash; `slow` allows it minutes."""
 
     command: str
     slow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WriteStep:
+class WriteStep(Struct, frozen=True):
     """write_file."""
 
     path: str
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class PatchStep:
+class PatchStep(Struct, frozen=True):
     """patch with one replacement."""
 
     path: str
@@ -82,8 +77,7 @@ class PatchStep:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class ThinkStep:
+class ThinkStep(Struct, frozen=True):
     """think."""
 
     thoughts: str

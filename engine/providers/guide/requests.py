@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 
 class Courtesy(StrEnum):
@@ -17,60 +18,51 @@ class Courtesy(StrEnum):
     HOW = "how"
 
 
-@dataclass(frozen=True, slots=True)
-class SmallTalk:
+class SmallTalk(Struct, frozen=True):
     """A greeting, thanks, or a question about the guide itself."""
 
     kind: Courtesy
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
+class Help(Struct, frozen=True):
     """What can you do?"""
 
 
-@dataclass(frozen=True, slots=True)
-class ListFiles:
+class ListFiles(Struct, frozen=True):
     """Which files are here, in a folder, or match a glob."""
 
     folder: str = ""
     glob: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadFiles:
+class ReadFiles(Struct, frozen=True):
     """Show one or more files."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """Find a text, in all files or in those that match `glob`."""
 
     text: str
     glob: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunCommand:
+class RunCommand(Struct, frozen=True):
     """Run this shell command as it stands."""
 
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunTests:
+class RunTests(Struct, frozen=True):
     """Find out how this project is tested, and do it."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitChanges:
+class GitChanges(Struct, frozen=True):
     """What changed since the last commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(Struct, frozen=True):
     """Replace one text by another in a file."""
 
     path: str
@@ -78,42 +70,36 @@ class Replace:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class WriteFile:
+class WriteFile(Struct, frozen=True):
     """Write a whole file."""
 
     path: str
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """What is this project?"""
 
 
-@dataclass(frozen=True, slots=True)
-class CountTo:
+class CountTo(Struct, frozen=True):
     """Count aloud from 1 to `limit`."""
 
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class CountLines:
+class CountLines(Struct, frozen=True):
     """How many lines a file has."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Think:
+class Think(Struct, frozen=True):
     """Note a thought with the think tool."""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class Summarize:
+class Summarize(Struct, frozen=True):
     """What was said in this conversation."""
 
 

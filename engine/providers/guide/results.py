@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _NUMBERED = re.compile(r"^\s*\d+\t(.*)$")
 _NOTICE = re.compile(r"^\[(?:no |\d|still alive|timed out|exit code|ended by|…)")
@@ -12,8 +13,7 @@ _MATCH = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+): ?(?P<text>.*)$")
 _TOTALS = re.compile(r"\b(\d+) (passed|failed|errors?|skipped|xfailed|tests? ran)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """One line a search found."""
 
     path: str

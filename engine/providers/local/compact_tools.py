@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tools.contract import JsonObject, ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class CompactTool:
+class CompactTool(Struct, frozen=True):
     """A tool whose arguments are all required texts."""
 
     name: str

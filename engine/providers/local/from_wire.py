@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
+from msgspec import Struct
 
 from engine.machine.messages import Usage
 
@@ -39,8 +38,7 @@ class _Event(msgspec.Struct):
     error: _ErrorDetail | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """What one event of the stream adds."""
 
     text: str = ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TypeAlias, cast
+
+from msgspec import Struct
 
 from engine.ports import StreamItem, TextDelta, ToolCallDelta
 from tools.contract import JsonValue
@@ -17,23 +18,20 @@ _UNICODE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _PLAIN = re.compile(r'[^"\\]+')
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(Struct, frozen=True):
     """The model speaks."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(Struct, frozen=True):
     """The model calls a tool, with texts as arguments."""
 
     tool: str
     arguments: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class CutCall:
+class CutCall(Struct, frozen=True):
     """A call that ended in the middle."""
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 GIBIBYTE = 1024**3
 LEAST_FREE = 3 * GIBIBYTE
 """Bytes of free memory without which a model is not loaded; the 1.5B takes 2.1 GB (LOCAL_MODEL 3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """Memory, cores and load at one moment."""
 
     free_memory: int

@@ -8,9 +8,10 @@ import secrets
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGILL
+
+from msgspec import Struct
 
 from engine.ports import ProviderError
 from engine.providers.local import serve
@@ -25,8 +26,7 @@ GGUF_MAGIC = b"GGUF"
 SCRIPT = Path(serve.__file__)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where the server listens and what it wants to hear."""
 
     url: str

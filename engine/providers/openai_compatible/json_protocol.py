@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
+
+from msgspec import Struct, field
 
 from engine.machine.messages import ToolUseBlock
 from engine.ports import StreamItem, TextDelta, ToolCallDelta
@@ -73,8 +74,7 @@ def result(tool: str, text: str, is_error: bool) -> str:
     return f"{tool} {'failed' if is_error else 'returned'}:\n{text}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What a whole answer means: calls, or a reply. `calls` are (id, name, arguments); the id is always empty."""
 
     reply: str = ""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Surface, Tone, cells, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
@@ -21,8 +22,7 @@ _REMOVED: Final = Look(Tone.BAD, Surface.REMOVED)
 _INDENT: Final = Span(" " * MARGIN)
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRow:
+class DiffRow(Struct, frozen=True):
     """One line of a diff: its number in the file it belongs to, `+`, `-` or blank, and its text."""
 
     number: int

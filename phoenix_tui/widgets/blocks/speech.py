@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.machine.messages import ImageBlock
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
@@ -20,8 +21,7 @@ _BOLD: Final = Look(bold=True)
 _BAD: Final = Look(Tone.BAD)
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """A turn the user ended: after how long, how many processes went with it, whether text was lost."""
 
     seconds: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.codec import CodecError, decode_display
 from engine.machine.messages import ToolCall, ToolStatus
@@ -20,8 +21,7 @@ _SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", 
 _FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_search", "read_image"})
 
 
-@dataclass(frozen=True, slots=True)
-class ToolView:
+class ToolView(Struct, frozen=True):
     """How a call stands; texts are cleaned."""
 
     id: str

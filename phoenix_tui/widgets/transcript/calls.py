@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage, ToolCallRecord

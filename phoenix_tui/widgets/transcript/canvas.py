@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.selection import Selection
@@ -27,8 +27,7 @@ STICKY_HEIGHT = 6
 """Rows a view must have before one is given to the prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Where the window stands after a change."""
 
     y: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
 from engine.records import StoredMessage
@@ -18,8 +19,7 @@ from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 _REPORTS = {Origin.COMPLETION: "background result", Origin.SUBAGENT: "sub-agent"}
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """All that drawing depends on beside the message."""
 
     model: TranscriptModel

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Errored, State, ToolExecuting, is_busy

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
@@ -13,8 +13,7 @@ from textual.strip import Strip
 from phoenix_tui.markdown.lines import Line, Look, Span, Surface, Tone, spans_width
 
 
-@dataclass(frozen=True, slots=True)
-class Colours:
+class Colours(Struct, frozen=True):
     """The colours of a theme that a transcript needs."""
 
     background: Color

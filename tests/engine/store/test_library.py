@@ -6,11 +6,11 @@ import base64
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from engine.machine.effects import FinishRun, MarkToolCall, RunStatus, SaveToolResult
 from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus, Usage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from engine.machine.effects import FinishRun, MarkToolCall, RunStatus, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from phoenix_tui.models.choice import ChosenBy, ModelFacts, choose_model, needs_servers
 from phoenix_tui.models.own_file import own_file

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.machine.messages import Role, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import (
