@@ -13,6 +13,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
+from phoenix_tui.config.profiles import beneath, profile_layer
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, Value
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
@@ -54,12 +55,11 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         paths.make()
         project = find_project(folder)
         trust = _trust(paths, project, give=arguments.trust)
-        settings = merge(
-            user_layer(paths.config_file),
-            _project_layer(project) if trust.trust is Trust.GIVEN else Layer(),
-            environment_layer(environment),
-            flag_layer(_flags(arguments)),
-        )
+        asked = (environment_layer(environment), flag_layer(_flags(arguments)))
+        user = user_layer(paths.config_file)
+        profile = profile_layer(paths.profiles, merge(user, Layer(), *asked).text("profile"))
+        narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
+        settings = merge(beneath(user, profile), narrowing, *asked)
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
         raise CommandError(str(error)) from error
