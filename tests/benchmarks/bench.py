@@ -1,0 +1,36 @@
+"""What every family gets: how much to measure, and where to put things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from tests.benchmarks.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One run of the benchmarks."""
+
+    folder: Path
+    """Everything a family writes goes here."""
+    quick: bool = False
+
+    def rounds(self, full: int, quick: int) -> int:
+        """How many samples to take."""
+        return quick if self.quick else full
+
+
+Measure: TypeAlias = Callable[[Bench], Iterator[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rows that are measured together; `seconds` bounds them in a full run, `quick_seconds` in a quick one."""
+
+    name: str
+    measure: Measure
+    seconds: float
+    quick_seconds: float

@@ -1,0 +1,164 @@
+"""The model of the benchmarks: an Anthropic server on loopback in its own process, told what to do by the prompt.
+
+`[[md:2000,80]]` in the last thing the user said streams 2,000 tokens of Markdown, 80 a second; `text` does it with
+words, `hang:50` stops talking after 50, `loop:400` asks for `echo` 400 times, `bash:COMMAND` asks once. Each line of
+stdout is an event with its time on CLOCK_MONOTONIC: `asked`, `first` (the first token is about to be written), `done`,
+`closed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.benchmarks.samples import plain_tokens, tokens
+from tests.support.loopback import Talk, serve
+from tests.support.loopback_anthropic import event, start, stop, tool, violations
+
+_ORDER: Final = re.compile(r"\[\[(\w+)(?::([^\]]*))?\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the last prompt wants."""
+
+    kind: str
+    argument: str
+    results: int
+    """Tool results since that prompt."""
+
+
+@dataclass(slots=True)
+class Model:
+    """Answers and tells what happened."""
+
+    asked: int = 0
+
+    async def answer(self, talk: Talk) -> None:
+        """One request."""
+        self.asked += 1
+        number, body = self.asked, json.loads(talk.seen.body)
+        faults = violations(body, talk.seen.headers)
+        order = _order(body.get("messages") or [])
+        _tell(
+            "asked",
+            number,
+            kind=order.kind,
+            results=order.results,
+            bytes=len(talk.seen.body),
+            faults=faults,
+            last=_last_text(body),
+        )
+        talk.seen = talk.seen.__class__("", "", {}, b"", 0)
+        await talk.begin()
+        try:
+            await self._play(talk, number, order)
+        except ConnectionError:
+            _tell("closed", number)
+            raise
+
+    async def _play(self, talk: Talk, number: int, order: Order) -> None:
+        await talk.send(event(start()))
+        match order.kind:
+            case "loop" if order.results < int(order.argument):
+                await self._ask_tool(talk, number, f"echo step-{order.results}")
+            case "bash" if order.results == 0:
+                await self._ask_tool(talk, number, order.argument)
+            case "hang":
+                await self._say(talk, number, plain_tokens(int(order.argument)), 0)
+                await talk.stall()
+                _tell("closed", number)
+                return
+            case "md" | "text":
+                count, _, rate = order.argument.partition(",")
+                words = tokens(int(count)) if order.kind == "md" else plain_tokens(int(count))
+                await self._say(talk, number, words, float(rate or 0))
+                await talk.send(_delta(f"\n\nENDMARK-{number}\n"))
+                await self._close(talk, number, "end_turn")
+            case _:
+                await self._say(talk, number, ["Well ", "then."], 0)
+                await talk.send(_delta(f"\n\nENDMARK-{number}\n"))
+                await self._close(talk, number, "end_turn")
+
+    async def _say(self, talk: Talk, number: int, words: list[str], rate: float) -> None:
+        opening = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        pieces = [_delta(word) for word in words]
+        await talk.send(event(opening))
+        began = time.monotonic()
+        _tell("first", number)
+        await talk.send(_delta(f"STARTMARK-{number}\n\n"))
+        if not rate:
+            for first in range(0, len(pieces), 64):
+                await talk.send(*pieces[first : first + 64])
+            return
+        for sent, piece in enumerate(pieces, 1):
+            await talk.send(piece)
+            await asyncio.sleep(max(0.0, began + sent / rate - time.monotonic()))
+
+    async def _close(self, talk: Talk, number: int, reason: str) -> None:
+        await talk.send(event({"type": "content_block_stop", "index": 0}))
+        await talk.send(*(event(part) for part in stop(reason)))
+        await talk.end()
+        _tell("done", number)
+
+    async def _ask_tool(self, talk: Talk, number: int, command: str) -> None:
+        parts = tool(0, "bash", json.dumps({"command": command}), tool_id=f"toolu_{number}")
+        await talk.send(*(event(part) for part in parts))
+        await talk.send(*(event(part) for part in stop("tool_use")))
+        await talk.end()
+        _tell("done", number)
+
+
+def _delta(text: str) -> bytes:
+    return event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}})
+
+
+def _blocks(message: Any) -> list[Any]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _last_text(body: Any) -> str:
+    texts = [
+        block["text"]
+        for message in body.get("messages") or []
+        if message["role"] == "user"
+        for block in _blocks(message)
+        if block["type"] == "text"
+    ]
+    return texts[-1] if texts else ""
+
+
+def _order(messages: list[Any]) -> Order:
+    results = 0
+    for message in reversed(messages):
+        if message["role"] != "user":
+            continue
+        for block in reversed(_blocks(message)):
+            if block["type"] == "tool_result":
+                results += 1
+            elif block["type"] == "text" and (found := _ORDER.search(block["text"])):
+                return Order(found[1], found[2] or "", results)
+    return Order("", "", results)
+
+
+def _tell(name: str, number: int, **facts: Any) -> None:
+    line = json.dumps({"at": time.monotonic(), "event": name, "number": number, **facts})
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+async def main() -> None:
+    """Serve until killed; the first line tells where."""
+    async with serve(Model().answer) as loopback:
+        _tell("listening", 0, url=loopback.url)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

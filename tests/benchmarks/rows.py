@@ -1,0 +1,129 @@
+"""One line of the table: a figure, what stands beside it, and the budget."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final, TextIO
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A measured figure; a figure above `limit`, which is in the same unit, is over budget."""
+
+    name: str
+    figure: float
+    unit: str
+    note: str = ""
+    """How many samples, their range, and what else a reader needs."""
+    other: float | None = None
+    """A floor or a peer in the same unit."""
+    other_name: str = ""
+    limit: float | None = None
+    budget: str = ""
+    """The budget in words."""
+
+    def beside(self, name: str, other: float) -> Row:
+        """The row with a floor or a peer."""
+        return replace(self, other=other, other_name=name)
+
+    def at_most(self, limit: float, budget: str = "") -> Row:
+        """The row with a budget."""
+        return replace(self, limit=limit, budget=budget or f"<= {limit:.4g}")
+
+    def at_most_times(self, factor: float) -> Row:
+        """The row with a budget that is a multiple of what stands beside it."""
+        other = math.nan if self.other is None else self.other
+        return self.at_most(other * factor, f"{factor:g} x")
+
+    @property
+    def ratio(self) -> float | None:
+        """Figure per floor or peer."""
+        return self.figure / self.other if self.other else None
+
+    @property
+    def verdict(self) -> str:
+        """ok, OVER, or nothing without a budget; a figure that is not there is over."""
+        if self.limit is None:
+            return ""
+        return "ok" if self.figure <= self.limit else "OVER"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A family that could not be measured to its end."""
+
+    family: str
+    reason: str
+
+
+def median(values: Sequence[float]) -> float:
+    """p50, NaN without values."""
+    return statistics.median(values) if values else math.nan
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """For instance `percentile(values, 0.99)`: the value at that rank, NaN without values."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, math.ceil(len(ordered) * share) - 1)] if ordered else math.nan
+
+
+def spread(values: Sequence[float]) -> str:
+    """How many, from least to most."""
+    return f"n{len(values)} {min(values):.4g}-{max(values):.4g}" if values else "n0"
+
+
+HEAD: Final = f"{'figure':60} {'measured':>11}  {'floor or peer':>22} {'ratio':>6}  {'budget':>16} {'':4}  samples"
+
+
+def line(row: Row | Failure) -> str:
+    """The row as text."""
+    if isinstance(row, Failure):
+        return f"{row.family:60} FAILED: {row.reason}"
+    other = f"{row.other_name} {row.other:.4g}" if row.other is not None else ""
+    ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
+    figure = f"{row.figure:.4g} {row.unit}"
+    return f"{row.name:60} {figure:>11}  {other:>22} {ratio:>6}  {row.budget:>16} {row.verdict:4}  {row.note}".rstrip()
+
+
+@dataclass(slots=True)
+class Table:
+    """Prints rows as they come and, where a file is given, keeps them as JSON lines."""
+
+    out: TextIO | None = None
+    over: int = 0
+    failed: int = 0
+
+    def add(self, family: str, row: Row | Failure, load: float) -> None:
+        """Show one row; `load` is the machine's load average at that moment."""
+        print(line(row), flush=True)
+        if isinstance(row, Failure):
+            self.failed += 1
+            record: dict[str, object] = {"family": family, "failed": row.reason}
+        else:
+            self.over += row.verdict == "OVER"
+            record = {"family": family, **asdict(row), "ratio": row.ratio, "verdict": row.verdict}
+        if self.out is not None:
+            self.out.write(json.dumps({**record, "load": load}) + "\n")
+            self.out.flush()
+
+
+def machine_line() -> str:
+    """What the figures were taken on."""
+    model = next(
+        (part.split(":")[1].strip() for part in _lines("/proc/cpuinfo") if part.startswith("model name")), "unknown CPU"
+    )
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    return f"{os.cpu_count()} cores, {model}; load {load}"
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8").splitlines()
+    except OSError:
+        return []
