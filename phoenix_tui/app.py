@@ -71,7 +71,8 @@ class PhoenixApp(App[None]):
         self.call_after_refresh(self._begin)
 
     def _ended_by(self, number: int) -> None:
-        self.run_worker(self._finish(SIGNAL_EXIT + number), group="finish", exclusive=True)
+        # Not exclusive: a second signal would cancel what the first one has begun.
+        self.run_worker(self._finish(SIGNAL_EXIT + number), group="finish")
 
     def _begin(self) -> None:
         self.run_worker(self._open(), group="open")
@@ -114,7 +115,7 @@ class PhoenixApp(App[None]):
     async def on_stage_leaving(self, event: Stage.Leaving) -> None:
         """Nothing is in the way."""
         event.stop()
-        self.run_worker(self._finish(0), group="finish", exclusive=True)
+        self.run_worker(self._finish(0), group="finish")
 
     async def _finish(self, return_code: int) -> None:
         """Keep the draft, stop every run, close the store, leave the screen."""

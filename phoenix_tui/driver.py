@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import time
 from codecs import getincrementaldecoder
+from typing import Any, TextIO
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
@@ -18,6 +20,27 @@ from phoenix_tui.terminal_output import drawing_only
 _READ_BYTES = 4096
 
 
+class LastingFile:
+    """A terminal for Textual's writer thread that takes text for ever: a thread that died would block the app."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def fileno(self) -> int:
+        """The terminal's."""
+        return self._file.fileno()
+
+    def write(self, text: str) -> None:
+        """Write; nothing happens once the terminal is gone."""
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        """Let it be seen, as long as there is a terminal."""
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+
 class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
@@ -26,6 +49,7 @@ class QuietDriver(LinuxDriver):
     ) -> None:
         # Textual's own signature says App without its parameter.
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
+        self._file: Any = LastingFile(self._file)
         self._wake: tuple[int, int] | None = None
 
     def write(self, data: str) -> None:

@@ -94,6 +94,17 @@ async def test_a_signal_gives_the_terminal_back_within_a_second(
         assert "idle" in str(state).lower()
 
 
+async def test_a_second_signal_does_not_undo_the_first(tmp_path: Path) -> None:
+    async with busy(tmp_path) as one:
+        for _ in range(20):
+            if not one.running.process.isalive():
+                break
+            one.running.signal(signal.SIGTERM)
+            await asyncio.sleep(0.01)
+        assert await one.running.exit_code(2.0) in {143, -signal.SIGTERM}
+        assert alive(one.marked) == []
+
+
 async def test_a_terminal_that_hangs_up_leaves_nothing(tmp_path: Path) -> None:
     async with busy(tmp_path) as one:
         children = family(one.running.pid) | {one.running.pid}
