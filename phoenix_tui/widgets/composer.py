@@ -133,10 +133,6 @@ class Composer(Still, TextArea):
         start = line.rfind(" ", 0, column) + 1
         return Token(line[start:column], row, start, column)
 
-    def replace_token(self, token: Token, text: str) -> None:
-        """Put a chosen completion in the place of the word it finishes."""
-        self.edit_at(text, (token.row, token.start), (token.row, token.end))
-
     def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None:
         """Replace a range and stand behind it."""
         self.move_cursor(self.replace(text, start, end).end_location)

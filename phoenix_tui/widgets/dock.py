@@ -128,7 +128,7 @@ class Dock(Vertical):
             self.composer.take()
             self.post_message(self.Chosen(chosen.text))
         else:
-            self.composer.replace_token(token, f"{chosen.text} ")
+            self.composer.edit_at(f"{chosen.text} ", (token.row, token.start), (token.row, token.end))
 
     def on_composer_answer_pressed(self, event: Composer.AnswerPressed) -> None:
         """A letter on an empty text answers the question."""
