@@ -29,7 +29,7 @@ class Diagnostics(Struct, frozen=True):
 
     def replied(self, request: ModelRequest, reply: ModelReply, duration_ms: int) -> None:
         """Append the reply to `llm_responses.jsonl`, and keep what was asked in `last_messages.jsonl`."""
-        line = {
+        line: dict[str, object] = {
             "at": time.time(),
             "model": reply.model,
             "stop": reply.stop.value,

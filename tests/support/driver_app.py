@@ -10,22 +10,22 @@ from phoenix_tui import terminal_state
 terminal_state.make_raw_early()
 
 import asyncio  # noqa: E402 - raw mode comes first, as in the real entry
-import atexit  # noqa: E402
-import os  # noqa: E402
-import signal  # noqa: E402
-import sys  # noqa: E402
-from pathlib import Path  # noqa: E402
+import atexit  # noqa: E402 - as above
+import os  # noqa: E402 - as above
+import signal  # noqa: E402 - as above
+import sys  # noqa: E402 - as above
+from pathlib import Path  # noqa: E402 - as above
 
 os.environ.setdefault("ESCDELAY", "40")
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
-from rich.segment import Segment  # noqa: E402
-from textual import events  # noqa: E402
-from textual.app import App, ComposeResult  # noqa: E402
-from textual.strip import Strip  # noqa: E402
-from textual.widget import Widget  # noqa: E402
+from rich.segment import Segment  # noqa: E402 - as above
+from textual import events  # noqa: E402 - as above
+from textual.app import App, ComposeResult  # noqa: E402 - as above
+from textual.strip import Strip  # noqa: E402 - as above
+from textual.widget import Widget  # noqa: E402 - as above
 
-from phoenix_tui.driver import QuietDriver  # noqa: E402
+from phoenix_tui.driver import QuietDriver  # noqa: E402 - as above
 
 HOSTILE = "safe\x1b]52;c;aGFjaw==\x07\x1b]0;title\x07\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\\x1b[2t\x1bPq\x1b\\\x1b_Gx\x1b\\\x9b5nend"
 

@@ -67,7 +67,7 @@ async def test_an_escape_is_refused_by_every_tool_and_the_request_shows_where_it
         output = await use(tool, work, path=path, **more)
         assert output.is_error
         assert "is outside the working directory" in output.text
-        request = await tool.request({"path": path, **more}, work)  # type: ignore[dict-item]
+        request = await tool.request({"path": path, **more}, work)  # type: ignore[dict-item] - JSON
         assert request.paths == (outside / "secret",)
     assert (outside / "secret").read_text() == "secret\n"
 

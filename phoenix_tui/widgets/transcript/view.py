@@ -147,10 +147,11 @@ class TranscriptView(PaintedTranscript, can_focus=True):
     def _set_position(self, placed: Placed, *, bar: bool) -> None:
         """Move scroll position and bar without a layout."""
         y = float(placed.y)
+        size = Size(self.size.width, placed.total)
         # pyright takes a descriptor read on the class for its value.
-        self.set_reactive(Widget.virtual_size, Size(self.size.width, placed.total))  # pyright: ignore[reportArgumentType]
+        self.set_reactive(Widget.virtual_size, size)  # pyright: ignore[reportArgumentType] - as said
         self.set_reactive(Widget.scroll_y, y)
-        self.set_reactive(Widget.scroll_target_y, y)  # pyright: ignore[reportArgumentType]
+        self.set_reactive(Widget.scroll_target_y, y)  # pyright: ignore[reportArgumentType] - as said
         now = self.canvas.model.now()
         if bar or now - self._bar_at >= BAR_SECONDS:
             self._bar_at = now

@@ -98,7 +98,7 @@ async def test_the_own_table_agrees_with_genai_prices() -> None:
     wrong = {
         name: (cost("x", name, usage), looked)
         for name in own
-        if (looked := prices._looked_up("openai" if name.startswith("gpt") else "anthropic", name, usage)) is None  # pyright: ignore[reportPrivateUsage]
+        if (looked := prices._looked_up("openai" if name.startswith("gpt") else "anthropic", name, usage)) is None
         or round(looked, 9) != cost("x", name, usage)
     }
     assert wrong == {}
