@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 FILE_WALL = 400
 FUNCTION_WALL = 50
 CLASS_WALL = 20
-FIXED_SLEEP = re.compile(r"\b(?:asyncio|time|anyio)\.sleep\(\s*(?!0\s*\))[\d.]+\s*\)|pilot\.pause\(\s*[\d.]")
+WAITING = "waiting.py"
+"""The one module of the tests that may sleep, between two looks."""
 
 
 def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -27,29 +29,54 @@ def is_overload_or_property_setter(node: ast.FunctionDef | ast.AsyncFunctionDef)
     return any(ast.unparse(decorator).endswith((".setter", "overload")) for decorator in node.decorator_list)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_source_file_keeps_within_the_walls(path: Path) -> None:
-    text = path.read_text()
+def beyond_the_walls(path: Path) -> Iterator[str]:
+    text, name = path.read_text(), path.relative_to(ROOT)
     tree = ast.parse(text)
-    too_big = [f"{len(text.splitlines())} lines"] if len(text.splitlines()) > FILE_WALL else []
+    if (count := len(text.splitlines())) > FILE_WALL:
+        yield f"{name}: {count} lines"
     for function in functions(tree):
-        lines = (function.end_lineno or 0) - function.lineno + 1
-        if lines > FUNCTION_WALL:
-            too_big.append(f"{function.name}: {lines} lines")
+        if (count := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_WALL:
+            yield f"{name}: {function.name}: {count} lines"
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             methods = [m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef)]
-            count = sum(not is_overload_or_property_setter(method) for method in methods)
-            if count > CLASS_WALL:
-                too_big.append(f"{node.name}: {count} methods")
-    assert too_big == []
+            if (count := sum(not is_overload_or_property_setter(method) for method in methods)) > CLASS_WALL:
+                yield f"{name}: {node.name}: {count} methods"
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_test_waits_for_a_fixed_time(path: Path) -> None:
-    if path.name == "test_shape.py" or "benchmarks" in path.parts:
-        pytest.skip("speaks of sleeps, or measures time")
-    found = [line.strip() for line in path.read_text().splitlines() if FIXED_SLEEP.search(line)]
+def test_every_source_file_keeps_within_the_walls() -> None:
+    assert [finding for path in SOURCES for finding in beyond_the_walls(path)] == []
+
+
+def is_fixed_wait(node: ast.AST) -> bool:
+    """A call of `sleep`, or of `pause` on a pilot, with a number or a constant of a module; `sleep(0)` yields only."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    match node.args[0]:
+        case ast.Constant(value=int() | float() as seconds):
+            return name in {"sleep", "pause"} and seconds != 0
+        case ast.Name(id=constant) | ast.Attribute(attr=constant):
+            return name in {"sleep", "pause"} and constant.isupper()
+    return False
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("time.sleep(0.1)", True), ("sleep(QUIET)", True), ("pilot.pause(1)", True), ("asyncio.sleep(0)", False)],
+)
+def test_a_fixed_wait_is_known_by_its_call(line: str, found: bool) -> None:
+    assert any(map(is_fixed_wait, ast.walk(ast.parse(line)))) is found
+
+
+def test_no_test_waits_for_a_fixed_time() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in TESTS
+        if path.name != WAITING and "benchmarks" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and is_fixed_wait(node)
+    ]
     assert found == []
 
 

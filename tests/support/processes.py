@@ -16,20 +16,20 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from tests.support.waiting import PATIENCE, poll, poll_blocking
 from tools.contract import Command, Progress
 from tools.process.hardening import harden
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 LIFETIME = 60
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 20.0
 MARK = "PHOENIX_TEST_MARK"
 FIFO = "PHOENIX_TEST_FIFO"
 
@@ -88,26 +88,6 @@ def marked(mark: str) -> set[int]:
             if wanted in (folder / "environ").read_bytes() or wanted in (folder / "cmdline").read_bytes():
                 found.add(int(folder.name))
     return found
-
-
-def wait_until(condition: Callable[[], bool], limit: float = PATIENCE) -> bool:
-    """Poll `condition` until it holds; False when it does not within `limit` seconds. For plain tests."""
-    deadline = time.monotonic() + limit
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
-
-
-async def until(condition: Callable[[], bool], limit: float = PATIENCE) -> bool:
-    """As `wait_until`, for tests that run in a loop."""
-    deadline = time.monotonic() + limit
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        await asyncio.sleep(0.005)
-    return True
 
 
 @dataclass(slots=True)
@@ -221,7 +201,7 @@ async def measure_cancel(shape: Shape, rounds: int, mechanism: str = "") -> Figu
         for _ in range(rounds):
             with watching() as watch:
                 task = asyncio.create_task(processes.runner.run(watch.command(shape.script)))
-                await until(partial(watch.stands, shape.processes))
+                await poll(partial(watch.stands, shape.processes))
                 emptied = asyncio.create_task(asyncio.to_thread(watch.emptied_at))
                 await asyncio.sleep(0)
                 began = time.perf_counter()
@@ -241,7 +221,7 @@ def measure_death(shape: Shape, rounds: int) -> Figures:
     survivors = 0
     for _ in range(rounds):
         with watching() as watch, phoenix(watch, shape.script) as host:
-            wait_until(partial(watch.stands, shape.processes))
+            poll_blocking(partial(watch.stands, shape.processes))
             began = time.perf_counter()
             host.kill()
             times.append((watch.emptied_at() - began) * 1000)

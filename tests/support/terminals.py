@@ -14,6 +14,8 @@ from pathlib import Path
 import pyte
 from ptyprocess import PtyProcess
 
+from tests.support.waiting import poll_blocking
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -50,13 +52,8 @@ class Terminal:
             if time.monotonic() > deadline:
                 return False
             if not self.pump():
-                return condition() or self._until_gone(condition, deadline)
+                return poll_blocking(condition, deadline - time.monotonic())
         return True
-
-    def _until_gone(self, condition: Callable[[], bool], deadline: float) -> bool:
-        while not condition() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return condition()
 
     def type(self, data: bytes) -> None:
         """Send bytes as a keyboard would."""

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import sqlite3
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from tests.support.cli import ended, phoenix_in, with_claude
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG, plays, recording, refuses, start, stop, text, tool
+from tests.support.waiting import poll_blocking
 
 USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
 HELLO = recording(start(), text(0, "Hel", "lo."), stop())
@@ -39,10 +39,7 @@ def only_state(home: Path) -> str:
 
 
 def wait_for_content(path: Path) -> str:
-    end = time.monotonic() + 10
-    while not (path.exists() and path.read_text().strip()):
-        assert time.monotonic() < end, path
-        time.sleep(0.01)
+    assert poll_blocking(lambda: path.exists() and path.read_text().strip()), path
     return path.read_text().strip()
 
 

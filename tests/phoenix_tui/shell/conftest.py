@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,8 +18,7 @@ from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.composer import Composer
 from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, launch, services
-
-DEADLINE = 5.0
+from tests.support.waiting import LOOK, PATIENCE, poll
 
 
 @dataclass
@@ -70,19 +68,16 @@ class Shell:
         )
 
     async def until(self, condition: Callable[[], object]) -> None:
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + PATIENCE
         while not condition():
             if time.monotonic() > end:
                 raise AssertionError(f"it did not come to be:\n{self.text}\n{self.toasts}")
             await self.pilot.pause()
-            await asyncio.sleep(0.005)
+            await poll(condition, LOOK)
 
     async def ended(self) -> None:
         """Wait until the app would leave; it stays, since a pilot cannot pause an app that is gone."""
-        end = time.monotonic() + DEADLINE
-        while not self.exits:
-            assert time.monotonic() < end, "it did not end"
-            await asyncio.sleep(0.005)
+        assert await poll(lambda: self.exits), "it did not end"
 
     async def type(self, text: str) -> None:
         names = {" ": "space", "/": "slash", "@": "at", "!": "exclamation_mark", ".": "full_stop", "?": "question_mark"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 
@@ -45,17 +44,14 @@ from tests.support.screens import (
     said,
     snapshot,
 )
+from tests.support.waiting import poll
 from tools.contract import DiffDisplay, OutputChunk, TerminalDisplay, ToolRequest
 
 
 async def settled(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Wait until `condition` holds."""
-    deadline = asyncio.get_running_loop().time() + 5
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, (
-            pilot.app.shown() if isinstance(pilot.app, TranscriptApp) else ""
-        )
-        await pilot.pause(0.01)
+    assert await poll(condition), pilot.app.shown() if isinstance(pilot.app, TranscriptApp) else ""
+    await pilot.pause()
 
 
 def text_of(app: TranscriptApp) -> str:

@@ -12,16 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import (
-    ROOT,
-    SHAPES,
-    Shape,
-    Watch,
-    phoenix,
-    start_plain,
-    until,
-    wait_until,
-)
+from tests.support.processes import ROOT, SHAPES, Shape, Watch, phoenix, start_plain
+from tests.support.waiting import poll, poll_blocking
 from tools.contract import Command
 from tools.process.start import Processes
 from tools.process.zygote.tree import children, read_proc
@@ -39,7 +31,7 @@ def supervisor_of(pids: set[int]) -> int:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_killing_phoenix_with_sigkill_ends_every_shape(shape: Shape, watch: Watch) -> None:
     with phoenix(watch, shape.script) as running:
-        assert wait_until(partial(watch.stands, shape.processes))
+        assert poll_blocking(partial(watch.stands, shape.processes))
         running.kill()
         watch.emptied_at(limit=5)
         assert watch.alive() == set()
@@ -47,7 +39,7 @@ def test_killing_phoenix_with_sigkill_ends_every_shape(shape: Shape, watch: Watc
 
 async def test_a_command_that_kills_its_supervisor_gains_nothing(processes: Processes, watch: Watch) -> None:
     task = asyncio.create_task(processes.runner.run(watch.command("setsid sleep 60 & sleep 60")))
-    assert await until(partial(watch.stands, 2))
+    assert await poll(partial(watch.stands, 2))
     os.kill(supervisor_of(watch.alive()), signal.SIGKILL)
     finished = await task
     assert finished.exit_code is None
@@ -57,7 +49,7 @@ async def test_a_command_that_kills_its_supervisor_gains_nothing(processes: Proc
 
 async def test_a_stopped_supervisor_does_not_save_its_tree(processes: Processes, watch: Watch) -> None:
     task = asyncio.create_task(processes.runner.run(watch.command("setsid sleep 60 & sleep 60")))
-    assert await until(partial(watch.stands, 2))
+    assert await poll(partial(watch.stands, 2))
     os.kill(supervisor_of(watch.alive()), signal.SIGSTOP)
     task.cancel()
     await asyncio.wait({task})
@@ -67,7 +59,7 @@ async def test_a_stopped_supervisor_does_not_save_its_tree(processes: Processes,
 async def test_a_dead_zygote_is_replaced(watch: Watch) -> None:
     processes = await start_plain()
     task = asyncio.create_task(processes.runner.run(watch.command("sleep 60")))
-    assert await until(watch.stands)
+    assert await poll(watch.stands)
     supervisor = supervisor_of(watch.alive())
     zygotes = [pid for pid in children(os.getpid()) if supervisor in children(pid)]
     os.kill(zygotes[0], signal.SIGKILL)
@@ -93,7 +85,7 @@ async def test_commands_that_lose_the_zygote_together_all_run() -> None:
 @pytest.mark.parametrize("together", ["zygote first", "supervisor first"])
 def test_orphans_of_both_helpers_are_found_by_phoenix(together: str, watch: Watch) -> None:
     with phoenix(watch, "setsid sleep 60 & sleep 60", hardened=True) as running:
-        assert wait_until(partial(watch.stands, 2))
+        assert poll_blocking(partial(watch.stands, 2))
         supervisor = supervisor_of(watch.alive())
         (zygote,) = (pid for pid in children(running.pid) if supervisor in children(pid))
         pids = [zygote, supervisor] if together == "zygote first" else [supervisor, zygote]
@@ -107,7 +99,7 @@ def test_orphans_of_both_helpers_are_found_by_phoenix(together: str, watch: Watc
 
 def test_phoenix_and_its_helpers_do_not_look_like_python(watch: Watch) -> None:
     with phoenix(watch, "sleep 60", hardened=True) as running:
-        assert wait_until(watch.stands)
+        assert poll_blocking(watch.stands)
         supervisor = supervisor_of(watch.alive())
         for pid in (running.pid, supervisor, *children(running.pid)):
             name = Path(f"/proc/{pid}/comm").read_text("utf-8") + Path(f"/proc/{pid}/cmdline").read_text("utf-8")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Watch, start_plain, until, watching
+from tests.support.processes import Watch, start_plain, watching
+from tests.support.waiting import poll
 from tools.contract import Command
 from tools.process.start import Processes
 
@@ -15,7 +16,7 @@ from tools.process.start import Processes
 async def test_a_job_runs_on_is_listed_and_can_be_read(processes: Processes, watch: Watch) -> None:
     started = await processes.jobs.start(watch.command("echo listening; sleep 60"), "one", "serve")
     assert started.running
-    assert await until(lambda: processes.jobs.output(started.id).head == b"listening\n")
+    assert await poll(lambda: processes.jobs.output(started.id).head == b"listening\n")
     (listed,) = processes.jobs.jobs("one")
     assert (listed.id, listed.command, listed.running, listed.exit_code) == (started.id, "serve", True, None)
     assert processes.jobs.jobs("two") == ()
@@ -23,7 +24,7 @@ async def test_a_job_runs_on_is_listed_and_can_be_read(processes: Processes, wat
 
 async def test_a_killed_job_takes_its_tree_and_keeps_its_output(processes: Processes, watch: Watch) -> None:
     started = await processes.jobs.start(watch.command("echo up; setsid sleep 60 & sleep 60"), "one", "serve")
-    assert await until(lambda: processes.jobs.output(started.id).head == b"up\n")
+    assert await poll(lambda: processes.jobs.output(started.id).head == b"up\n")
     killed = await processes.jobs.kill(started.id)
     assert not killed.running
     assert watch.alive() == set()
@@ -32,7 +33,7 @@ async def test_a_killed_job_takes_its_tree_and_keeps_its_output(processes: Proce
 
 async def test_a_job_that_ends_by_itself_says_how(processes: Processes) -> None:
     started = await processes.jobs.start(Command(("/bin/sh", "-c", "echo x; exit 4"), Path("/")), "one", "build")
-    assert await until(lambda: not processes.jobs.jobs("one")[0].running)
+    assert await poll(lambda: not processes.jobs.jobs("one")[0].running)
     (listed,) = processes.jobs.jobs("one")
     assert listed.exit_code == 4
     assert processes.jobs.output(started.id).head == b"x\n"
@@ -40,7 +41,7 @@ async def test_a_job_that_ends_by_itself_says_how(processes: Processes) -> None:
 
 async def test_a_jobs_children_end_with_it(processes: Processes, watch: Watch) -> None:
     await processes.jobs.start(watch.command("setsid sleep 60 & disown"), "one", "start server")
-    assert await until(lambda: not processes.jobs.jobs("one")[0].running)
+    assert await poll(lambda: not processes.jobs.jobs("one")[0].running)
     assert watch.alive() == set()
 
 
@@ -48,7 +49,7 @@ async def test_a_conversation_takes_its_jobs_and_no_others(processes: Processes)
     with watching() as going, watching() as staying:
         await processes.jobs.start(going.command("sleep 60"), "going", "a")
         kept = await processes.jobs.start(staying.command("sleep 60"), "staying", "b")
-        assert await until(lambda: going.stands() and staying.stands())
+        assert await poll(lambda: going.stands() and staying.stands())
         await processes.jobs.end_all("going")
         assert going.alive() == set()
         assert processes.jobs.jobs("going") == ()
@@ -59,7 +60,7 @@ async def test_a_conversation_takes_its_jobs_and_no_others(processes: Processes)
 async def test_jobs_end_when_phoenix_closes(watch: Watch) -> None:
     processes = await start_plain()
     await processes.jobs.start(watch.command("setsid sleep 60 & sleep 60"), "one", "serve")
-    assert await until(partial(watch.stands, 2))
+    assert await poll(partial(watch.stands, 2))
     await processes.close()
     assert watch.alive() == set()
 

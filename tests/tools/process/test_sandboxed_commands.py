@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is, until
+from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
+from tests.support.waiting import poll
 from tools.contract import Command, Finished
 from tools.process.placeholders import Placeholders
 from tools.process.plan import Planner, SandboxUnavailableError
@@ -46,7 +47,7 @@ def repository(workspace: Path) -> Path:
 
 @contextlib.asynccontextmanager
 async def sandboxed(mode: SandboxMode, **options: object) -> AsyncIterator[Processes]:
-    processes = await start_processes(ProcessSettings(as_it_is, sandbox=mode, **options))  # type: ignore[arg-type]
+    processes = await start_processes(ProcessSettings(as_it_is, sandbox=mode, **options))  # type: ignore[arg-type] - any option
     try:
         if not (await processes.probe()).guards_files:
             pytest.skip("no namespaces on this machine")
@@ -155,7 +156,7 @@ async def test_phoenix_own_programs_may_leave_the_sandbox(workspace: Path, outsi
 async def test_cancelling_in_the_sandbox_leaves_no_process(shape: Shape, watch: Watch) -> None:
     async with sandboxed(SandboxMode.WORKSPACE) as processes:
         task = asyncio.create_task(processes.runner.run(watch.command(shape.script)))
-        assert await until(partial(watch.stands, shape.processes))
+        assert await poll(partial(watch.stands, shape.processes))
         task.cancel()
         await asyncio.wait({task})
         assert watch.alive() == set()

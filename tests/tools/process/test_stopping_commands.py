@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import SHAPES, Shape, Watch, marked, start_plain, until, watching
+from tests.support.processes import SHAPES, Shape, Watch, marked, start_plain, watching
+from tests.support.waiting import poll
 from tools.contract import Command, ProcessesEnded, Progress
 from tools.process.start import Processes
 from tools.process.zygote import wire
@@ -25,7 +26,7 @@ LATENCY_LIMIT = 1.0
 async def test_cancelling_leaves_no_process_of_any_shape(shape: Shape, processes: Processes, watch: Watch) -> None:
     reports: list[Progress] = []
     task = asyncio.create_task(processes.runner.run(watch.command(shape.script), reports.append))
-    assert await until(partial(watch.stands, shape.processes))
+    assert await poll(partial(watch.stands, shape.processes))
     began = asyncio.get_running_loop().time()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -46,7 +47,7 @@ async def test_a_fork_bomb_that_spins_is_gone_in_time(leaving: str, processes: P
         "while time.monotonic() < end: pass"
     )
     task = asyncio.create_task(processes.runner.run(watch.command(f"exec {sys.executable} -S -c '{bomb}'")))
-    assert await until(partial(watch.stands, 32))
+    assert await poll(partial(watch.stands, 32))
     began = asyncio.get_running_loop().time()
     task.cancel()
     await asyncio.wait({task})
@@ -62,25 +63,25 @@ async def test_a_process_that_cannot_die_is_reported_and_killed_later(processes:
     try:
         command = watch.command("sleep 60 & sleep 60")
         task = asyncio.create_task(processes.runner.run(command, reports.append))
-        assert await until(partial(watch.stands, 3))
+        assert await poll(partial(watch.stands, 3))
         undead = max(watch.alive())
         (group / "cgroup.procs").write_text(str(undead), "ascii")
         (group / "freezer.state").write_text("FROZEN", "ascii")
         task.cancel()
         await asyncio.wait({task}, timeout=5)
         assert task.cancelled()
-        assert reports[-1] == ProcessesEnded(reports[-1].count, (undead,))  # type: ignore[union-attr]
+        assert reports[-1] == ProcessesEnded(reports[-1].count, (undead,))  # type: ignore[union-attr] - the line says it
         assert watch.alive() == {undead}
     finally:
         (group / "freezer.state").write_text("THAWED", "ascii")
-    assert await until(lambda: not watch.alive())
-    assert await until(lambda: not (group / "cgroup.procs").read_text("ascii"))
+    assert await poll(lambda: not watch.alive())
+    assert await poll(lambda: not (group / "cgroup.procs").read_text("ascii"))
     group.rmdir()
 
 
 async def test_a_stopped_tree_can_be_cancelled(processes: Processes, watch: Watch) -> None:
     task = asyncio.create_task(processes.runner.run(watch.command("sleep 60 & kill -STOP $$; wait")))
-    assert await until(partial(watch.stands, 2))
+    assert await poll(partial(watch.stands, 2))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -97,7 +98,7 @@ async def test_a_timeout_ends_the_tree_and_keeps_what_was_printed(processes: Pro
 async def test_cancelling_one_of_many_leaves_the_others(processes: Processes) -> None:
     with watching() as doomed, watching() as spared:
         tasks = [asyncio.create_task(processes.runner.run(each.command("sleep 60"))) for each in (doomed, spared)]
-        assert await until(lambda: doomed.stands() and spared.stands())
+        assert await poll(lambda: doomed.stands() and spared.stands())
         tasks[0].cancel()
         await asyncio.wait({tasks[0]})
         assert doomed.alive() == set()
@@ -110,7 +111,7 @@ async def test_ten_commands_cancelled_together_all_end(processes: Processes) -> 
     with watching() as watch:
         command = Command(("/bin/bash", "-c", "setsid sleep 60 & wait"), Path("/"), environment=watch.environment)
         tasks = {asyncio.create_task(processes.runner.run(command)) for _ in range(10)}
-        assert await until(lambda: len(watch.alive()) >= 20)
+        assert await poll(lambda: len(watch.alive()) >= 20)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
@@ -142,7 +143,7 @@ async def test_a_cancel_at_any_moment_gives_one_outcome_and_leaves_nothing(proce
 
 async def test_a_second_cancel_does_not_cut_the_first_short(processes: Processes, watch: Watch) -> None:
     task = asyncio.create_task(processes.runner.run(watch.command("for i in $(seq 30); do sleep 60 & done; wait")))
-    assert await until(partial(watch.stands, 31))
+    assert await poll(partial(watch.stands, 31))
     task.cancel()
     while not task.done():
         task.cancel()
@@ -157,7 +158,7 @@ async def test_without_a_subreaper_the_ordinary_shapes_end_too() -> None:
         for shape in SHAPES[:4]:
             with watching() as watch:
                 task = asyncio.create_task(processes.runner.run(watch.command(shape.script)))
-                assert await until(partial(watch.stands, shape.processes))
+                assert await poll(partial(watch.stands, shape.processes))
                 task.cancel()
                 await asyncio.wait({task})
                 assert watch.alive() == set()

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ROOT, wait_until
+from tests.support.processes import ROOT
+from tests.support.waiting import poll_blocking
 from tools.process.zygote.terminal import RESET, describe, restore
 
 HOST = """
@@ -101,8 +102,8 @@ def test_a_killed_phoenix_gets_its_terminal_restored(number: signal.Signals) -> 
         until_ready(screen)
         screen.host.send_signal(number)
         screen.host.wait(timeout=20)
-        assert wait_until(lambda: bool(select.select([screen.master], [], [], 0)[0]))
-        assert wait_until(lambda: termios.tcgetattr(screen.slave)[3] & termios.ECHO != 0)
+        assert poll_blocking(lambda: bool(select.select([screen.master], [], [], 0)[0]))
+        assert poll_blocking(lambda: termios.tcgetattr(screen.slave)[3] & termios.ECHO != 0)
         assert b"\x1b[?1049l" in screen.shown()
         assert before[3] & termios.ECHO
 

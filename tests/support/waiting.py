@@ -1,0 +1,40 @@
+"""Waiting in tests: the only place that may sleep: between two looks, or for a person's pause."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+PATIENCE: Final = 20.0
+"""Seconds a test waits for something that is sure to come; a busy machine needs more than a quick one."""
+LOOK: Final = 0.005
+"""Seconds between two looks."""
+TYPING_GUARD: Final = 0.6
+"""Seconds without typing after which a letter answers a question (LOOK.md 7: 0.5), and a bit."""
+
+
+async def poll(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
+    """Look until `condition` holds; False when it does not in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(LOOK)
+    return True
+
+
+def poll_blocking(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
+    """As `poll`, for plain tests and threads."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(LOOK)
+    return True
+
+
+async def typing_guard() -> None:
+    """Let the guard against answers by accident run out; it goes by the clock of another process."""
+    await asyncio.sleep(TYPING_GUARD)
