@@ -21,6 +21,7 @@ from engine.executor.composing import (
 )
 from engine.executor.inbox import Priority
 from engine.executor.loop import MoveLoop
+from engine.executor.mending import read_last
 from engine.executor.performer import Performer
 from engine.executor.publisher import Listener
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
@@ -32,9 +33,6 @@ from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
 from engine.updates import ConversationChanged, JobsChanged, Question, Snapshot
 from tools.contract import JobInfo
-
-LAST_MESSAGES = 8
-"""Enough rows to find one that a model can see behind trailing notices."""
 
 
 class Conversation:
@@ -51,8 +49,8 @@ class Conversation:
     async def load(self) -> None:
         """Read what the newest message is, then serve the inbox."""
         session = self._session
-        history = await read_history(session, LAST_MESSAGES)
-        session.remember(history.messages)
+        session.state_since = session.ports.clock.monotonic()
+        await read_last(session)
         if not self.read_only:
             self._task = asyncio.get_running_loop().create_task(self._loop.run())
 
@@ -79,7 +77,7 @@ class Conversation:
             snapshot = Snapshot(
                 conversation=session.record,
                 state=session.state,
-                state_since=session.ports.clock.monotonic(),
+                state_since=session.state_since,
                 messages=history.messages,
                 tool_calls=history.tool_calls,
                 live_text="".join(session.publisher.text),
@@ -87,6 +85,8 @@ class Conversation:
                 question=session.question,
                 resumable=session.resumable,
                 read_only=self.read_only,
+                run_started=session.run.started if is_busy(session.state) else 0.0,
+                running=self._performer.running(),
             )
             listener(snapshot)
             return session.publisher.add(listener)
@@ -108,11 +108,11 @@ class Conversation:
         limit = caps.max_turns or session.settings.max_iterations
         return await ask(self._session, lambda: UserMessage(message, session.last, run_id, limit), message.id, caps)
 
-    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel what runs, then send (SPEC C1)."""
         self.cancel()
         await self.wait_idle()
-        return await self.say(text, image_ids)
+        return await self.say(text, image_ids, caps)
 
     async def attach(self, data: bytes) -> Attachment:
         """Decode, shrink and store an image for a message to come.
@@ -147,11 +147,12 @@ class Conversation:
         message_id = self._session.ports.ids.new()
         return await ask(self._session, lambda: ApprovalAnswered(call_id, verdict, message_id, answer.reason, note))
 
-    async def retry(self) -> Receipt:
+    async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
-        session = self._session
+        session, caps = self._session, caps or RunCaps()
         run_id = session.ports.ids.new()
-        return await ask(self._session, lambda: RetryAsked(session.last, run_id, session.settings.max_iterations))
+        limit = caps.max_turns or session.settings.max_iterations
+        return await ask(session, lambda: RetryAsked(session.last, run_id, limit), caps=caps)
 
     async def shell(self, command: str, send_to_model: bool) -> Receipt:
         """Run a command of the user in the conversation's directory."""

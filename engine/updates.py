@@ -29,6 +29,19 @@ class Snapshot(Struct, frozen=True):
     resumable: bool
     read_only: str
     """Not empty when another process owns it: the sentence to show."""
+    run_started: float = 0.0
+    """Monotonic time at which the run under way began; 0 between runs."""
+    running: RunningCall | None = None
+
+
+class RunningCall(Struct, frozen=True):
+    """The tool call that runs when a subscription begins."""
+
+    call_id: str
+    started: float
+    """Monotonic."""
+    tail: str
+    """Its newest output, at most 4 KB."""
 
 
 class Question(Struct, frozen=True):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from engine.executor.inbox import Entry
+from engine.executor.mending import mend
 from engine.executor.performer import Performer
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session
@@ -59,6 +60,8 @@ class MoveLoop:
 
     async def _move(self, entry: Entry) -> None:
         session = self.session
+        if session.broken and not await self._mended(entry):
+            return
         before, event = session.state, entry.build()
         after = step(before, event)
         refusal = next((e for e in after.effects if isinstance(e, Refuse)), None)
@@ -108,16 +111,29 @@ class MoveLoop:
             session.record = replace(session.record, title=stored.title)
             session.publisher.publish(ConversationChanged(session.record))
 
+    async def _mended(self, entry: Entry) -> bool:
+        """Whether the store works again; if not, whoever asks is told why once more."""
+        try:
+            await mend(self.session)
+        except StorageError as error:
+            entry.settle(Refused(str(error)))
+            return False
+        return True
+
     def _storage_failed(self, entry: Entry, wanted: State, message: str) -> None:
         """Nothing was written, so nothing starts; what runs is stopped, the draft goes back (SPEC c)."""
         session = self.session
-        run = run_of(wanted)
+        run = run_of(wanted) or run_of(session.state)
         self.performer.stop_all()
         failed = Errored(wanted.gen + 1, "storage", message, retryable=True, run_id=run.id if run else "")
         session.record = replace(session.record, state=failed)
+        session.broken = True
         entry.settle(Refused(message))
+        session.state_since = session.ports.clock.monotonic()
         session.publisher.publish(LiveTextDropped(cancelled=False))
-        session.publisher.publish(StateChanged(failed, session.ports.clock.monotonic()))
+        if run is not None:
+            session.publisher.publish(RunEnded(run.id, "failure", message, "storage", run.iteration))
+        session.publisher.publish(StateChanged(failed, session.state_since))
 
     # What subscribers learn of a move, in the order of SPEC c12.3.
 
@@ -134,7 +150,8 @@ class MoveLoop:
             session.question = None
             publish(Asked(None))
         self._tell_end(after.effects)
-        publish(StateChanged(after.state, session.ports.clock.monotonic(), session.resumable))
+        session.state_since = session.ports.clock.monotonic()
+        publish(StateChanged(after.state, session.state_since, session.resumable))
 
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
         """Say that streamed text will not be stored, unless it was, or is being continued."""

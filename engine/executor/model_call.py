@@ -30,6 +30,8 @@ from engine.ports import (
 )
 from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
 
+CENT = 0.01
+"""US dollars."""
 NO_REPLY = ProviderError("the answer ended too early", kind="network", retryable=True)
 
 
@@ -128,8 +130,13 @@ def _assembly(session: Session, name: str) -> Assembly:
 def _check_budget(session: Session) -> None:
     limit, spent = session.run.caps.max_budget_usd, session.run.cost_usd
     if limit and spent is not None and spent >= limit:
-        text = f"The budget of ${limit:g} for this run is used up (${spent:.4f})."
+        text = f"The budget of {dollars(limit)} for this run is used up ({dollars(spent)} spent)."
         raise ProviderError(text, kind="budget", retryable=False)
+
+
+def dollars(amount: float) -> str:
+    """An amount with cents, or with as many digits as a smaller one needs."""
+    return f"${amount:.2f}" if amount >= CENT or not amount else f"${amount:.8f}".rstrip("0")
 
 
 async def _hold_back(session: Session) -> None:

@@ -41,7 +41,8 @@ from engine.machine.events import (
     UserCancelled,
 )
 from engine.machine.messages import ToolResult, ToolStatus
-from engine.updates import Asked, Noticed, RetryScheduled
+from engine.machine.states import ToolExecuting
+from engine.updates import Asked, Noticed, RetryScheduled, RunningCall
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +136,15 @@ class Performer:
         """Seconds a call has run, 0 where it never did."""
         facts = self.calls.get(call_id)
         return self.session.ports.clock.monotonic() - facts.started if facts and facts.started else 0.0
+
+    def running(self) -> RunningCall | None:
+        """The call that runs now, for whoever subscribes in the middle of it."""
+        state = self.session.state
+        if not isinstance(state, ToolExecuting):
+            return None
+        call_id = state.round.current.id
+        facts = self.calls.get(call_id)
+        return RunningCall(call_id, facts.started, facts.tail) if facts and facts.started else None
 
     def ended(self, call_id: str) -> int:
         """Processes that ended with a stopped call."""

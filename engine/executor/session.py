@@ -82,7 +82,11 @@ class Session:
     publisher: Publisher
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
+    broken: bool = False
+    """The last move could not be stored: the next one begins by mending what it left."""
     last: LastMessage = LastMessage.NONE
+    state_since: float = 0.0
+    """Monotonic time of the last change of state."""
     inbox: Inbox = field(default_factory=Inbox)
     run: RunFacts = field(default_factory=RunFacts)
     rules: list[Rule] = field(default_factory=list[Rule])

@@ -35,6 +35,9 @@ from tools.contract import (
 
 log = logging.getLogger(__name__)
 
+TAIL = 4096
+"""Characters of a running call's newest output that a late subscriber is told."""
+
 
 @dataclass(slots=True)
 class CallFacts:
@@ -43,6 +46,8 @@ class CallFacts:
     started: float = 0.0
     """Monotonic; 0 while it has not begun."""
     announced: bool = False
+    tail: str = ""
+    """The newest output while it runs."""
     ended: int = 0
     survivors: tuple[int, ...] = ()
 
@@ -125,8 +130,8 @@ def _announce(session: Session, call: ToolCall, request: ToolRequest | None, fac
 async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool, facts: CallFacts) -> ToolOutput:
     def report(progress: Progress) -> None:
         match progress:
-            case OutputChunk():
-                pass  # only for the eye
+            case OutputChunk(text=text):
+                facts.tail = (facts.tail + text)[-TAIL:]
             case ProcessStarted(pid, started):
                 _note_process(session, call.id, pid, started)
             case ProcessesEnded(count, survivors):

@@ -1,0 +1,38 @@
+"""Brings a conversation back after its store failed in the middle of a run."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from engine.executor.composing import read_history
+from engine.executor.session import Session
+from engine.machine.messages import LastMessage
+from engine.machine.states import Idle
+
+LAST_MESSAGES = 8
+"""Enough rows to find one that a model can see behind trailing notices."""
+
+
+async def mend(session: Session) -> None:
+    """Close what the failed run left open, as after a restart (SPEC c10); the state becomes idle.
+
+    Raises:
+        StorageError: the store still fails; nothing has changed.
+    """
+    store, conversation_id = session.ports.store, session.record.id
+    await store.release(conversation_id)
+    await store.take(conversation_id)
+    stored = await store.conversation(conversation_id)
+    gen = session.state.gen + 1
+    if stored is not None:
+        session.record = replace(stored, state=Idle(gen), context_window=session.record.context_window)
+    session.forget_rows()
+    await read_last(session)
+    session.broken = False
+
+
+async def read_last(session: Session) -> None:
+    """Read what the newest message is: the turn rule needs it (SPEC C25)."""
+    history = await read_history(session, LAST_MESSAGES)
+    session.last = LastMessage.NONE
+    session.remember(history.messages)
