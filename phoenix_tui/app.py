@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.driver import Driver
@@ -57,10 +58,27 @@ class PhoenixApp(App[None]):
         self._services: Services | None = None
         self._clips: Clipboard | None = None
         self._finishing = False
+        self._typed_early: list[events.Event] | None = []
+        """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
 
     def get_default_screen(self) -> WorkspaceScreen:
         """The workspace is the first screen."""
         return self._workspace
+
+    async def on_event(self, event: events.Event) -> None:
+        """Hold what is typed until the composer can take it."""
+        if self._typed_early is not None and isinstance(event, events.Key | events.Paste):
+            self._typed_early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def on_stage_listening(self, event: Stage.Listening) -> None:
+        """The composer has the focus: it gets what was typed so far, ahead of what still comes."""
+        event.stop()
+        early, self._typed_early = self._typed_early or [], None
+        for each in early:
+            await self.on_event(each)
+        self._workspace.parts.dock.composer.starting = False
 
     def on_mount(self) -> None:
         """Catch the signals that end a program; open the services once the first frame is drawn."""

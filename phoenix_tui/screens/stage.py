@@ -54,6 +54,9 @@ class Stage(PhoenixScreen[None]):
     class Leaving(Message):
         """The user wants to quit, and nothing is in the way."""
 
+    class Listening(Message):
+        """The composer has the focus: keys can be taken."""
+
     def __init__(self, launch: Launch) -> None:
         super().__init__()
         self.launch = launch
@@ -84,14 +87,11 @@ class Stage(PhoenixScreen[None]):
     def on_mount(self) -> None:
         """Take the keys at once; what is typed before the first frame is not lost."""
         self.set_focus(self.parts.dock.composer)
+        self.post_message(self.Listening())
         launch = self.launch
         self.parts.transcript.display = False
         self.parts.status.status = Status(mode=launch.permission_mode, model=launch.model)
         self.parts.title.heading = Heading(folder=short_path(launch.cwd))
-        self.call_after_refresh(self._drawn)
-
-    def _drawn(self) -> None:
-        self.parts.dock.composer.starting = False
 
     async def attend(self, services: Services, clipboard: Clipboard, keymap: dict[str, str]) -> None:
         """Open what was asked for and answer what was typed meanwhile."""
@@ -101,11 +101,10 @@ class Stage(PhoenixScreen[None]):
         self.bench = bench = Bench(desk, parts.dock, self, self.tell, clipboard, keymap)
         self.welcoming = Welcoming(parts.welcome, services.onboarding, lambda name: self.when_ready(_use(name)))
         await overview.start()
-        typed = parts.dock.composer.content
         await self._open_first(desk)
-        if typed:
-            parts.dock.composer.load(parts.dock.composer.content + typed)
         self._ready.set()
+        if parts.dock.composer.content:
+            desk.typed(parts.dock.composer.content)
         if services.warning:
             self.tell(services.warning, bad=True)
         if self.launch.images:
