@@ -55,7 +55,7 @@ class WorkspaceScreen(WorkspaceKeys):
         status = self.parts.status
         if status.status.has_text != bool(event.text):
             status.status = replace(status.status, has_text=bool(event.text))
-        if self.bench is not None:
+        if self.bench is not None and self._ready.is_set():
             self.bench.desk.typed(event.text)
 
     @on(Dock.Opened)

@@ -28,6 +28,7 @@ from engine.updates import (
     ToolStarted,
 )
 from tests.support.engine import Bench, StubTool, engine_bench, until
+from tools.contract import OutputChunk
 
 HELLO = Reply((Text("hello there", 3),))
 BASH = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
@@ -287,6 +288,41 @@ async def test_a_subscriber_that_comes_late_gets_what_is_streaming(tmp_path: Pat
         conversation.cancel()
         await conversation.wait_idle()
         assert len(late) == 1
+
+
+async def test_a_subscriber_that_comes_late_gets_the_clock_and_the_output_of_what_runs(tmp_path: Path) -> None:
+    tool = StubTool(release=asyncio.Event())
+    async with engine_bench(tmp_path, BASH, HELLO, tool=tool) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await tool.started.wait()
+        tool.contexts[0].report(OutputChunk("x" * 5000 + "the newest line\n"))
+        late: list[object] = []
+        await conversation.subscribe(late.append)
+        await conversation.subscribe(late.append)
+        first, second = late
+        assert isinstance(first, Snapshot)
+        assert isinstance(second, Snapshot)
+        assert first.running is not None
+        assert (first.running.call_id, len(first.running.tail)) == ("t1", 4096)
+        assert first.running.tail.endswith("the newest line\n")
+        assert first.state_since == second.state_since == bench.seen(StateChanged)[-1].since
+        assert 0 < first.run_started <= first.running.started
+        assert tool.release is not None
+        tool.release.set()
+        await conversation.wait_idle()
+        after: list[object] = []
+        await conversation.subscribe(after.append)
+        assert isinstance(after[0], Snapshot)
+        assert (after[0].running, after[0].run_started) == (None, 0.0)
+
+
+async def test_small_amounts_are_said_in_dollars_without_an_exponent(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go", caps=RunCaps(max_budget_usd=0.00001))
+        await conversation.wait_idle()
+        assert bench.seen(RunEnded)[0].error == "The budget of $0.00001 for this run is used up ($0.01 spent)."
 
 
 async def test_two_conversations_run_at_once_and_escape_stops_only_one(tmp_path: Path) -> None:
