@@ -1,0 +1,72 @@
+"""Where scenes are played: an own folder, Phoenix in a terminal, and pictures of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from screenshots.cells import cells
+from screenshots.painter import paint
+from screenshots.relay import make_chart, make_relay
+from tests.support.cli import Phoenix
+from tests.support.program import Program, program
+
+SETTLED = 0.15
+"""Seconds without a byte after which a frame is whole; a running clock never gives more than a quarter."""
+PATIENCE = 20
+"""How often a frame may be waited for before it is taken as it is."""
+
+
+@dataclass(slots=True)
+class Studio:
+    """One scene's folder, and the pictures taken so far."""
+
+    folder: Path
+    gallery: Path
+    taken: list[str] = field(default_factory=list[str])
+
+    def phoenix(self, url: str = "", theme: str = "") -> Phoenix:
+        """A fresh installation in `~`, working in `~/src/relay`; `url` is an Anthropic server."""
+        home, cwd = self.folder / "robin", self.folder / "robin" / "src" / "relay"
+        if not cwd.exists():
+            cwd.mkdir(parents=True)
+            make_relay(cwd)
+            make_chart(home / "latency.png")
+        if theme:
+            (home / "config.toml").write_text(f'theme = "{theme}"\n', "utf-8")
+        key = {"ANTHROPIC_API_KEY": "sk-ant-picture-0123456789", "ANTHROPIC_BASE_URL": url} if url else {}
+        return Phoenix(home, cwd, {"PHOENIX_MODEL": "", **key})
+
+    async def take(self, name: str, running: Program) -> None:
+        """Paint what is on the screen now."""
+        for _ in range(PATIENCE):
+            before = len(running.raw)
+            await asyncio.sleep(SETTLED)
+            if len(running.raw) == before:
+                break
+        screen = running.screen
+        paint(cells(bytes(running.raw), screen.columns, screen.lines)).save(self.gallery / f"{name}.png", optimize=True)
+        self.taken.append(name)
+
+
+@contextmanager
+def studio(gallery: Path) -> Iterator[Studio]:
+    """A studio whose folder goes with the block."""
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-pictures-"))
+    try:
+        yield Studio(folder, gallery)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def screen(phoenix: Phoenix, *arguments: str, columns: int = 120, rows: int = 40) -> AsyncGenerator[Program]:
+    """Phoenix, ready to be typed to."""
+    async with program(phoenix, *arguments, columns=columns, rows=rows) as running:
+        await running.until(lambda: "? help" in running.text or "Enter resumes" in running.words, "a first screen")
+        yield running
