@@ -20,7 +20,7 @@ from engine.store.messages import plain_text
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu, memory
 from tests.benchmarks.keys import type_keys
-from tests.benchmarks.program import READY, Model, Program, fresh_home, running, serving
+from tests.benchmarks.program import Model, Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median, spread
 from tests.benchmarks.samples import markdown
 from tests.benchmarks.terminal import COLUMNS, ROWS
@@ -28,11 +28,27 @@ from tests.support.storage import move, new_conversation, say
 
 LONG: Final = 50_000
 SHORT: Final = 60
+EMPTY: Final = 2
+"""As good as none; a conversation without any is dropped when Phoenix quits."""
 SLACK: Final = 1.25
 """How much "as in an empty one" may differ by chance."""
 KEYS: Final = {"PgUp": "\x1b[5~", "PgDn": "\x1b[6~", "End": "\x1b[1;5F", "Home": "\x1b[1;5H"}
 CLAUDE_REOPEN: Final = 765.0
 """ms, claude, a conversation of only 1,002 messages: peer table "Long sessions"."""
+
+
+MESSAGES: Final = {"empty": EMPTY, "short": SHORT, "long": LONG}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One conversation, alone in its home."""
+
+    name: str
+    home: Path
+    id: str
+    wanted: str
+    """What its screen shows once it is open."""
 
 
 @dataclass(slots=True)
@@ -47,17 +63,16 @@ class Figures:
 
 def history(bench: Bench) -> Iterator[Row]:
     """Open each conversation several times; in the last, do what people do."""
-    home = fresh_home(bench.folder)
-    ids = {name: _make(home, count) for name, count in (("empty", 0), ("short", SHORT), ("long", LONG))}
-    figures = {name: Figures() for name in ids}
+    cases = [_make(fresh_home(bench.folder), name, count) for name, count in MESSAGES.items()]
+    figures = {case.name: Figures() for case in cases}
     with serving() as model:
         for turn in range(bench.rounds(7, 3) + 1):
-            for name, conversation_id in ids.items():
-                opened = _open(model, home, conversation_id, name)
+            for case in cases:
+                opened = _open(model, case)
                 if turn:
-                    figures[name].opens.append(opened)
-        for name in ("short", "long"):
-            _act(bench, model, home, ids[name], figures[name])
+                    figures[case.name].opens.append(opened)
+        for case in cases[1:]:
+            _act(bench, model, case, figures[case.name])
     yield from _rows(figures["empty"], figures["short"], figures["long"])
 
 
@@ -73,14 +88,18 @@ def _rows(empty: Figures, short: Figures, long: Figures) -> Iterator[Row]:
     yield Row("50,000 messages: RSS after all of it, more than short", long.rss - short.rss, "MB").at_most(20)
 
 
-def _open(model: Model, home: Path, conversation_id: str, name: str) -> float:
-    with running(model, home, "--resume", conversation_id, ready=False) as program:
-        wanted = READY if name == "empty" else "LASTWORD"
-        return (program.terminal.wait(wanted) - program.terminal.spawned_at) * 1000
+def _open(model: Model, case: Case) -> float:
+    """Milliseconds; then quits, so that the next start finds no crash to recover from."""
+    with running(model, case.home, "--resume", case.id, ready=False) as program:
+        opened = program.terminal.wait(case.wanted) - program.terminal.spawned_at
+        program.terminal.settle()
+        program.terminal.write("\x11")
+        program.terminal.wait_end()
+        return opened * 1000
 
 
-def _act(bench: Bench, model: Model, home: Path, conversation_id: str, figures: Figures) -> None:
-    with running(model, home, "--resume", conversation_id) as program:
+def _act(bench: Bench, model: Model, case: Case, figures: Figures) -> None:
+    with running(model, case.home, "--resume", case.id) as program:
         program.terminal.settle(0.5)
         rounds = bench.rounds(15, 5)
         figures.echo = type_keys(program, bench.rounds(60, 15)).p50
@@ -110,11 +129,11 @@ def _cost(program: Program, act: Callable[[], object]) -> float:
     return (cpu(program.pid) - before) * 1000
 
 
-def _make(home: Path, count: int) -> str:
+def _make(home: Path, name: str, count: int) -> Case:
     """A conversation of `count` messages, in turns of two; the last one ends in LASTWORD."""
     folder = home / "phoenix"
     (home / "work").mkdir(exist_ok=True)
-    conversation_id = asyncio.run(_create(folder, home / "work", first=count > 0))
+    conversation_id = asyncio.run(_create(folder, home / "work"))
     with contextlib.closing(sqlite3.connect(folder / "phoenix.db")) as connection, connection:
         connection.executemany(
             "INSERT INTO turns (id, conversation_id, turn_number, started_at) VALUES (?, ?, ?, ?)",
@@ -125,14 +144,13 @@ def _make(home: Path, count: int) -> str:
                 text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             (_message(conversation_id, seq, count) for seq in range(3, count + 1)),
         )
-    return conversation_id
+    return Case(name, home, conversation_id, "LASTWORD" if count > EMPTY else "And what is next")
 
 
-async def _create(folder: Path, cwd: Path, *, first: bool) -> str:
+async def _create(folder: Path, cwd: Path) -> str:
     store = await open_store(StorePaths.under(folder))
     conversation_id = (await store.create(new_conversation("", str(cwd)), time.time())).id
-    if first:
-        await store.commit(move(conversation_id, say("Where do we stand?"), say("And what is next?")))
+    await store.commit(move(conversation_id, say("Where do we stand?"), say("And what is next?")))
     await store.close()
     return conversation_id
 

@@ -20,7 +20,7 @@ from tests.benchmarks.terminal import Terminal
 
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "anthropic/claude-sonnet-5-5"
-READY: Final = r"Type to start"
+READY: Final = r"┃ Type to start"
 """What the composer shows while it is empty."""
 RUN_TAG: Final = uuid.uuid4().hex
 """Marks every process of this run of the benchmarks."""

@@ -94,6 +94,14 @@ class Terminal:
             if not self._chunks:
                 time.sleep(0.002)
 
+    def wait_end(self, seconds: float = 10.0) -> None:
+        """Until the program has closed its terminal; raises TimeoutError."""
+        deadline = time.monotonic() + seconds
+        while not self.ended:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the program does not end; the screen:\n{self.tail()}")
+            self.drain(0.01)
+
     def settle(self, quiet: float = 0.3, seconds: float = 10.0) -> None:
         """Drain until nothing was written for `quiet` seconds."""
         deadline = time.monotonic() + seconds
