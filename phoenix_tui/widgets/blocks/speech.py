@@ -17,6 +17,8 @@ BAR: Final = Span("┃ ", Look(Tone.YOU))
 LONG_PROMPT: Final = 40
 """Rows above which a prompt is folded."""
 SHOWN_OF_LONG: Final = 12
+STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
+"""How the stored row of a stop begins (engine/machine/texts.py)."""
 _BOLD: Final = Look(bold=True)
 _BAD: Final = Look(Tone.BAD)
 
@@ -31,13 +33,9 @@ class Stopped(Struct, frozen=True):
 
 def prompt_lines(text: str, images: Sequence[ImageBlock], width: int, *, is_open: bool, action: str) -> list[Line]:
     """A person's message: a bar in their colour, the first line bold, images as chips."""
-    lines: list[Line] = []
-    for number, source in enumerate(clean(text).strip("\n").split("\n") if text else ()):
-        look = PLAIN if number else _BOLD
-        for spans, joint in wrap((Span(source.expandtabs(4), look),), column(width) - MARGIN):
-            lines.append(Line((BAR, *spans), joint))
+    lines, beyond = _prompt_rows(clean(text).strip("\n"), column(width) - MARGIN, None if is_open else LONG_PROMPT)
     if len(lines) > LONG_PROMPT and not is_open:
-        hidden = len(lines) - SHOWN_OF_LONG
+        hidden = len(lines) - SHOWN_OF_LONG + beyond
         del lines[SHOWN_OF_LONG:]
         lines.append(Line((BAR, Span(f"… +{count_text(hidden, 'line')}", QUIET, action))))
     if images:
@@ -45,6 +43,19 @@ def prompt_lines(text: str, images: Sequence[ImageBlock], width: int, *, is_open
         for spans, joint in wrap((Span(chips, QUIET),), column(width) - MARGIN):
             lines.append(Line((BAR, *spans), joint))
     return lines
+
+
+def _prompt_rows(text: str, room: int, most: int | None) -> tuple[list[Line], int]:
+    """Wrapped rows, and how many lines are left once there are more than `most`: megabytes are never all wrapped."""
+    lines: list[Line] = []
+    sources = text.split("\n") if text else []
+    for number, source in enumerate(sources):
+        if most is not None and len(lines) > most:
+            return lines, len(sources) - number
+        shown = source if most is None else source[: (most + 2) * room]
+        for spans, joint in wrap((Span(shown.expandtabs(4), PLAIN if number else _BOLD),), room):
+            lines.append(Line((BAR, *spans), joint))
+    return lines, 0
 
 
 def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
@@ -69,8 +80,18 @@ def thinking_lines(text: str, width: int, *, is_open: bool, action: str, live: b
 
 
 def notice_lines(text: str, width: int) -> list[Line]:
-    """A quiet row of the audit trail."""
-    return quiet_note("·", clean(text).strip(), width)
+    """A quiet row of the audit trail; that of a stop has its own sign."""
+    words = clean(text).strip()
+    return quiet_note("■", _as_remark(words), width) if is_stop_notice(words) else quiet_note("·", words, width)
+
+
+def is_stop_notice(text: str) -> bool:
+    """Whether a stored notice says how a turn was stopped."""
+    return text.startswith(STOP_NOTICES)
+
+
+def _as_remark(words: str) -> str:
+    return words[:1].lower() + words[1:]
 
 
 def report_lines(title: str, text: str, width: int, *, is_open: bool, action: str) -> list[Line]:
@@ -82,10 +103,10 @@ def report_lines(title: str, text: str, width: int, *, is_open: bool, action: st
     return lines + quiet_note(" ", cleaned, width) if is_open else lines
 
 
-def stopped_lines(stopped: Stopped, width: int) -> list[Line]:
-    """How a turn ended that the user stopped."""
-    parts = [f"stopped by you after {duration_text(stopped.seconds)}"]
-    if stopped.processes:
+def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
+    """How a turn ended that the user stopped: the stored words where they are there, and what became of its text."""
+    parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
+    if stopped.processes and not stored:
         parts.append("1 process ended" if stopped.processes == 1 else f"{stopped.processes} processes ended")
     if stopped.unsaved_text:
         parts.append("text not saved, /copy copies it")
