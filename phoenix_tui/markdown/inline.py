@@ -70,7 +70,8 @@ class Inline:
         if not text:
             return
         action = action or (self._targets[-1][1] if self._targets else "")
-        self.lines[-1].append(Span(text, look, action))
+        # A tab has no width of its own; in prose it is a blank.
+        self.lines[-1].append(Span(text.replace("\t", " "), look, action))
 
     def _text(self, text: str, look: Look) -> None:
         """Text, in which bare addresses are links too."""

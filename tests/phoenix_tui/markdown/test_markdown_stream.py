@@ -93,6 +93,7 @@ def test_any_text_in_any_pieces_gives_the_lines_of_the_whole(fragments: list[str
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(FRAGMENTS, max_size=25), st.integers(20, 60))
+@example(["- ", "![i](u)", "aaa", "1. ", "1. ", "\t", "word ", "漢字"], 20)
 def test_no_line_is_wider_than_the_column(fragments: list[str], width: int) -> None:
     # Gutters of deep nesting may leave less than the smallest text column.
     if "".join(fragments).count(">") + "".join(fragments).count("-") < 3:
