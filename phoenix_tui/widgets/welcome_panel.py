@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
@@ -56,7 +56,7 @@ class WelcomePanel(Vertical):
         &.-asking-key > #key { display: block; }
     }
     """
-    HELP: ClassVar[str] = "What works now, and how to get a model."
+    HELP = "What works now, and how to get a model."
 
     @dataclass
     class KeyEntered(Message):
