@@ -56,8 +56,6 @@ class Desk:
         self._visible: Visible | None = None
         self._draft_timer: Timer | None = None
         self._draft: str | None = None
-        self._starting = True
-        """Until something was opened: what stands in the composer was typed before there was anything."""
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
         self._one_at_a_time = asyncio.Lock()
@@ -103,7 +101,7 @@ class Desk:
         """Put an opened conversation on the desk; its draft stands in the composer."""
         await self.put_away()
         visible = self._follow(conversation)
-        self._load(conversation.record.draft)
+        self._parts.dock.load(conversation.record.draft)
         await visible.start()
         self.overview.select(conversation.id)
         if not conversation.read_only:
@@ -113,7 +111,7 @@ class Desk:
         """An empty desk: nothing is created before something is written."""
         await self.put_away()
         dock = self._parts.dock
-        self._load("")
+        dock.load("")
         dock.chips.images = ()
         dock.files = FileIndex(self.launch.cwd, self.services.runner)
         dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
@@ -125,12 +123,6 @@ class Desk:
         self._parts.title.heading = replace(heading, title="", folder=short_path(self.launch.cwd), context=ContextUse())
         self._parts.greet(True)
         self.overview.select("")
-
-    def _load(self, draft: str) -> None:
-        composer, starting, self._starting = self._parts.dock.composer, self._starting, False
-        typed = composer.content if starting else ""
-        if draft or not typed:
-            composer.load(draft + typed)
 
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, is_busy
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import (
@@ -129,7 +130,7 @@ class Visible:
         record = snapshot.conversation
         self._parts.transcript.show(snapshot)
         self._live = [snapshot.live_text]
-        self._run_began = snapshot.state_since
+        self._run_began = snapshot.run_started or snapshot.state_since
         self._parts.status.status = Status(
             state=snapshot.state,
             since=snapshot.state_since,
@@ -199,10 +200,11 @@ class Visible:
 
     def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed) -> None:
         match update:
-            case MessageSaved():
+            case MessageSaved(message=message):
                 self._show_transcript(True)
-                self._stream, self.unsaved = Stream(), ""
-                self._live.clear()
+                if message.role is not Role.SYSTEM:  # a notice follows the text that was stopped
+                    self._stream, self.unsaved = Stream(), ""
+                    self._live.clear()
             case LiveTextDropped(cancelled=cancelled):
                 self.unsaved = "".join(self._live) if cancelled else ""
                 self._live.clear()

@@ -57,6 +57,7 @@ class Dock(Vertical):
         self.files: FileIndex | None = None
         """Set by the screen for the folder of the conversation."""
         self._listed = False
+        self._loaded = False
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -70,6 +71,12 @@ class Dock(Vertical):
     def on_resize(self) -> None:
         """A third of another height."""
         self.composer.fit()
+
+    def load(self, draft: str) -> None:
+        """Put a draft into the composer; what was typed before the first one came stays behind it."""
+        typed, self._loaded = "" if self._loaded else self.composer.content, True
+        if draft or not typed:
+            self.composer.load(draft + typed)
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage, ToolCallRecord
+from engine.updates import RunningCall
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
 from tools.clean import clean, clean_line
 from tools.contract import OutputChunk, ProcessesEnded, ProcessStarted, Progress, ToolRequest
@@ -78,6 +79,12 @@ class CallBook:
         view = self._views.get(call_id)
         if view is not None and view.status is not status and view.status in _UNSETTLED:
             self._put(replace(view, status=status, since=view.since or since))
+
+    def resume(self, running: RunningCall) -> None:
+        """A call that ran before anyone looked: its clock and its newest output."""
+        view = self._views.get(running.call_id)
+        if view is not None:
+            self._put(replace(view, status=ToolStatus.RUNNING, since=running.started, tail=clean(running.tail)))
 
     def progress(self, call_id: str, progress: Progress) -> None:
         """A running call said something."""

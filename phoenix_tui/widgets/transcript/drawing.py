@@ -12,7 +12,7 @@ from engine.records import StoredMessage
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_lines
 from phoenix_tui.widgets.blocks.tool_view import ToolView
-from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
 from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 
@@ -35,10 +35,12 @@ class Drawing(Struct, frozen=True):
         if message.role is Role.ASSISTANT:
             shared = self._shared_reads(message)
             return list(self._assistant_parts(message)) if shared is None else shared
-        texts = "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        texts = text_of(message)
         key = f"message:{message.seq}"
         if message.role is Role.SYSTEM:
             notes = [Part(key, Kind.NOTE, speech.notice_lines(texts, self.width))] if texts else []
+            if message is self.model.stop_notice:
+                notes = []  # stands below the text that was stopped
             return notes + list(self._call_parts([b for b in message.blocks if isinstance(b, ToolUseBlock)]))
         if message.origin in _REPORTS:
             lines = speech.report_lines(
@@ -57,7 +59,9 @@ class Drawing(Struct, frozen=True):
         if live.drafting is not None:
             yield Part("draft", Kind.TOOL, speech.draft_lines(*live.drafting, self.width))
         if live.stopped is not None:
-            yield Part("stopped", Kind.NOTE, speech.stopped_lines(live.stopped, self.width))
+            stored = self.model.stop_notice
+            words = text_of(stored) if stored is not None else ""
+            yield Part("stopped", Kind.NOTE, speech.stopped_lines(live.stopped, self.width, words))
         if self.model.error is not None:
             error = self.model.error
             yield Part("error", Kind.NOTE, speech.error_lines(error.message, error.retryable, self.width))

@@ -14,7 +14,7 @@ from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResul
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Errored, State, ToolExecuting, is_busy
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
-from phoenix_tui.widgets.blocks.speech import Stopped
+from phoenix_tui.widgets.blocks.speech import Stopped, is_stop_notice
 from phoenix_tui.widgets.transcript.calls import CallBook
 from tools.contract import Progress, ToolRequest
 
@@ -37,6 +37,11 @@ class LiveReply:
     def text(self) -> str:
         """All that has streamed of the answer."""
         return "".join(self.pieces)
+
+
+def text_of(message: StoredMessage) -> str:
+    """All its text."""
+    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
 
 
 class TranscriptModel:
@@ -70,8 +75,11 @@ class TranscriptModel:
             [snapshot.live_text] if snapshot.live_text else [],
             [snapshot.live_thinking] if snapshot.live_thinking else [],
         )
-        self._busy_since = None
+        self._busy_since = snapshot.run_started or None
+        self._ended_processes = 0
         self.change_state(snapshot.state, snapshot.state_since)
+        if snapshot.running is not None:
+            self.calls.resume(snapshot.running)
 
     def add_history(self, messages: Iterable[StoredMessage], records: Iterable[ToolCallRecord]) -> None:
         """Take messages that were loaded, with their calls."""
@@ -86,6 +94,8 @@ class TranscriptModel:
     def save(self, message: StoredMessage) -> None:
         """A message was stored; a reply takes the place of its live text."""
         self.dirty.update((self.count, message.seq - 1))
+        if self.live.stopped is not None:
+            self.dirty.add(self.count - 1)
         self.count = max(self.count, message.seq)
         if message.role is Role.USER and message.origin is Origin.HUMAN:
             self.live = LiveReply()
@@ -139,6 +149,8 @@ class TranscriptModel:
         if error != self.error:
             self.error = error
             self.dirty.add(self.count)
+        if is_busy(state):
+            self._restart_after_stop()
         if is_busy(state) and self._busy_since is None:
             self._busy_since, self._ended_processes = since, 0
         match state:
@@ -173,7 +185,16 @@ class TranscriptModel:
                 return "\n\n".join(texts)
         return ""
 
+    @property
+    def stop_notice(self) -> StoredMessage | None:
+        """The stored row of a stop that is the newest message, while what it stopped is still in sight."""
+        newest = self.messages.get(self.count)
+        if self.live.stopped is None or newest is None or newest.role is not Role.SYSTEM:
+            return None
+        return newest if is_stop_notice(text_of(newest)) else None
+
     def _stop(self) -> None:
+        self.dirty.add(self.count - 1)
         if self.live.stopped is not None:
             self.live.stopped = replace(self.live.stopped, processes=self._ended_processes)
             return
@@ -183,3 +204,4 @@ class TranscriptModel:
     def _restart_after_stop(self) -> None:
         if self.live.stopped is not None:
             self.live = LiveReply()
+            self.dirty.update((self.count - 1, self.count))

@@ -27,6 +27,8 @@ BAR_SECONDS: Final = 0.25
 class TranscriptView(PaintedTranscript, can_focus=True):
     """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
 
+    FOCUS_ON_CLICK: ClassVar[bool] = False
+    """A click selects, folds or follows a link; what is typed next still belongs to the composer."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "toggle_lowest", "Open or fold", show=False),
         Binding("ctrl+o", "toggle_details", "Details", show=False),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from engine.codec import encode_display
@@ -27,6 +28,7 @@ from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     RunEnded,
+    RunningCall,
     StateChanged,
     TextArrived,
     ThinkingArrived,
@@ -175,6 +177,54 @@ async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
         assert app.view.last_answer == "half of it"
         app.view.apply(MessageSaved(said(2, "again")))
         await settled(pilot, lambda: "half" not in text_of(app))
+
+
+async def test_the_stored_row_of_a_stop_stands_below_the_text_it_stopped_and_stays_afterwards() -> None:
+    notice = message(2, Role.SYSTEM, Origin.NOTICE, TextBlock("Stopped by you after 12 s · 2 processes ended"))
+    app = TranscriptApp()
+    async with app.run_test(size=(90, 14)) as pilot:
+        app.view.show(snapshot([said(1, "go")]))
+        app.view.apply(StateChanged(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0))
+        app.view.apply(TextArrived("half of it"))
+        app.view.apply(LiveTextDropped(cancelled=True))
+        app.view.apply(MessageSaved(notice))
+        app.view.apply(RunEnded("r", "cancelled", "", "", 1))
+        app.view.apply(StateChanged(Idle(2), 0.0))
+        row = "  ■ stopped by you after 12 s · 2 processes ended"
+        await settled(pilot, lambda: "■" in text_of(app))
+        assert text_of(app).split("\n")[1:] == [
+            "",
+            "  half of it",
+            "",
+            f"{row} · text not saved, /copy copies it",
+        ]
+        app.view.apply(MessageSaved(said(3, "again")))
+        await settled(pilot, lambda: "half" not in text_of(app))
+        assert text_of(app).split("\n")[1:] == ["", row, "", "┃ again"]
+
+
+async def test_the_stored_row_of_a_stop_is_there_after_a_restart() -> None:
+    notice = message(2, Role.SYSTEM, Origin.NOTICE, TextBlock("Stopped at the time limit after 30 s"))
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 14)) as pilot:
+        app.view.show(snapshot([said(1, "go"), notice]))
+        await settled(pilot, lambda: "■" in text_of(app))
+        assert text_of(app).split("\n")[1:] == ["", "  ■ stopped at the time limit after 30 s"]
+
+
+async def test_a_call_that_ran_before_one_looked_has_its_clock_and_its_output() -> None:
+    clock = SteppedClock()
+    app = TranscriptApp(clock)
+    running = RunningCall("t1", clock() - 65, "collected 12 items\ntests/test_a.py ..\n")
+    begun = snapshot([said(1, "go"), answered(2, BASH)])
+    async with app.run_test(size=(60, 14)) as pilot:
+        app.view.show(replace(begun, running=running))
+        await settled(pilot, lambda: "test_a" in text_of(app))
+        assert text_of(app).split("\n")[2:] == [
+            "  ▸ bash  make test                                 1m 05s",
+            "  │ collected 12 items",
+            "  │ tests/test_a.py ..",
+        ]
 
 
 async def test_text_that_will_be_asked_again_is_gone_at_once() -> None:
