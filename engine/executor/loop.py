@@ -88,7 +88,7 @@ class MoveLoop:
     async def _commit(self, event: Event, before: State, after: Step) -> Committed:
         session = self.session
         run = run_of(after.state) or run_of(before)
-        writes = writes_of(session, event, saves_of(after.effects), run.id if run else "")
+        writes = writes_of(session, event, saves_of(after.effects), run.id if run else "", self.performer.elapsed)
         now = session.ports.clock.now()
         move = Move(session.record.id, after.state, writes, now)
         committed = await session.ports.store.commit(move)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -21,8 +22,8 @@ from engine.machine.effects import (
     StartRun,
 )
 from engine.machine.events import Event, LlmReplied
-from engine.machine.messages import NewMessage, Origin, Role, TextBlock, Usage
-from engine.machine.states import run_of
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage
+from engine.machine.states import round_of, run_of
 from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, Write
 from engine.records import Totals
 
@@ -37,11 +38,18 @@ def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:
     return tuple(effect for effect in effects if isinstance(effect, Save))
 
 
-def writes_of(session: Session, event: Event, saves: tuple[Save, ...], run_id: str) -> tuple[Write, ...]:
-    """The writes of one move, in order; a reply brings its usage, its span and its cost along."""
+def writes_of(
+    session: Session, event: Event, saves: tuple[Save, ...], run_id: str, elapsed: Callable[[str], float]
+) -> tuple[Write, ...]:
+    """The writes of one move, in order; a reply brings its usage, its span and its cost along.
+
+    `elapsed` gives the seconds a tool call has run.
+    """
     writes: list[Write] = []
     for save in saves:
         writes += _write(session, save, run_id)
+        if isinstance(save, SaveToolResult):
+            writes += _tool_facts(session, save.result, run_id, elapsed(save.result.call_id))
     if isinstance(event, LlmReplied):
         writes += _reply_facts(session, event, run_id)
     return tuple(writes)
@@ -68,10 +76,38 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             kind = {"success": "task:completed", "cancelled": "task:cancelled"}.get(save.status.value, "task:failed")
             payload = {"status": save.status.value, "error": save.error, "code": save.error_code}
             return [save, RecordEvent(new(), kind, json.dumps(payload), run_id=run)]
-        case SaveToolCalls() | MarkToolCall() | SaveToolResult():
+        case SaveToolCalls(_, calls):
+            return [save, *(_called(session, call, run_id) for call in calls)]
+        case MarkToolCall() | SaveToolResult():
             return [save]
         case _:
             assert_never(save)
+
+
+def _called(session: Session, call: ToolCall, run_id: str) -> RecordEvent:
+    payload = {"tool": call.name, "input": call.input_json[:PREVIEW], "toolUseId": call.id}
+    return RecordEvent(session.ports.ids.new(), "task:tool_call", json.dumps(payload), run_id=run_id)
+
+
+def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: float) -> list[Write]:
+    """The event and the span of a settled call; a call that never ran has a duration of 0."""
+    new, preview = session.ports.ids.new, result.text[:PREVIEW]
+    round_ = round_of(session.state)
+    calls = (round_.current, *round_.queue) if round_ else ()
+    name = next((call.name for call in calls if call.id == result.call_id), "")
+    payload = {"tool": name, "output": preview, "success": not result.is_error, "toolUseId": result.call_id}
+    span = RecordSpan(
+        id=new(),
+        run_id=run_id,
+        kind="tool",
+        name=name,
+        iteration=run.iteration if (run := run_of(session.state)) else 1,
+        status=result.status.value,
+        duration_ms=round(elapsed * 1000),
+        error=preview if result.is_error else "",
+        output_preview=preview,
+    )
+    return [RecordEvent(new(), "task:tool_result", json.dumps(payload), run_id=run_id), span]
 
 
 def _reply_facts(session: Session, event: LlmReplied, run_id: str) -> list[Write]:

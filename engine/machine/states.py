@@ -223,3 +223,14 @@ def run_of(state: State) -> Run | None:
             return None
         case _:
             assert_never(state)
+
+
+def round_of(state: State) -> ToolRound | None:
+    """The tool round under way, or None."""
+    match state:
+        case ToolExecuting() | AwaitingApproval() | AwaitingSubagents() | Cancelling():
+            return state.round
+        case Idle() | AwaitingLlm() | Compacting() | Errored() | Completed() | Failed():
+            return None
+        case _:
+            assert_never(state)

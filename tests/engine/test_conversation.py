@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -406,3 +407,20 @@ async def test_an_unknown_provider_is_an_error_and_the_message_stays(tmp_path: P
         state = await conversation.wait_idle()
         assert isinstance(state, Errored)
         assert [m.origin for m in await bench.store.messages(conversation.id)] == [Origin.HUMAN]
+
+
+async def test_a_run_leaves_its_events_and_a_trace_of_model_and_tool_spans(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await conversation.wait_idle()
+    with sqlite3.connect(bench.store.path) as database:
+        events = [row[0] for row in database.execute("SELECT type FROM events ORDER BY seq")]
+        spans = database.execute("SELECT kind, name, iteration, status FROM spans WHERE kind != 'agent'").fetchall()
+    database.close()
+    assert events == ["task:started", "task:tool_call", "task:tool_result", "task:completed"]
+    assert [(kind, name, status) for kind, name, _, status in spans] == [
+        ("llm", "main", "ok"),
+        ("tool", "bash", "success"),
+        ("llm", "main", "ok"),
+    ]
