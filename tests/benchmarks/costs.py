@@ -55,7 +55,7 @@ def memory(root: int) -> Memory:
 
 def tagged(tag: str) -> list[int]:
     """Pids whose environment carries this mark."""
-    wanted, found = f"{TAG}={tag}".encode(), []
+    wanted, found = f"{TAG}={tag}".encode(), list[int]()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
             with contextlib.suppress(OSError):

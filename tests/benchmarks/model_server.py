@@ -44,7 +44,7 @@ class Model:
         self.asked += 1
         number, body = self.asked, json.loads(talk.seen.body)
         faults = violations(body, talk.seen.headers)
-        order = _order(body.get("messages") or [])
+        order = _order(_messages(body))
         _tell(
             "asked",
             number,
@@ -123,10 +123,14 @@ def _blocks(message: Any) -> list[Any]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
+def _messages(body: Any) -> list[Any]:
+    return body.get("messages") or []
+
+
 def _last_text(body: Any) -> str:
     texts = [
         block["text"]
-        for message in body.get("messages") or []
+        for message in _messages(body)
         if message["role"] == "user"
         for block in _blocks(message)
         if block["type"] == "text"

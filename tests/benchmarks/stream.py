@@ -72,11 +72,6 @@ def full_speed(bench: Bench) -> Iterator[Row]:
         short = [_burst(bench, model, 2000) for _ in range(bench.rounds(5, 2))]
         long = [_burst(bench, model, 20000) for _ in range(bench.rounds(3, 1))]
     few, many = _median(short), _median(long)
-    yield (
-        Row("stream, 2,000 at full speed: CPU per 1,000", few.cpu, "s", f"n{len(short)}")
-        .beside("vibe3", VIBE_CPU)
-        .at_most(0.08)
-    )
     row = Row("stream, 2,000 at full speed: CPU per 1,000", few.cpu, "s", f"n{len(short)}")
     yield row.beside("vibe3", VIBE_CPU).at_most(0.08)
     row = Row("stream, 2,000 at full speed: first token -> all shown", few.wall, "s")
