@@ -34,7 +34,7 @@ from phoenix_tui.widgets.question_panel import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.title_row import LIST_FROM, Heading, TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.widgets.welcome_panel import WelcomePanel
+from phoenix_tui.widgets.welcome_panel import GUIDE, WelcomePanel
 from tools.clean import clean
 
 WIDE_FROM: Final = 160
@@ -74,13 +74,17 @@ class Stage(PhoenixScreen[None]):
         self._ready = asyncio.Event()
 
     def compose(self) -> ComposeResult:
-        """List, conversation, status line."""
+        """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
+        width = self.app.size.width
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if width >= least][-1])
+        self.parts.transcript.display = False
+        self.parts.status.status = Status(mode=self.launch.permission_mode, model=self.launch.model)
+        self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
         with Horizontal(id="body"):
             yield self.rows
             with Vertical(id="conversation"):
                 yield self.parts.title
                 yield self.parts.transcript
-                yield self.parts.welcome
                 yield self.parts.dock
         yield self.parts.status
 
@@ -88,10 +92,11 @@ class Stage(PhoenixScreen[None]):
         """Take the keys at once; what is typed before the first frame is not lost."""
         self.set_focus(self.parts.dock.composer)
         self.post_message(self.Listening())
-        launch = self.launch
-        self.parts.transcript.display = False
-        self.parts.status.status = Status(mode=launch.permission_mode, model=launch.model)
-        self.parts.title.heading = Heading(folder=short_path(launch.cwd))
+
+    async def furnish(self) -> None:
+        """Mount what the first frame does not show."""
+        await self.parts.dock.furnish()
+        await self.query_one("#conversation").mount(self.parts.welcome, after=self.parts.transcript)
 
     async def attend(self, services: Services, clipboard: Clipboard, keymap: dict[str, str]) -> None:
         """Open what was asked for and answer what was typed meanwhile."""
@@ -99,7 +104,9 @@ class Stage(PhoenixScreen[None]):
         overview = Overview(engine, self.rows, parts.title, self._mark_unread)
         desk = Desk(services, self.launch, parts, overview, self.tell, self._later)
         self.bench = bench = Bench(desk, parts.dock, self, self.tell, clipboard, keymap)
-        self.welcoming = Welcoming(parts.welcome, services.onboarding, lambda name: self.when_ready(_use(name)))
+        self.welcoming = Welcoming(
+            parts.welcome, services.onboarding, lambda name: self.when_ready(_installed(name)), self.tell, self._errand
+        )
         await overview.start()
         await self._open_first(desk)
         self._ready.set()
@@ -151,6 +158,9 @@ class Stage(PhoenixScreen[None]):
         if self.parts.welcome.welcome is not None and self.parts.welcome.welcome.needs_model:
             self.run_worker(self.welcoming.look(), group="welcome")
 
+    def _errand(self, words: str) -> None:
+        self.parts.status.errand = words
+
     def _mark_unread(self, conversation_id: str) -> None:
         unread = ConversationChanges(unread=True)
         self.when_ready(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
@@ -188,5 +198,16 @@ class Stage(PhoenixScreen[None]):
             self.post_message(self.Leaving())
 
 
-def _use(reference: str) -> Callable[[Bench], Awaitable[None]]:
-    return lambda bench: use_model(bench, reference)
+def _installed(reference: str) -> Callable[[Bench], Awaitable[None]]:
+    """Use a model that was just installed, but not in a conversation that has a real one."""
+
+    async def use(bench: Bench) -> None:
+        conversation = bench.desk.conversation
+        if conversation is None or conversation.record.model == GUIDE:
+            await use_model(bench, reference)
+            bench.tell(f"{reference} is installed and in use.")
+        else:
+            bench.desk.prefer(model=reference)
+            bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
+
+    return use

@@ -8,8 +8,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.engine import EngineError
+from engine.executor.requests import EngineError
 from phoenix_tui.labels import MODE_MEANINGS
+from phoenix_tui.screens.visible import Teller
 from phoenix_tui.surface import InstallProgress, Onboarding
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.welcome_panel import GUIDE, Welcome, WelcomePanel
@@ -21,11 +22,20 @@ REPAINT_SECONDS: Final = 0.1
 class Welcoming:
     """Fills the welcome panel; one installation at a time."""
 
-    def __init__(self, panel: WelcomePanel, onboarding: Onboarding, use_model: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        panel: WelcomePanel,
+        onboarding: Onboarding,
+        use_model: Callable[[str], None],
+        tell: Teller,
+        show_errand: Callable[[str], None],
+    ) -> None:
         self._panel = panel
         self._onboarding = onboarding
         self._use_model = use_model
-        self._facts = Welcome("", "", "")
+        self._tell = tell
+        self._show_errand = show_errand
+        self._facts = Welcome("", "", "", offer_chosen=True)
         self._task: asyncio.Task[str] | None = None
         self._painted = 0.0
         self._asked = False
@@ -52,16 +62,31 @@ class Welcoming:
             self._panel.show(self._facts)
 
     @property
-    def can_install(self) -> bool:
-        """Whether Enter means yes now."""
+    def _offers(self) -> bool:
         facts = self._facts
         offered = facts.offer is not None and not facts.offer.refusal
         return self._panel.display and facts.needs_model and offered and self._task is None
 
+    @property
+    def can_install(self) -> bool:
+        """Whether Enter means yes now: the offer is in sight and visibly chosen."""
+        return self._offers and self._facts.offer_chosen
+
+    def choose(self, chosen: bool) -> bool:
+        """Choose the offer, or drop the choice: who writes wants something else. False when there is none."""
+        if not self._offers:
+            chosen, changed = False, self._facts.offer_chosen
+        else:
+            changed = self._facts.offer_chosen is not chosen
+        if changed:
+            self._facts = replace(self._facts, offer_chosen=chosen)
+            self._paint()
+        return self._offers
+
     async def install(self) -> None:
         """Install the offered model and use it; Esc stops it."""
-        self._facts = replace(self._facts, installing=InstallProgress(0, 0, "Starting"), trouble="")
-        self._paint()
+        self._facts = replace(self._facts, offer_chosen=False, trouble="")
+        self._show(InstallProgress(0, 0, "Starting"))
         self._task = asyncio.create_task(self._onboarding.install(self._progress))
         trouble, reference = "", ""
         try:
@@ -72,20 +97,31 @@ class Welcoming:
             if not self._task.cancelled():
                 self._task.cancel()
                 raise
+            trouble = "The download was stopped. Another one goes on where it was."
         finally:
             self._task = None
             self._facts = replace(self._facts, installing=None, trouble=trouble)
+            self._show_errand("")
         if reference:
+            self._facts = replace(self._facts, offer=None)
             self._use_model(reference)
+        elif not self._panel.display:
+            self._tell(trouble, bad=True)
         self._paint()
 
     def stop(self) -> bool:
-        """Stop an installation; False when none was under way."""
-        return self._task is not None and self._task.cancel()
+        """Stop an installation that is in sight; False when none was."""
+        return self._panel.display and self._task is not None and self._task.cancel()
 
     def _progress(self, progress: InstallProgress) -> None:
         now = asyncio.get_running_loop().time()
-        self._facts = replace(self._facts, installing=progress)
         if now - self._painted >= REPAINT_SECONDS or progress.done == progress.total:
             self._painted = now
-            self._paint()
+            self._show(progress)
+
+    def _show(self, progress: InstallProgress) -> None:
+        """In the panel, and in the status line once a conversation has taken the panel's place."""
+        self._facts = replace(self._facts, installing=progress)
+        share = f" {100 * progress.done // progress.total}%" if progress.total else "…"
+        self._show_errand(f"installing a model{share}")
+        self._paint()

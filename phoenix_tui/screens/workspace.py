@@ -55,6 +55,8 @@ class WorkspaceScreen(WorkspaceKeys):
         status = self.parts.status
         if status.status.has_text != bool(event.text):
             status.status = replace(status.status, has_text=bool(event.text))
+        if event.text and self.welcoming is not None:
+            self.welcoming.choose(False)
         if self.bench is not None and self._ready.is_set():
             self.bench.desk.typed(event.text)
 
@@ -73,6 +75,12 @@ class WorkspaceScreen(WorkspaceKeys):
     def attach(self, event: Composer.ImagesDropped) -> None:
         """Images by path."""
         self.when_ready(lambda bench: bench.desk.attach(event.paths))
+
+    @on(Composer.ChoiceWanted)
+    def choose_offer(self) -> None:
+        """Tab on an empty line chooses the model on offer; the keys stay with the composer."""
+        if self.welcoming is not None and self.welcoming.choose(True):
+            self.call_later(self.set_focus, self.parts.dock.composer)
 
     @on(Composer.HelpWanted)
     def show_help(self) -> None:

@@ -83,6 +83,9 @@ class Composer(Still, TextArea):
     class QuestionWanted(Message):
         """Up on the first line while a question is open."""
 
+    class ChoiceWanted(Message):
+        """Tab on an empty line: what the panel above offers is chosen."""
+
     class HelpWanted(Message):
         """`?` on an empty line."""
 
@@ -221,6 +224,8 @@ class Composer(Still, TextArea):
     def action_complete(self) -> None:
         """Tab: accept the chosen completion."""
         if not self.completing:
+            if not self.text:
+                self.post_message(self.ChoiceWanted())
             raise SkipAction
         self.post_message(self.CompletionTaken(send=False))
 

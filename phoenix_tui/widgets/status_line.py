@@ -51,6 +51,8 @@ class StatusLine(Still, Widget):
     """
     status: reactive[Status] = reactive(Status)
     """Set by the screen."""
+    errand: reactive[str] = reactive("")
+    """What goes on beside the conversation in view, such as an installation; set by the screen."""
 
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -114,10 +116,11 @@ class StatusLine(Still, Widget):
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
+        errand = (self.errand, Tone.WORK.value)
         choices = (
-            (mode, model, context, cost, jobs),
-            (mode, model, context, jobs),
-            (mode, context, jobs),
+            (mode, model, context, cost, jobs, errand),
+            (mode, model, context, jobs, errand),
+            (mode, context, jobs, errand),
             (mode, context),
             (mode,),
         )

@@ -33,6 +33,8 @@ class Welcome(Struct, frozen=True):
     mode: str
     needs_model: bool = False
     offer: LocalOffer | None = None
+    offer_chosen: bool = False
+    """Whether Enter on an empty line takes the offer."""
     servers: Sequence[ModelInfo] = ()
     installing: InstallProgress | None = None
     trouble: str = ""
@@ -95,10 +97,11 @@ class WelcomePanel(Vertical):
 
     def close_key(self) -> bool:
         """Close it and forget what it held; False when it was closed."""
+        if not self.has_class("-asking-key"):
+            return False
         self.query_one("#key", LineInput).clear()
-        was = self.has_class("-asking-key")
         self.remove_class("-asking-key")
-        return was
+        return True
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """A key was pasted."""
@@ -138,19 +141,21 @@ def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
     if welcome.installing is not None:
         lines += [*_progress(welcome.installing), ("Esc stops the download\n", Tone.QUIET.value)]
     elif welcome.offer is not None:
-        lines += _offer(welcome.offer)
+        lines += _offer(welcome.offer, chosen=welcome.offer_chosen)
     lines.append(("\n/key  paste an API key (kept in your keyring or a private file, never shown)\n", ""))
     return lines
 
 
-def _offer(offer: LocalOffer) -> list[tuple[str, str]]:
+def _offer(offer: LocalOffer, *, chosen: bool) -> list[tuple[str, str]]:
     if offer.refusal:
         return [(f"{clean_line(offer.refusal)}\n", Tone.QUIET.value)]
     sizes = f"{offer.download_bytes / MEGABYTE:,.0f} MB to download, {offer.memory_bytes / MEGABYTE:,.0f} MB of memory"
+    key, style = ("Enter", f"bold reverse {Tone.YOU.value}") if chosen else ("Tab, Enter", Tone.YOU.value)
     return [
-        ("Enter", f"bold {Tone.YOU.value}"),
+        (f"{'›' if chosen else ' '} ", Tone.YOU.value),
+        (key, style),
         (f"  installs {clean_line(offer.name)}, which runs on this machine and needs no account\n", ""),
-        (f"       {sizes}, from {clean_line(offer.source)}\n", Tone.QUIET.value),
+        (f"  {sizes}, from {clean_line(offer.source)}\n", Tone.QUIET.value),
     ]
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.machine.states import Idle
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import BY_NAME, closest, is_command
 from phoenix_tui.commands.run import RUNS
-from phoenix_tui.surface import LocalOffer
+from phoenix_tui.surface import InstallProgress, LocalOffer
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
 
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J[/][red]x[/red]\u202e\x9b31m"
@@ -69,6 +73,76 @@ async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> 
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.bench.desk.model == "local/small")
         assert onboarding.installed == 1
+
+
+OFFER = LocalOffer("small", 1_000_000, 2_000_000, "PyPI")
+
+
+@dataclass
+class SlowOnboarding(FakeOnboarding):
+    """An installation that goes on until a test lets it end."""
+
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+    stopped: bool = False
+
+    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
+        self.installed += 1
+        progress(InstallProgress(100, 100, "Downloading"))
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped = True
+            raise
+        return "local/small"
+
+
+async def test_who_has_typed_installs_nothing_by_a_second_enter(open_shell: Any) -> None:
+    onboarding = FakeOnboarding(OFFER)
+    async with open_shell(onboarding=onboarding) as shell:
+        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.type("hm")
+        await shell.until(lambda: "› " not in shell.text)
+        await shell.pilot.press("backspace", "backspace", "enter", "enter")
+        await shell.pilot.pause()
+        assert onboarding.installed == 0
+        await shell.pilot.press("tab")
+        await shell.until(lambda: "› Enter  installs small" in shell.text)
+        assert shell.app.focused is shell.composer
+        await shell.pilot.press("enter")
+        await shell.until(lambda: onboarding.installed == 1)
+
+
+async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_takes_its_place(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    onboarding = SlowOnboarding(OFFER)
+    async with open_shell((120, 40), onboarding=onboarding) as shell:
+        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "Esc stops the download" in shell.text)
+        conversation = await shell.say("meanwhile")
+        assert "installing a model 100%" in shell.status
+        await shell.pilot.press("escape")
+        await shell.until(lambda: conversation.cancelled == 1)
+        conversation.become(Idle(4))
+        await shell.pilot.press("escape", "escape")
+        await shell.pilot.pause()
+        assert not onboarding.stopped
+        onboarding.release.set()
+        await shell.until(lambda: "local/small is installed and in use." in shell.toasts)
+        assert "installing" not in shell.status
+        assert conversation.record.model == "local/small"
+
+
+async def test_esc_on_the_welcome_panel_stops_the_installation_and_says_so(open_shell: Any) -> None:
+    onboarding = SlowOnboarding(OFFER)
+    async with open_shell(onboarding=onboarding) as shell:
+        await shell.until(lambda: "Enter  installs small" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "Esc stops the download" in shell.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: "The download was stopped." in shell.text)
+        assert onboarding.stopped
 
 
 async def test_a_pasted_key_is_kept_and_never_shown(open_shell: Any, tmp_path: Path) -> None:
