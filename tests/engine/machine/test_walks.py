@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,13 +27,15 @@ def test_seeded_walks_of_fifty_events_keep_every_invariant(part: int) -> None:
 
 
 def test_walks_reach_all_ten_states() -> None:
-    seen: Counter[str] = Counter()
+    missing = set(STATE_NAMES)
     for seed in range(1_500):
         done = Walk(random.Random(seed), walk(seed, 0).state)
         for _ in range(50):
             done.apply(done.event())
-            seen[STATE_NAMES[type(done.state)]] += 1
-    assert set(seen) == set(STATE_NAMES.values())
+            missing.discard(type(done.state))
+        if not missing:
+            break
+    assert missing == set()
 
 
 class Conversations(RuleBasedStateMachine):
@@ -64,5 +65,5 @@ class Conversations(RuleBasedStateMachine):
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(
-    max_examples=2_000, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=300, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
