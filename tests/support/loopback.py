@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 import msgspec
 
-DEADLINE = 10.0
+from tests.support.waiting import PATIENCE
+
+DEADLINE = PATIENCE
 """Seconds a test waits for something the server sees."""
 
 

@@ -18,6 +18,7 @@ import ptyprocess
 import pyte
 
 from tests.support.cli import Phoenix
+from tests.support.ptys import end
 
 DEADLINE = 20.0
 """Seconds a test waits for something; a busy machine needs more than a quick one."""
@@ -125,12 +126,12 @@ class Program:
         """End it, whatever it does."""
         if not self.process.closed:
             self._loop.remove_reader(self.process.fd)
-            self.process.close(force=True)
+        end(self.process)
 
     def hang_up(self) -> None:
         """Take the terminal away, as a window that is closed does."""
         self._loop.remove_reader(self.process.fd)
-        os.close(self.process.fd)
+        self.process.fileobj.close()
         self.process.fd, self.process.closed = -1, True
 
     def _drain(self) -> None:

@@ -15,6 +15,7 @@ import ptyprocess
 import pyte
 
 from tests.support.cli import Phoenix
+from tests.support.ptys import end
 
 DEADLINE = 20.0
 """Seconds a test waits for something on the screen."""
@@ -68,7 +69,7 @@ class Terminal:
 
     def close(self) -> None:
         """End it, whatever it does."""
-        self.process.close(force=True)
+        end(self.process)
 
     def _read(self) -> bytes:
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyte
 from ptyprocess import PtyProcess
 
+from tests.support.ptys import end
 from tests.support.waiting import poll_blocking
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,7 @@ class Terminal:
 
     def close(self) -> None:
         """End the program, whatever it does."""
-        self.process.close(force=True)
+        end(self.process)
 
 
 def python_program(module: str, *arguments: str) -> list[str]:
