@@ -98,10 +98,11 @@ class PhoenixApp(App[None]):
     async def _open(self) -> None:
         keymap = self._keymap_of_user()
         try:
-            self._services = services = await self._open_services()
+            services, _ = await asyncio.gather(self._open_services(), self._workspace.furnish())
         except ENGINE_ERRORS as error:
             self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, "Ctrl+Q quits")
             return
+        self._services = services
         self._clips = Clipboard(services.runner, os.environ, sys.platform, self._write_terminal)
         await self._workspace.attend(services, self._clips, keymap)
 

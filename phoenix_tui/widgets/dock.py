@@ -60,13 +60,14 @@ class Dock(Vertical):
         self._loaded = False
 
     def compose(self) -> ComposeResult:
-        """From top to bottom."""
-        yield self.question
-        yield self.notice
-        yield self.popup
+        """What the first frame shows."""
         with Vertical(id="rule"):
             yield self.chips
             yield self.composer
+
+    async def furnish(self) -> None:
+        """Mount what is hidden at first: it would make the first frame 20 ms later."""
+        await self.mount(self.question, self.notice, self.popup, before="#rule")
 
     def on_resize(self) -> None:
         """A third of another height."""
