@@ -7,53 +7,26 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
 from engine.conversation import Conversation
 from engine.executor.composing import window_of
 from engine.executor.governor import Governor
 from engine.executor.performer import Performer
 from engine.executor.publisher import Publisher
+from engine.executor.requests import Activity as Activity
+from engine.executor.requests import ConversationOptions as ConversationOptions
+from engine.executor.requests import EngineError as EngineError
 from engine.executor.session import EngineSettings, Ports, Session
-from engine.machine.states import AwaitingApproval, Errored, State
+from engine.machine.states import AwaitingApproval, Errored
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import (
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
     NewConversation,
-    PermissionMode,
     Recovery,
 )
 from engine.summaries import summary_of
 from engine.updates import Asked, ConversationChanged, MessageSaved, StateChanged, Update
-
-
-class EngineError(Exception):
-    """A request makes no sense; the message is one sentence that names the fix."""
-
-
-class ConversationOptions(Struct, frozen=True):
-    """What a new conversation begins with."""
-
-    cwd: Path
-    model: str
-    title: str = ""
-    permission_mode: PermissionMode = PermissionMode.ASK
-    profile: str = ""
-    system_prompt: str = ""
-    append_system_prompt: str = ""
-    id: str = ""
-    """Chosen by the caller (SPEC SDK-01); empty: made here."""
-
-
-class Activity(Struct, frozen=True):
-    """Something changed in a conversation that is open here."""
-
-    summary: ConversationSummary
-    state: State
-    needs_you: bool
-
 
 Watcher = Callable[[Activity], None]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from engine.engine import Activity, ConversationOptions
-from engine.executor.composing import History
-from engine.executor.requests import Answer, Receipt
+from engine.executor.requests import Activity, Answer, ConversationOptions, Receipt
 from engine.machine.states import State
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import (
@@ -24,6 +22,9 @@ from engine.records import (
 )
 from engine.updates import Question, Update
 from tools.contract import JobInfo, JsonObject, ProcessRunner
+
+if TYPE_CHECKING:
+    from engine.executor.composing import History
 
 Unsubscribe = Callable[[], None]
 

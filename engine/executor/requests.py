@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
+
+from engine.machine.states import State
+from engine.records import ConversationSummary, PermissionMode
 
 
 class Accepted(Struct, frozen=True):
@@ -48,3 +52,29 @@ class Answer(Struct, frozen=True):
     choice: Choice
     reason: str = ""
     rule: str = ""
+
+
+class EngineError(Exception):
+    """A request makes no sense; the message is one sentence that names the fix."""
+
+
+class ConversationOptions(Struct, frozen=True):
+    """What a new conversation begins with."""
+
+    cwd: Path
+    model: str
+    title: str = ""
+    permission_mode: PermissionMode = PermissionMode.ASK
+    profile: str = ""
+    system_prompt: str = ""
+    append_system_prompt: str = ""
+    id: str = ""
+    """Chosen by the caller (SPEC SDK-01); empty: made here."""
+
+
+class Activity(Struct, frozen=True):
+    """Something changed in a conversation that is open here."""
+
+    summary: ConversationSummary
+    state: State
+    needs_you: bool

@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.engine import EngineError
+from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run

@@ -10,8 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 from textual.timer import Timer
 
-from engine.engine import ConversationOptions, EngineError
-from engine.executor.requests import Receipt, Refused
+from engine.executor.requests import ConversationOptions, EngineError, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import PermissionMode

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from engine.engine import Activity
+from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, is_busy
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.surface import EngineSurface, Unsubscribe
