@@ -43,10 +43,14 @@ async def test_enter_with_text_never_starts_the_installation(tmp_path: Path) -> 
     assert not list(phoenix.home.glob("models/*"))
 
 
-async def test_the_installation_starts_by_enter_alone_and_esc_stops_it(tmp_path: Path) -> None:
+async def test_the_installation_starts_where_it_was_chosen_and_esc_stops_it(tmp_path: Path) -> None:
     elsewhere = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")}
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="", **elsewhere)) as running:
         await running.shows("Enter installs")
+        running.type(ENTER)  # on an empty line: nothing was chosen
+        running.type("\t")
+        await running.lacks("Tab, Enter installs")
+        assert "Esc stops the download" not in running.words
         running.type(ENTER)
         await running.until(lambda: "Esc stops the download" in running.words or "cannot" in running.words.lower())
         running.type(ESC)

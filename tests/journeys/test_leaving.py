@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import time
 from collections.abc import AsyncGenerator
@@ -16,6 +15,7 @@ from tests.support.cli import Phoenix, ended, with_claude
 from tests.support.journeys import calls, rows, says, starts_to_say
 from tests.support.loopback import serve
 from tests.support.program import CTRL_Q, ESC, Program, alive, family, gone, mark, program
+from tests.support.waiting import poll
 
 pytestmark = pytest.mark.pty
 
@@ -96,12 +96,10 @@ async def test_a_signal_gives_the_terminal_back_within_a_second(
 
 async def test_a_second_signal_does_not_undo_the_first(tmp_path: Path) -> None:
     async with busy(tmp_path) as one:
-        for _ in range(20):
-            if not one.running.process.isalive():
-                break
-            one.running.signal(signal.SIGTERM)
-            await asyncio.sleep(0.01)
-        assert await one.running.exit_code(2.0) in {143, -signal.SIGTERM}
+        one.running.signal(signal.SIGTERM)
+        one.running.signal(signal.SIGHUP)
+        one.running.signal(signal.SIGTERM)
+        assert await one.running.exit_code(5.0) in {129, 143}
         assert alive(one.marked) == []
 
 
@@ -109,11 +107,7 @@ async def test_a_terminal_that_hangs_up_leaves_nothing(tmp_path: Path) -> None:
     async with busy(tmp_path) as one:
         children = family(one.running.pid) | {one.running.pid}
         one.running.hang_up()
-        for _ in range(100):
-            if gone(children) and not alive(one.marked):
-                break
-            await asyncio.sleep(0.05)
-        assert gone(children)
+        assert await poll(lambda: gone(children), 5.0)
         assert alive(one.marked) == []
 
 
@@ -126,9 +120,7 @@ async def test_a_headless_run_ends_by_signal_with_a_valid_conversation(
     async with serve(calls("bash", command=command), says("Going on.")) as server:
         phoenix = with_claude(tmp_path, server.url)
         process = await phoenix.start("-p", "--permission-mode", "auto", "Sleep")
-        while len(alive(f"sleep\0{marked}")) < 2:
-            assert process.returncode is None
-            await asyncio.sleep(0.02)
+        assert await poll(lambda: len(alive(f"sleep\0{marked}")) == 2)
         process.send_signal(number)
         ran = await ended(process)
         assert ran.code == code

@@ -11,10 +11,9 @@ from tests.support.cli import with_claude
 from tests.support.journeys import calls, calls_all, result_text, results, rows, says
 from tests.support.loopback import Loopback, serve
 from tests.support.program import ENTER, ESC, Program, alive, mark, program
+from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
-QUIET = 0.6
-"""Seconds without typing after which a letter answers a question (LOOK.md 7), and a bit."""
 
 
 async def asked(running: Program, message: str = "Do it") -> None:
@@ -22,7 +21,7 @@ async def asked(running: Program, message: str = "Do it") -> None:
     await running.ready()
     await running.send(message)
     await running.shows("y once", "asks")
-    await asyncio.sleep(QUIET)
+    await typing_guard()
 
 
 def requests(server: Loopback) -> list[str]:
@@ -43,7 +42,7 @@ async def test_a_command_is_asked_about_run_and_its_patch_shown(tmp_path: Path) 
         assert not (tmp_path / "work" / "a.txt").exists()
         running.type("y")
         await running.shows("wants to run patch", "-one", "+two")
-        await asyncio.sleep(QUIET)
+        await typing_guard()
         running.type("y")
         await running.shows("All done.", "a.txt +1 -1", "ready")
         assert (tmp_path / "work" / "a.txt").read_text() == "two\n"
@@ -67,13 +66,13 @@ async def test_a_letter_typed_while_the_question_appears_is_text(tmp_path: Path)
         await running.shows("yes, and then")
         assert "asks" in running.text
         assert not (tmp_path / "work" / "made").exists()
-        await asyncio.sleep(QUIET)
+        await typing_guard()
         running.type("y")  # the composer holds text: still text
         await running.shows("yes, and theny")
         assert len(server.requests) == 1
         running.type(b"\x7f" * 14)
         await running.lacks("yes, and")
-        await asyncio.sleep(QUIET)
+        await typing_guard()
         running.type("y")
         await running.shows("Fine.")
         assert (tmp_path / "work" / "made").exists()
@@ -125,7 +124,7 @@ async def test_no_and_no_with_a_reason_reach_the_model(tmp_path: Path) -> None:
         running.type("n")
         await running.until(lambda: len(server.requests) == 2, "the second request")
         await running.shows("y once")
-        await asyncio.sleep(QUIET)
+        await typing_guard()
         running.type("r")
         await running.lacks("y once")
         running.type("use make instead")
