@@ -10,7 +10,7 @@ from textual.geometry import Region, Size
 from textual.widget import Widget
 
 from engine.machine.messages import Origin, Role
-from engine.updates import MessageSaved, Snapshot, Update
+from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
 from phoenix_tui.follow import follow
 from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.canvas import Placed
@@ -52,7 +52,9 @@ class TranscriptView(PaintedTranscript, can_focus=True):
 
     def apply(self, update: Update) -> None:
         """Take in one update; it is drawn at once or with the next frame."""
-        follow(update, self.canvas.model)
+        model = self.canvas.model
+        begins = not model.live.pieces and not model.live.thinking
+        follow(update, model)
         match update:
             case Snapshot():
                 self._errands.reset()
@@ -63,6 +65,10 @@ class TranscriptView(PaintedTranscript, can_focus=True):
                 mine = message.role is Role.USER and message.origin is Origin.HUMAN
                 self.canvas.note_new(counts=message.origin is not Origin.TOOL, follow=mine)
                 self._frames.request()
+            case TextArrived() | ThinkingArrived() if begins:
+                self._frames.flush()  # what a user waits for: the first word
+            case RunEnded():
+                self._frames.flush()  # and the last one
             case _:
                 self._frames.request()
 
