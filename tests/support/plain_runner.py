@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 
 from tools.contract import Captured, Command, Finished, OutputChunk, Report
 
@@ -42,17 +43,29 @@ class PlainRunner:
         except TimeoutError:
             timed_out, output = True, b""
         finally:
-            if process.returncode is None:
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            await process.wait()
         code = process.returncode or 0
         return Finished(
             None if code < 0 else code,
             -code if code < 0 else None,
-            Captured(output),
+            captured(command, output),
             time.monotonic() - started,
             timed_out,
         )
+
+
+def captured(command: Command, output: bytes) -> Captured:
+    """Both ends of `output` within the command's limits, the whole in its spill file if they do not hold it."""
+    if len(output) <= command.keep_head + command.keep_tail:
+        return Captured(output)
+    if command.spill is not None:
+        command.spill.write_bytes(output)
+    tail = output[len(output) - command.keep_tail :]
+    return Captured(
+        output[: command.keep_head], tail, len(output) - command.keep_head - command.keep_tail, command.spill
+    )
 
 
 async def _read(process: asyncio.subprocess.Process, report: Report | None) -> bytes:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,65 +14,12 @@ from tools.contract import (
     Finished,
     JobInfo,
     JsonObject,
-    OutputChunk,
     Progress,
     Report,
     Tool,
     ToolContext,
     ToolOutput,
 )
-
-
-class PlainRunner:
-    """Runs commands with asyncio alone: one process group, killed at the time limit and on cancellation."""
-
-    def __init__(self) -> None:
-        self.commands: list[Command] = []
-
-    async def run(self, command: Command, report: Report | None = None) -> Finished:
-        """Run to the end."""
-        self.commands.append(command)
-        started = time.monotonic()
-        process = await asyncio.create_subprocess_exec(
-            *command.argv,
-            cwd=command.working_dir,
-            env={**os.environ, **command.environment},
-            stdin=asyncio.subprocess.DEVNULL if command.stdin is None else asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-        timed_out = False
-        try:
-            output, _ = await asyncio.wait_for(process.communicate(command.stdin), command.timeout)
-        except TimeoutError:
-            timed_out, output = True, b""
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        if report is not None and output:
-            report(OutputChunk(output.decode("utf-8", "replace")))
-        code = process.returncode or 0
-        return Finished(
-            exit_code=None if code < 0 else code,
-            signal=-code if code < 0 else None,
-            captured=captured(command, output),
-            duration=time.monotonic() - started,
-            timed_out=timed_out,
-        )
-
-
-def captured(command: Command, output: bytes) -> Captured:
-    """Both ends of `output` within the command's limits, the whole in its spill file if they do not hold it."""
-    if len(output) <= command.keep_head + command.keep_tail:
-        return Captured(output)
-    if command.spill is not None:
-        command.spill.write_bytes(output)
-    tail = output[len(output) - command.keep_tail :]
-    return Captured(
-        output[: command.keep_head], tail, len(output) - command.keep_head - command.keep_tail, command.spill
-    )
 
 
 @dataclass

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import MemoryJobs, PlainRunner
+from tests.support.plain_runner import PlainRunner
+from tests.support.tools import MemoryJobs
 from tools.bash import BashInput
 from tools.contract import JsonObject, ToolInputError
 from tools.files.ledger import ReadLedger

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import MemoryJobs, PlainRunner, ScriptedRunner, context_in, use
+from tests.support.plain_runner import PlainRunner
+from tests.support.tools import MemoryJobs, ScriptedRunner, context_in, use
 from tools.bash import Bash
 from tools.contract import (
     Captured,

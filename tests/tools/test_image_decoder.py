@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.support.tools import PlainRunner, ScriptedRunner, use
+from tests.support.plain_runner import PlainRunner
+from tests.support.tools import ScriptedRunner, use
 from tools.contract import Captured, Finished, ImageDisplay, ImageRejected, PreparedImage
 from tools.images.decoder import ImageDecoder
 from tools.read_image import ReadImage

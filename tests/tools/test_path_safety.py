@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import PlainRunner, context_in, use
+from tests.support.plain_runner import PlainRunner
+from tests.support.tools import context_in, use
 from tools.contract import Tool
 from tools.failure import ToolFailure
 from tools.files.atomic import replace_file

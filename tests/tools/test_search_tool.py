@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import PlainRunner, ScriptedRunner, use
+from tests.support.plain_runner import PlainRunner
+from tests.support.tools import ScriptedRunner, use
 from tools.contract import Captured, Finished
 from tools.search import Search
 from tools.searching.matches import Found, FoundLine, parse
