@@ -40,6 +40,8 @@ class CompletionPopup(Widget):
 
     def show(self, completions: Sequence[Completion]) -> None:
         """Offer these; none closes."""
+        if not completions and not self._completions:
+            return  # at nearly every key: a layout of the whole screen for nothing
         self._completions = tuple(completions)
         self.chosen = 0
         self.display = bool(completions)
