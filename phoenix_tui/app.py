@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from textual.driver import Driver
 
 from phoenix_tui.clipboard import Clipboard
+from phoenix_tui.crash import crash_note
 from phoenix_tui.keymap import KeymapError, Scope, bindings, read_keymap, to_textual
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
@@ -43,6 +44,7 @@ class PhoenixApp(App[None]):
         open_services: Callable[[], Awaitable[Services]],
         *,
         driver_class: type[Driver] | None = None,
+        keep_report: Callable[[BaseException], str] | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
@@ -52,6 +54,9 @@ class PhoenixApp(App[None]):
         self.animation_level = "none"
         self.exit_note = ""
         """What is printed after the screen is gone: how to come back."""
+        self.crash_note = ""
+        """What is printed instead after a crash."""
+        self._keep_report = keep_report
         self._open_services = open_services
         self._launch = launch
         self._workspace = WorkspaceScreen(launch)
@@ -87,6 +92,22 @@ class PhoenixApp(App[None]):
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._ended_by, number)
         self.call_after_refresh(self._begin)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Leave after a fault of Phoenix's own: Textual would print the values of variables, keys among them."""
+        if not self.crash_note:
+            report = self._keep_report(error) if self._keep_report is not None else "none was asked for"
+            self.crash_note = crash_note(error, report, self._way_back())
+            self._exception = error
+            self._exception_event.set()
+        self._return_code = 1
+        self._close_messages_no_wait()
+
+    def _way_back(self) -> str:
+        bench = self._workspace.bench
+        conversation = bench.desk.conversation if bench is not None else None
+        has_messages = conversation is not None and conversation.record.message_count
+        return f"phoenix --resume {conversation.id}" if conversation is not None and has_messages else ""
 
     def _ended_by(self, number: int) -> None:
         # Not exclusive: a second signal would cancel what the first one has begun.
@@ -143,11 +164,9 @@ class PhoenixApp(App[None]):
         self._finishing = True
         bench = self._workspace.bench
         if bench is not None:
-            conversation = bench.desk.conversation
+            self.exit_note = self._way_back()
             await bench.desk.put_away()
             bench.desk.overview.stop()
-            if conversation is not None and conversation.record.message_count:
-                self.exit_note = f"phoenix --resume {conversation.id}"
         if self._clips is not None:
             await self._clips.close()
         if self._services is not None:

@@ -21,12 +21,19 @@ KEY_SHAPES = re.compile(r"(?:sk|gsk|xai|pplx|hf|ghp|glpat)[-_][\w-]{8,}|(?<=[Bb]
 BLOT = "[key]"
 
 
+def redacted(text: str, secrets: Sequence[str]) -> str:
+    """`text` without the keys we were told of and without whatever looks like one."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, BLOT)
+    return KEY_SHAPES.sub(BLOT, text)
+
+
 class JsonLines(logging.Formatter):
     """One record as one JSON object."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
-        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._secrets = tuple(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
         """Time, level, logger, message and traceback."""
@@ -41,9 +48,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, ensure_ascii=True)
 
     def _redacted(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, BLOT)
-        return KEY_SHAPES.sub(BLOT, text)
+        return redacted(text, self._secrets)
 
 
 class PrivateFile(RotatingFileHandler):

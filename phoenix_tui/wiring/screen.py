@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from phoenix_tui import terminal_state
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.crash import keep_report
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, ModelFacts, choose_model, needs_servers
 from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.surface import Launch, Services
@@ -57,7 +59,8 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
     from phoenix_tui.driver import QuietDriver  # noqa: PLC0415 - as above
 
     services = LateServices(setup, link, choice)
-    app = PhoenixApp(launch, services.open, driver_class=QuietDriver)
+    report = partial(keep_report, setup.paths.log_file.parent, setup.credentials.secrets())
+    app = PhoenixApp(launch, services.open, driver_class=QuietDriver, keep_report=report)
 
     async def show() -> None:
         try:
@@ -66,7 +69,10 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
             await services.close(crashed=app.return_code == CRASHED)
 
     asyncio.run(show())
-    if app.exit_note:
+    if app.crash_note:
+        terminal_state.restore()
+        sys.stderr.write(f"{app.crash_note}\n")
+    elif app.exit_note:
         sys.stdout.write(f"{app.exit_note}\n")
     return app.return_code or 0
 

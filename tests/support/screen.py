@@ -97,9 +97,9 @@ async def readable(descriptor: int, seconds: float) -> None:
         loop.remove_reader(descriptor)
 
 
-def open_screen(phoenix: Phoenix, *arguments: str) -> Terminal:
-    """Start the program with a screen."""
-    command = [sys.executable, "-m", "phoenix_tui", *arguments]
+def open_screen(phoenix: Phoenix, *arguments: str, program: str = "") -> Terminal:
+    """Start the program with a screen; `program` is Python that stands for it."""
+    command = [sys.executable, *(["-c", program] if program else ["-m", "phoenix_tui"]), *arguments]
     environment = {**phoenix.environment, "TERM": "xterm-256color"}
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(ROWS, COLUMNS))
     return Terminal(process, termios.tcgetattr(process.fd))

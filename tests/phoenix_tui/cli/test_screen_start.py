@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,6 +24,21 @@ LATE = (
     "psutil, tomlkit, html_to_markdown, ignore, watchfiles, yaml, jsonschema, aiosqlite, sqlite3, engine.store, "
     "engine.providers, markdown_it, pygments"
 )
+
+
+CRASHING = """
+import sys
+import phoenix_tui.app
+from phoenix_tui.__main__ import main
+
+def fail(self):
+    key = "sk-ant-planted-0123456789"
+    raise RuntimeError(f"a planted fault with {key}")
+
+phoenix_tui.app.PhoenixApp.action_leave = fail
+sys.exit(main())
+"""
+"""The program with a fault behind Ctrl+Q."""
 
 
 @asynccontextmanager
@@ -83,3 +100,47 @@ async def test_a_resumed_conversation_is_on_the_screen(tmp_path: Path) -> None:
         async with screen(phoenix, "-c") as terminal:
             await terminal.shows("Good evening.")
             assert "An old talk" in terminal.text
+
+
+async def quits(terminal: Terminal, leave: Callable[[], object]) -> int | None:
+    await terminal.shows("Good evening.")
+    leave()
+    return await terminal.exit_code()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+async def test_a_signal_restores_the_terminal_and_names_the_way_back(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    async with serve(plays(HELLO)) as server, screen(with_claude(tmp_path, server.url), "Hi") as terminal:
+        assert await quits(terminal, lambda: terminal.process.kill(number)) == code
+        assert terminal.modes() == terminal.before
+        assert b"\x1b[?1049l" in terminal.raw
+        assert b"phoenix --resume " in terminal.raw
+
+
+@pytest.mark.parametrize("keys", [b"\x11", b"\x04", b"\x03\x03"], ids=["ctrl+q", "ctrl+d", "ctrl+c twice"])
+async def test_leaving_prints_the_way_back_and_nothing_else(tmp_path: Path, keys: bytes) -> None:
+    async with serve(plays(HELLO)) as server, screen(with_claude(tmp_path, server.url), "Hi") as terminal:
+        assert await quits(terminal, lambda: terminal.press(keys)) == 0
+        assert terminal.modes() == terminal.before
+        after = bytes(terminal.raw).rpartition(b"\x1b[?1049l")[2].decode()
+        said = re.sub(r"\x1b\[[?<>=]?[\d;]*[a-zA-Z]", "", after).strip()
+        assert re.fullmatch(r"phoenix --resume [0-9a-f-]{36}", said)
+
+
+async def test_a_crash_of_the_screen_leaves_a_private_report_and_one_sentence(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        terminal = open_screen(phoenix, "Hi", program=CRASHING)
+        try:
+            assert await quits(terminal, lambda: terminal.press(b"\x11")) == 1
+            assert terminal.modes() == terminal.before
+        finally:
+            terminal.close()
+    (report,) = (phoenix.home / "logs").glob("crash-*.txt")
+    assert report.stat().st_mode & 0o777 == 0o600
+    assert "a planted fault" in report.read_text()
+    assert "planted-0123456789" not in report.read_text() + terminal.raw.decode(errors="replace")
+    assert b"Traceback" not in terminal.raw
+    assert f"ended it; the report: {report}; `phoenix --resume ".encode() in terminal.raw

@@ -1,0 +1,33 @@
+"""What remains of a crash of the screen: a private report in the logs folder, and one sentence for the user."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from phoenix_tui.cli.names import VERSION
+
+
+def keep_report(folder: Path, secrets: Sequence[str], error: BaseException) -> str:
+    """Write where it happened, without the values of any variable; gives the file's path, or why there is none."""
+    # Only in a crash: the log's own modules load after the first frame.
+    from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
+    from phoenix_tui.config.files import write_private  # noqa: PLC0415 - as above
+
+    path = folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}.txt"
+    head = f"Phoenix {VERSION}, Python {platform.python_version()}, {sys.platform}\n\n"
+    try:
+        write_private(path, head + redacted("".join(traceback.format_exception(error)), secrets))
+    except OSError as trouble:
+        return f"no report could be written ({trouble.strerror})"
+    return str(path)
+
+
+def crash_note(error: BaseException, report: str, resume: str) -> str:
+    """What is printed after the screen is gone."""
+    way_back = f"; `{resume}` goes on" if resume else ""
+    return f"phoenix: A fault inside Phoenix ({type(error).__name__}) ended it; the report: {report}{way_back}."
