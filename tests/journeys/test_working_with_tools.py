@@ -122,8 +122,8 @@ async def test_no_and_no_with_a_reason_reach_the_model(tmp_path: Path) -> None:
     async with serve(*answers) as server, program(with_claude(tmp_path, server.url)) as running:
         await asked(running)
         running.type("n")
-        await running.until(lambda: len(server.requests) == 2, "the second request")
-        await running.shows("y once")
+        await running.until(lambda: running.text.count("touch made") == 3, "two rows and the second question")
+        await running.shows("bash: denied", "y once")
         await typing_guard()
         running.type("r")
         await running.lacks("y once")
