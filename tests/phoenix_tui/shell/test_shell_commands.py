@@ -59,9 +59,8 @@ async def test_text_from_outside_neither_acts_nor_is_markup(open_shell: Any, eng
     one = engine.seed(HOSTILE, messages=1)
     async with open_shell((120, 40), warning=HOSTILE) as shell:
         await shell.open(one)
-        await shell.pilot.pause()
+        await shell.until(lambda: "[/][red]x[/red]" in shell.text and shell.toasts)
         assert not set("\x1b\x07\x9b\u202e") & set(shell.text)
-        assert "[/][red]x[/red]" in shell.text
         assert "[/][red]x[/red]" in shell.toasts[0]
 
 
