@@ -48,7 +48,7 @@ class QuietDriver(LinuxDriver):
         self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         # Textual's own signature says App without its parameter.
-        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
+        super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
         self._file: Any = LastingFile(self._file)
         self._wake: tuple[int, int] | None = None
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -73,7 +74,9 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
         terminal_state.restore()
         sys.stderr.write(f"{app.crash_note}\n")
     elif app.exit_note:
-        sys.stdout.write(f"{app.exit_note}\n")
+        with suppress(OSError):  # the terminal may have hung up
+            sys.stdout.write(f"{app.exit_note}\n")
+            sys.stdout.flush()
     return app.return_code or 0
 
 

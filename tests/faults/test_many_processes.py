@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.support.cli import Ran, with_claude
-from tests.support.journeys import calls, picks, results, rows, says
+from tests.support.journeys import Answer, calls, picks, results, rows, says
 from tests.support.loopback import Seen, serve
 from tests.support.program import alive, mark
 from tests.support.waiting import poll
@@ -19,7 +19,7 @@ RUNS = 2
 
 
 async def test_three_processes_at_once_lose_nothing_and_show_no_lock(tmp_path: Path) -> None:
-    def choose(seen: Seen):  # noqa: ANN202 - an answer of the loopback server
+    def choose(seen: Seen) -> Answer:
         return says("Done.") if results(seen) else calls("bash", command="echo out")
 
     async with serve(picks(choose)) as server:
@@ -45,7 +45,7 @@ async def test_three_processes_at_once_lose_nothing_and_show_no_lock(tmp_path: P
 async def test_a_start_leaves_alone_what_another_process_runs(tmp_path: Path) -> None:
     marked = mark()
 
-    def choose(seen: Seen):  # noqa: ANN202 - as above
+    def choose(seen: Seen) -> Answer:
         return calls("bash", command=f"sleep {marked}") if "slowly" in str(seen.json["messages"]) else says("Quick.")
 
     async with serve(picks(choose)) as server:

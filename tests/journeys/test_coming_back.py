@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import Answer, calls, picks, result_text, rows, says
-from tests.support.loopback import Seen, serve
+from tests.support.loopback import Seen, Talk, serve
 from tests.support.program import CTRL_N, ENTER, Program, alive, mark, program
 
 pytestmark = pytest.mark.pty
@@ -84,9 +84,9 @@ async def test_two_conversations_run_at_once_and_switching_stops_neither(tmp_pat
     def choose(seen: Seen) -> Answer:
         name = "alpha" if "alpha" in str(seen.json["messages"]) else "beta"
 
-        async def answer(talk: object) -> None:
+        async def answer(talk: Talk) -> None:
             await gates[name].wait()
-            await says(f"The answer of {name}.")(talk)  # type: ignore[arg-type]
+            await says(f"The answer of {name}.")(talk)
 
         return answer
 

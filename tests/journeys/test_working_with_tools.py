@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cli import with_claude
 from tests.support.journeys import calls, calls_all, result_text, results, rows, says
-from tests.support.loopback import Loopback, serve
+from tests.support.loopback import Loopback, Talk, serve
 from tests.support.program import ENTER, ESC, Program, alive, mark, program
 from tests.support.waiting import typing_guard
 
@@ -52,9 +52,9 @@ async def test_a_command_is_asked_about_run_and_its_patch_shown(tmp_path: Path) 
 async def test_a_letter_typed_while_the_question_appears_is_text(tmp_path: Path) -> None:
     go_on = asyncio.Event()
 
-    async def slowly(talk: object) -> None:
+    async def slowly(talk: Talk) -> None:
         await go_on.wait()
-        await calls("bash", command="touch made")(talk)  # type: ignore[arg-type]
+        await calls("bash", command="touch made")(talk)
 
     async with serve(slowly, says("Fine.")) as server, program(with_claude(tmp_path, server.url)) as running:
         await running.ready()
