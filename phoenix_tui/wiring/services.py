@@ -24,6 +24,9 @@ from tools.process.link import ZygoteLink
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Measured: fewer pauses than the default, no more memory (SPIKE 2)."""
 
+COLLECT_AFTER = 1.0
+"""Seconds: a collection holds the loop for 30 ms, which a prompt typed ahead would wait for."""
+
 
 @dataclass(slots=True)
 class ServiceOpener:
@@ -35,6 +38,7 @@ class ServiceOpener:
     notices: tuple[str, ...] = ()
     """What was found out before the screen stood, such as a fallback."""
     _backend: Backend | None = None
+    _warming: asyncio.Task[None] | None = None
 
     async def open(self) -> Services:
         """Open everything.
@@ -63,7 +67,8 @@ class ServiceOpener:
             recoveries=recoveries,
             warning=await self._warning(backend),
         )
-        asyncio.get_running_loop().call_soon(_collect_from_now_on)
+        asyncio.get_running_loop().call_later(COLLECT_AFTER, _collect_from_now_on)
+        self._warming = asyncio.create_task(asyncio.to_thread(_warm))
         return services
 
     async def close(self, *, crashed: bool) -> None:
@@ -94,6 +99,15 @@ class ServiceOpener:
             set_value(self.setup.paths.config_file, name, typed)
         except (ConfigError, OSError, ValueError) as error:
             raise EngineError(str(error)) from error
+
+
+def _warm() -> None:
+    """Load what the first request and the first answer need: 100 ms that nobody waits for in a thread."""
+    from engine.providers.http import tls_context  # noqa: PLC0415 - after the first frame (SPIKE 4)
+    from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - as above
+
+    tls_context()
+    warm()
 
 
 def _collect_from_now_on() -> None:

@@ -29,12 +29,12 @@ class Frames:
         """Whether a frame is still to come."""
         return self._handle is not None
 
-    def request(self) -> None:
-        """Something changed."""
+    def request(self, not_before: float = 0.0) -> None:
+        """Something changed; it is drawn in `not_before` seconds at the earliest."""
         if self._handle is not None:
             return
         rest = min(max(FRAME_SECONDS, COST_FACTOR * self._cost), SLOWEST_SECONDS)
-        wait = self._ended + rest - self._clock()
+        wait = max(self._ended + rest - self._clock(), not_before)
         if wait <= 0:
             self.flush()
         else:

@@ -23,6 +23,9 @@ from phoenix_tui.widgets.transcript.painted import PaintedTranscript
 BAR_SECONDS: Final = 0.25
 """How often the scrollbar follows while text streams; painting it dirties its whole column."""
 
+REQUEST_FIRST: Final = 0.015
+"""Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
+
 
 class TranscriptView(PaintedTranscript, can_focus=True):
     """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
@@ -64,7 +67,7 @@ class TranscriptView(PaintedTranscript, can_focus=True):
             case MessageSaved(message=message):
                 mine = message.role is Role.USER and message.origin is Origin.HUMAN
                 self.canvas.note_new(counts=message.origin is not Origin.TOOL, follow=mine)
-                self._frames.request()
+                self._frames.request(REQUEST_FIRST if mine else 0.0)
             case TextArrived() | ThinkingArrived() if begins:
                 self._frames.flush()  # what a user waits for: the first word
             case RunEnded():
