@@ -99,7 +99,7 @@ class PhoenixApp(App[None]):
             report = self._keep_report(error) if self._keep_report is not None else "none was asked for"
             self.crash_note = crash_note(error, report, self._way_back())
             self._exception = error
-            self._exception_event.set()
+            self._exception_event.set()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
         self._return_code = 1
         self._close_messages_no_wait()
 

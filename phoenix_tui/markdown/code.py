@@ -72,7 +72,9 @@ def coloured_lines(code: str, language: str) -> Iterator[tuple[Span, ...]] | Non
 
 def _lexer(language: str) -> _Lexer | None:
     # Loading Pygments takes 41 ms (LIBRARIES 3), so not before the first fence; it ships no types.
-    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415 - as said
+    from pygments.lexers import (  # noqa: PLC0415 - as said
+        get_lexer_by_name,  # pyright: ignore[reportUnknownVariableType] - as said
+    )
     from pygments.util import ClassNotFound  # noqa: PLC0415 - as said
 
     if not language:

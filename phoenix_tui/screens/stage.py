@@ -76,7 +76,7 @@ class Stage(PhoenixScreen[None]):
     def compose(self) -> ComposeResult:
         """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
         width = self.app.size.width
-        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS if width >= least][-1])
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
         self.parts.transcript.display = False
         self.parts.status.status = Status(mode=self.launch.permission_mode, model=self.launch.model)
         self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
