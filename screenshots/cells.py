@@ -28,6 +28,7 @@ DIM: Final = 0.6
 """The share of the ink that dim text keeps."""
 TIMES: Final = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?=\s?(?:ms|s|m|tok/s)(?!\w))")
 """Numbers before a unit of time or a rate."""
+PORT: Final = re.compile(r"(?<=127\.0\.0\.1:)\d{5}")
 LIST, RIGHT = 28, 14
 """Columns at the left and at the right in which clocks stand."""
 TURNING: Final = str.maketrans("◓◑◒", "◐◐◐")
@@ -101,6 +102,7 @@ def _stopped(row: list[Cell], *, anywhere: bool) -> list[Cell]:
     text = "".join(cell.text[:1] or "\0" for cell in row).translate(TURNING)
     everywhere = anywhere or "■" in text
     still = TIMES.sub(lambda found: _still(found) if everywhere or _at_the_edge(found, len(row)) else found[0], text)
+    still = PORT.sub("50443", still)
     return [
         cell if sign in {cell.text[:1], "\0"} else replace(cell, text=sign)
         for cell, sign in zip(row, still, strict=True)
@@ -114,4 +116,5 @@ def _at_the_edge(found: re.Match[str], columns: int) -> bool:
 
 def _still(found: re.Match[str]) -> str:
     whole, tenths = found[1], found[2]
-    return ("0" * len(whole) if tenths else "4".rjust(len(whole), "1")) + ("." + "4" * len(tenths) if tenths else "")
+    small = "0" if tenths else "4"
+    return (small if len(whole) == 1 else "4".rjust(len(whole), "1")) + ("." + "4" * len(tenths) if tenths else "")

@@ -57,6 +57,11 @@ def stops_in(words: str) -> Answer:
     return answer
 
 
+def offers(*models: str) -> Answer:
+    """A list of models."""
+    return lambda talk: talk.plain(200, json.dumps({"data": [{"id": model} for model in models]}).encode())
+
+
 def does(words: str, *wanted: tuple[str, str, dict[str, Any]]) -> Answer:
     """A sentence and tool calls: name, id and arguments of each."""
     first = text(0, words) if words else []

@@ -16,7 +16,6 @@ SIZE: Final = 20
 WIDTH, HEIGHT, MARGIN = 12, 24, 14
 """Pixels of a cell and of the border round the screen."""
 Rectangle: TypeAlias = tuple[float, float, float, float]
-MIDDLE, BOTTOM = 0.5, 1.0
 STROKES: Final[dict[str, tuple[Rectangle, ...]]] = {
     "─": ((0, 11 / 24, 1, 12 / 24),),
     "━": ((0, 10 / 24, 1, 13 / 24),),
@@ -24,17 +23,18 @@ STROKES: Final[dict[str, tuple[Rectangle, ...]]] = {
     "┃": ((4 / 12, 0, 7 / 12, 1),),
     "┼": ((0, 11 / 24, 1, 12 / 24), (5 / 12, 0, 6 / 12, 1)),
     "█": ((0, 0, 1, 1),),
-    "▀": ((0, 0, 1, MIDDLE),),
-    "▄": ((0, MIDDLE, 1, BOTTOM),),
+    "▀": ((0, 0, 1, 0.5),),
     "▌": ((0, 0, 0.5, 1),),
     "▐": ((0.5, 0, 1, 1),),
     "▎": ((0, 0, 0.25, 1),),
     "▏": ((0, 0, 0.125, 1),),
     "▊": ((0, 0, 0.75, 1),),
-    **{sign: ((0, 1 - share / 8, 1, 1),) for share, sign in enumerate("▁▂▃▅▆▇"[:3], 1)},
-    **{sign: ((0, 1 - share / 8, 1, 1),) for share, sign in enumerate("▅▆▇", 5)},
+    **{sign: ((0, 1 - share / 8, 1, 1),) for share, sign in enumerate("▁▂▃▄▅▆▇", 1)},
 }
 """Signs that touch their neighbours, as shares of a cell: a font leaves gaps between the rows."""
+
+STAND_INS: Final = {"␠": "␣"}
+"""Signs that the font lacks, and what means the same."""
 
 
 def paint(rows: list[list[Cell]]) -> Image.Image:
@@ -71,12 +71,25 @@ def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], cell: Cell) -> No
         box = (x + round(left * WIDTH), y + round(top * HEIGHT))
         draw.rectangle((*box, x + round(right * WIDTH) - 1, y + round(bottom * HEIGHT) - 1), cell.ink)
     if strokes is None:
-        draw.text((x, y + HEIGHT - 6), cell.text, cell.ink, _font(bold=cell.bold, slanted=cell.slanted), anchor="ls")
+        sign = STAND_INS.get(cell.text, cell.text)
+        font = _font(bold=cell.bold, slanted=cell.slanted) if _known(sign) else _font_of("DejaVuSans")
+        draw.text((x, y + HEIGHT - 6), sign, cell.ink, font, anchor="ls")
     if cell.struck:
         draw.line((x, y + HEIGHT // 2, x + WIDTH - 1, y + HEIGHT // 2), cell.ink)
 
 
-@cache
 def _font(*, bold: bool, slanted: bool) -> ImageFont.FreeTypeFont:
     style = ("Bold" if bold else "") + ("Oblique" if slanted else "")
-    return ImageFont.truetype(FONTS / f"DejaVuSansMono{f'-{style}' if style else ''}.ttf", SIZE)
+    return _font_of(f"DejaVuSansMono{f'-{style}' if style else ''}")
+
+
+@cache
+def _font_of(name: str) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(FONTS / f"{name}.ttf", SIZE)
+
+
+@cache
+def _known(text: str) -> bool:
+    """Whether the monospaced font has this sign: an unknown one looks as U+FFFF does."""
+    font = _font_of("DejaVuSansMono")
+    return bytes(font.getmask(text)) != bytes(font.getmask("\uffff"))

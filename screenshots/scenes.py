@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from screenshots.dialogue import FIX, PATCHES, READS, REPORT, REST, TESTS, THE_FIX, runs, says, stops_in
+from screenshots.dialogue import FIX, PATCHES, READS, REPORT, REST, TESTS, THE_FIX, offers, runs, says, stops_in
 from screenshots.studio import Studio, screen
 from tests.support.journeys import Answer, picks
-from tests.support.loopback import Seen, serve
+from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import refuses
 from tests.support.program import CTRL_N, ENTER, ESC, Program, family
 
@@ -20,6 +20,7 @@ Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 F1 = b"\x1bOP"
 TYPING_GUARD = 0.6
 """Seconds after typing from which a letter answers a question, and a bit."""
+MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 SLEEPS = "sleep 300 & setsid sleep 300 & sleep 300"
 
 
@@ -131,33 +132,56 @@ async def resumed(place: Studio) -> None:
             await place.take("resumed-after-kill", running)
 
 
+UNREAD, WORKING, ASKING = "Failed webhooks", "Run the soak test", "Tag the release"
 TALKS: Final[dict[str, Answer]] = {
-    "Explain the backoff": says("It doubles the wait after each failed try: 0.5, 1, 2, 4 seconds."),
-    "Rotate the signing keys": refuses(400, "invalid_request_error", "messages: text content blocks must be non-empty"),
-    "Which webhooks failed last night?": says("Three, all to the same host. It answered 502 between 02:10 and 02:14."),
-    "Run the soak test": runs("sh soak.sh"),
-    "Tag the release": runs("git tag v1.4.0 && git push origin v1.4.0"),
+    "Explain backoff": says("It doubles the wait after each failed try: 0.5, 1, 2, 4 seconds."),
+    "Rotate keys": refuses(400, "invalid_request_error", "messages: text content blocks must be non-empty"),
+    UNREAD: says("Three, all to the same host. It answered 502 between 02:10 and 02:14."),
+    WORKING: runs("sh soak.sh"),
+    ASKING: runs("git tag v1.4.0 && git push origin v1.4.0", "Every test passes. I tag this commit and push the tag."),
 }
 
 
-def talk(seen: Seen) -> Answer:
-    """The reply to the conversation's first message."""
-    return next(reply for words, reply in TALKS.items() if words in str(seen.json["messages"]))
+def talks(gate: asyncio.Event) -> Answer:
+    """Each conversation's own reply; that of UNREAD waits for the gate."""
+
+    def choose(seen: Seen) -> Answer:
+        words, reply = next(talk for talk in TALKS.items() if talk[0] in str(seen.json["messages"]))
+        return held(gate, reply) if words == UNREAD else reply
+
+    return picks(choose)
+
+
+def held(gate: asyncio.Event, reply: Answer) -> Answer:
+    """The reply, once the gate is open."""
+
+    async def answer(talk: Talk) -> None:
+        await gate.wait()
+        await reply(talk)
+
+    return answer
 
 
 async def conversations(place: Studio) -> None:
-    """Five conversations in different states."""
-    async with serve(picks(talk)) as server, screen(place.phoenix(server.url)) as running:
-        for number, words in enumerate(TALKS, 1):
-            await running.shows("New conversation")
+    """Five conversations in five states."""
+    gate = asyncio.Event()
+    async with serve(talks(gate)) as server, screen(place.phoenix(server.url)) as running:
+        for words in TALKS:
             await running.send(words)
-            await running.until(lambda: len(server.requests) == number, "a request")  # noqa: B023 - awaited in its round
-            await running.until(lambda: any(word in status(running) for word in ("ready", "asks", "✗")), "an answer")
-            if words == "Run the soak test":
+            await running.shows(f"{words} · ~/src/relay")
+            if words == UNREAD:
+                await running.shows("Esc stops")
+            else:
+                await running.until(lambda: any(word in status(running) for word in ("ready", "asks", "✗")), words)
+            if words == WORKING:
                 await answer(running, "y")
                 await running.shows("round 7")
-            if words != list(TALKS)[-1]:
+            if words != ASKING:
                 running.type(CTRL_N)
+                await running.shows("New conversation")
+            if words == UNREAD:
+                gate.set()
+                await running.shows("unread")
         await place.take("conversation-list", running)
 
 
@@ -181,7 +205,7 @@ async def refused(place: Studio) -> None:
 
 async def overlays(place: Studio) -> None:
     """Help and the choice of a model."""
-    async with serve(says("Hello.")) as server, screen(place.phoenix(server.url)) as running:
+    async with serve(offers(*MODELS)) as server, screen(place.phoenix(server.url)) as running:
         running.type(F1)
         await running.shows("conversation list")
         await place.take("help", running)
