@@ -6,14 +6,18 @@ import asyncio
 import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import cast
 
 from engine.engine import EngineError
+from engine.machine.messages import Usage
 from engine.ports import StorageError
+from engine.providers import prices
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import KEYS, ConfigError
 from phoenix_tui.config.write import set_value
+from phoenix_tui.models.files import FileState
 from phoenix_tui.surface import EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.commands import findings
@@ -24,8 +28,8 @@ from tools.process.link import ZygoteLink
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Measured: fewer pauses than the default, no more memory (SPIKE 2)."""
 
-COLLECT_AFTER = 1.0
-"""Seconds: a collection holds the loop for 30 ms, which a prompt typed ahead would wait for."""
+LET_PASS = 0.4
+"""Seconds in which a prompt typed ahead goes out: a second thread, or a collection of 30 ms, would hold it up."""
 
 
 @dataclass(slots=True)
@@ -35,6 +39,8 @@ class ServiceOpener:
     setup: Setup
     environment: Mapping[str, str] = field(repr=False)
     link: ZygoteLink
+    model: str = ""
+    """Of new conversations."""
     notices: tuple[str, ...] = ()
     """What was found out before the screen stood, such as a fallback."""
     _backend: Backend | None = None
@@ -67,12 +73,13 @@ class ServiceOpener:
             recoveries=recoveries,
             warning=await self._warning(backend),
         )
-        asyncio.get_running_loop().call_later(COLLECT_AFTER, _collect_from_now_on)
-        self._warming = asyncio.create_task(asyncio.to_thread(_warm))
+        self._warming = asyncio.create_task(_settle())
         return services
 
     async def close(self, *, crashed: bool) -> None:
         """End every program; the engine too where the app crashed and did not close it."""
+        if self._warming is not None:
+            self._warming.cancel()
         if self._backend is None:
             return
         if crashed:
@@ -86,6 +93,14 @@ class ServiceOpener:
             support = await backend.processes.probe()
             if not support.sandbox:
                 sentences.append(f"{support.sandbox_sentence} Commands that ask for it are refused.")
+        changed = [file for file in await asyncio.to_thread(backend.models.list) if file.state is FileState.CHANGED]
+        sentences += [
+            f"{file.path} is not, or no longer, the file whose digest is known: "
+            f"`phoenix model install {file.name}` checks it and fetches it anew where it is wrong."
+            for file in changed
+        ]
+        if self.setup.settings.number("max_budget_usd"):
+            sentences.append(await _unknown_price(backend, self.model))
         return " ".join(sentence for sentence in sentences if sentence)
 
     async def _doctor(self) -> str:
@@ -101,13 +116,27 @@ class ServiceOpener:
             raise EngineError(str(error)) from error
 
 
+async def _settle() -> None:
+    """Load what a first turn will need, a thread at a time; what a prompt typed ahead needs comes first."""
+    await asyncio.to_thread(import_module, "httpx2")
+    await asyncio.sleep(LET_PASS)
+    await asyncio.to_thread(_warm)
+    await asyncio.sleep(LET_PASS)
+    _collect_from_now_on()
+
+
 def _warm() -> None:
-    """Load what the first request and the first answer need: 100 ms that nobody waits for in a thread."""
     from engine.providers.http import tls_context  # noqa: PLC0415 - after the first frame (SPIKE 4)
     from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - as above
 
     tls_context()
     warm()
+
+
+async def _unknown_price(backend: Backend, model: str) -> str:
+    await prices.load(model.partition("/")[2])
+    known = backend.providers.price(model, Usage(1, 1)) is not None
+    return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns."
 
 
 def _collect_from_now_on() -> None:
