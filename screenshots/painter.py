@@ -91,5 +91,10 @@ def _font_of(name: str) -> ImageFont.FreeTypeFont:
 @cache
 def _known(text: str) -> bool:
     """Whether the monospaced font has this sign: an unknown one looks as U+FFFF does."""
-    font = _font_of("DejaVuSansMono")
-    return bytes(font.getmask(text)) != bytes(font.getmask("\uffff"))
+    return _looks(text) != _looks("\uffff")
+
+
+def _looks(text: str) -> bytes:
+    image = Image.new("L", (2 * WIDTH, HEIGHT))
+    ImageDraw.Draw(image).text((0, HEIGHT - 6), text, 255, _font_of("DejaVuSansMono"), anchor="ls")
+    return image.tobytes()

@@ -140,6 +140,14 @@ TALKS: Final[dict[str, Answer]] = {
     WORKING: runs("sh soak.sh"),
     ASKING: runs("git tag v1.4.0 && git push origin v1.4.0", "Every test passes. I tag this commit and push the tag."),
 }
+SEEN: Final = {
+    "Explain backoff": "1, 2, 4 seconds.",
+    "Rotate keys": "failed",
+    UNREAD: "Esc stops",
+    WORKING: "bash asks",
+    ASKING: "bash asks",
+}
+"""What is on the screen before the next one is started."""
 
 
 def talks(gate: asyncio.Event) -> Answer:
@@ -169,11 +177,9 @@ async def conversations(place: Studio) -> None:
         for words in TALKS:
             await running.send(words)
             await running.shows(f"{words} · ~/src/relay")
-            if words == UNREAD:
-                await running.shows("Esc stops")
-            else:
-                await running.until(lambda: any(word in status(running) for word in ("ready", "asks", "✗")), words)
+            await running.shows(SEEN[words])
             if words == WORKING:
+                await asked(running, "bash")
                 await answer(running, "y")
                 await running.shows("round 7")
             if words != ASKING:

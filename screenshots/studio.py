@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +55,7 @@ class Studio:
 
 
 @contextmanager
-def studio(gallery: Path) -> Iterator[Studio]:
+def studio(gallery: Path) -> Generator[Studio]:
     """A studio whose folder goes with the block."""
     folder = Path(tempfile.mkdtemp(prefix="phoenix-pictures-"))
     try:
