@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from engine.executor.requests import Activity, Answer, ConversationOptions, Receipt
+from engine.executor.requests import Activity, Answer, ConversationOptions, Receipt, RunCaps
 from engine.machine.states import State
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import (
@@ -61,7 +61,7 @@ class ConversationSurface(Protocol):
         """Tell `listener` how things stand, then everything that happens."""
         ...
 
-    async def say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Send a message."""
         ...
 
@@ -73,7 +73,7 @@ class ConversationSurface(Protocol):
         """Stop the run; returns at once."""
         ...
 
-    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Stop the run, then send a message."""
         ...
 
@@ -81,7 +81,7 @@ class ConversationSurface(Protocol):
         """Answer the open question."""
         ...
 
-    async def retry(self) -> Receipt:
+    async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
         ...
 
@@ -250,6 +250,8 @@ class Launch(Struct, frozen=True):
     prompt: str = ""
     """Sent as the first message."""
     images: tuple[Path, ...] = ()
+    caps: RunCaps = field(default_factory=RunCaps)
+    """Limits of every run of this session."""
     theme: str = ""
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""

@@ -12,7 +12,8 @@ from engine.ports import ModelInfo
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
-from phoenix_tui.models.files import ModelFile, ModelFiles
+from phoenix_tui.models.files import FileState, ModelFile, ModelFiles
+from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
 from tools.contract import JsonObject
 
@@ -85,6 +86,9 @@ class ModelCommands(Struct, frozen=True):
             return
         rows = [(file.name, file.state.value, f"{file.full_size / MEBIBYTE:,.0f} MiB", file.title) for file in files]
         write_table(("NAME", "STATE", "SIZE", "MODEL"), rows)
+        for file in files:
+            if file.state is FileState.CHANGED:
+                write_line(f"{file.name} is not the file whose digest is known: `phoenix model install {file.name}`.")
 
     async def _install(self) -> None:
         name = self.arguments.name
@@ -94,6 +98,7 @@ class ModelCommands(Struct, frozen=True):
             write_json(_file_object(file))
         else:
             write_line(f"Installed {file.name}. `phoenix -m {file.reference}` talks to it.")
+            write_line("\n".join(known.notice.strip() for known in KNOWN_MODELS if known.name == file.name))
 
     def _ask(self) -> bool:
         """The user's explicit yes; without a terminal there is none."""

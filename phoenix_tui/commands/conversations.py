@@ -116,7 +116,7 @@ def _write(path: Path, content: JsonObject) -> None:
 
 async def retry(bench: Bench, _: str) -> None:
     """Resume an interrupted turn, or try again."""
-    await bench.desk.attempt(lambda conversation: conversation.retry())
+    await bench.desk.attempt(lambda conversation: conversation.retry(bench.desk.launch.caps))
 
 
 async def stop(bench: Bench, _: str) -> None:

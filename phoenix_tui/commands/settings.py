@@ -34,6 +34,8 @@ def _remark(one: ModelInfo) -> str:
 async def use_model(bench: Bench, reference: str) -> None:
     """Use this model here and for new conversations of this session."""
     bench.desk.prefer(model=reference)
+    if reference.startswith("local/"):
+        bench.tell("A small local model: check its work.")
     await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
 from phoenix_tui.config.settings import (
+    BUILT_IN_KINDS,
     KEYS,
     MODE_FREEDOM,
-    PROVIDER_KINDS,
+    ONLY_OF_KIND,
+    PROVIDER_KEYS,
     SANDBOX_FREEDOM,
     ConfigError,
     Key,
@@ -175,14 +177,25 @@ def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettin
     heading = f"providers.{name}"
     if not isinstance(table, dict):
         raise ConfigError(f"{path}:{line_of(text, name, 'providers')}: '{heading}' must be a table.")
-    fields = {"base_url": "", "kind": PROVIDER_KINDS[0], "api_key_env": ""}
+    fields: dict[str, Value] = {"name": name, "kind": BUILT_IN_KINDS.get(name, "openai")}
     for key, value in cast("dict[str, object]", table).items():
         where = f"{path}:{line_of(text, key, heading)}"
-        if key not in fields:
-            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {', '.join(fields)}.")
-        choices = PROVIDER_KINDS if key == "kind" else ()
-        fields[key] = str(check(Key(key, str, "", choices), value, where))
-    if not fields["base_url"].startswith(("http://", "https://")):
+        if key not in PROVIDER_KEYS:
+            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {', '.join(PROVIDER_KEYS)}.")
+        fields[key] = check(PROVIDER_KEYS[key], value, where)
+    _check_kind(name, fields, lambda key: f"{path}:{line_of(text, key, heading)}")
+    address = fields.get("base_url", "")
+    if (address or name not in BUILT_IN_KINDS) and not str(address).startswith(("http://", "https://")):
         line = line_of(text, "base_url", heading)
         raise ConfigError(f"{path}:{line}: [{heading}] needs 'base_url', an http:// or https:// address.")
-    return ProviderSettings(name, fields["base_url"], fields["kind"], fields["api_key_env"])
+    return convert(fields, ProviderSettings)
+
+
+def _check_kind(name: str, fields: Mapping[str, Value], where: Callable[[str], str]) -> None:
+    kind = fields["kind"]
+    built_in = BUILT_IN_KINDS.get(name, kind)
+    if kind != built_in:
+        raise ConfigError(f"{where('kind')}: 'kind' of [providers.{name}] is {built_in} and cannot be changed.")
+    for key in fields:
+        if ONLY_OF_KIND.get(key, kind) != kind:
+            raise ConfigError(f"{where(key)}: '{key}' works with kind = '{ONLY_OF_KIND[key]}' only, not '{kind}'.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -61,17 +61,49 @@ KEYS = {
 }
 
 PROVIDER_KINDS = ("openai", "anthropic")
+BUILT_IN_KINDS = dict.fromkeys(("openai", "ollama", "lmstudio", "llamacpp", "vllm"), "openai") | {
+    "anthropic": "anthropic"
+}
+"""The protocol of each provider that is there without being added; its table needs no address."""
+PROVIDER_KEYS = {
+    key.name: key
+    for key in (
+        Key("base_url", str, ""),
+        Key("kind", str, "openai", PROVIDER_KINDS),
+        Key("api_key_env", str, ""),
+        Key("idle_timeout", float, 0.0),
+        Key("transport", str, "http", ("http", "sdk")),
+        Key("backend", str, "direct", ("direct", "bedrock", "vertex")),
+        Key("profile", str, ""),
+        Key("thinking_budget", int, 0),
+        Key("tool_protocol", str, "native", ("native", "json")),
+    )
+}
+"""What may stand in `[providers.NAME]`."""
+ONLY_OF_KIND = dict.fromkeys(("transport", "backend", "profile", "thinking_budget"), "anthropic") | {
+    "tool_protocol": "openai"
+}
 
 
 class ProviderSettings(Struct, frozen=True):
-    """A provider the user added: `[providers.NAME]`."""
+    """A provider the user added or changed: `[providers.NAME]`."""
 
     name: str
-    base_url: str
-    kind: str = "openai"
-    """The protocol it speaks, one of PROVIDER_KINDS."""
+    base_url: str = ""
+    """Empty: the address the provider has without being told."""
+    kind: Literal["openai", "anthropic"] = "openai"
+    """The protocol it speaks."""
     api_key_env: str = ""
     """The environment variable its key stands in; else credentials.toml is asked."""
+    idle_timeout: float = 0.0
+    """Seconds without a byte after which a stream counts as dead; 0 for the default."""
+    transport: Literal["http", "sdk"] = "http"
+    backend: Literal["direct", "bedrock", "vertex"] = "direct"
+    profile: str = ""
+    """Name of a profile of the official SDK, which then finds the credentials."""
+    thinking_budget: int = 0
+    """Tokens of reasoning for models that take a budget."""
+    tool_protocol: Literal["native", "json"] = "native"
 
 
 class Settings(Struct, frozen=True):

@@ -203,7 +203,7 @@ class Desk:
         try:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
-            receipt: Receipt = await ask(text, images)
+            receipt: Receipt = await ask(text, images, self.launch.caps)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         await self._sent(text, receipt)
@@ -271,7 +271,7 @@ async def resume(desk: Desk) -> None:
     if conversation is None:
         return
     if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and desk.resumable):
-        await desk.attempt(lambda one: one.retry())
+        await desk.attempt(lambda one: one.retry(desk.launch.caps))
 
 
 def _read(path: Path) -> bytes:

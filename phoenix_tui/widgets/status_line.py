@@ -21,6 +21,7 @@ from tools.clean import clean_line
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
+SMALL_MODEL: Final = "small model: check its work"
 GAP: Final = " · "
 KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
@@ -116,8 +117,10 @@ class StatusLine(Still, Widget):
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
+        remark = (SMALL_MODEL if status.model.startswith("local/") else "", Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
+            (mode, model, remark, context, cost, jobs, errand),
             (mode, model, context, cost, jobs, errand),
             (mode, model, context, jobs, errand),
             (mode, context, jobs, errand),

@@ -17,6 +17,7 @@ from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.rules import RuleFile, RulesInMemory
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.models.files import ModelFiles
+from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from phoenix_tui.wiring.system import RandomIds, SystemClock
@@ -58,7 +59,7 @@ async def open_backend(
     paths = setup.paths
     processes = await start_processes(process_settings(setup, environment), link)
     store = await open_the_store(paths, ephemeral=setup.ephemeral)
-    models = model_files(paths, processes.runner)
+    models = model_files(paths, processes.runner, environment)
     embedded = embedded_factory(models.usable, processes.runner)
     registry = ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
     images = ImageDecoder(processes.runner)
@@ -101,6 +102,6 @@ async def open_the_store(paths: Paths, *, ephemeral: bool = False) -> SqliteStor
     return await open_store(StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups"))
 
 
-def model_files(paths: Paths, runner: ProcessRunner) -> ModelFiles:
-    """The models of this machine."""
-    return ModelFiles(paths.models, runner, default_setter(paths.config_file))
+def model_files(paths: Paths, runner: ProcessRunner, environment: Mapping[str, str]) -> ModelFiles:
+    """The models of this machine, the file of PHOENIX_GGUF among them."""
+    return ModelFiles(paths.models, runner, default_setter(paths.config_file), own=own_file(environment))

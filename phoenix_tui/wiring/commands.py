@@ -37,7 +37,7 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
 async def models(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix models`."""
     async with _processes(setup) as processes:
-        files = model_files(setup.paths, processes.runner)
+        files = model_files(setup.paths, processes.runner, os.environ)
         embedded = embedded_factory(files.usable, processes.runner)
         registry = ProviderRegistry(setup.settings, setup.credentials, os.environ, embedded)
         try:
@@ -52,7 +52,7 @@ async def models(setup: Setup, arguments: CommandArguments) -> Exit:
 async def model(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix model ...`."""
     async with _processes(setup) as processes:
-        files = model_files(setup.paths, processes.runner)
+        files = model_files(setup.paths, processes.runner, os.environ)
         try:
             return await ModelCommands(files, arguments, default_setter(setup.paths.config_file)).run()
         except (ConfigError, OSError) as error:

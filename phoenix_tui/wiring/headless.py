@@ -22,6 +22,7 @@ from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, Te
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
+from phoenix_tui.wiring.settings import caps_of
 
 
 async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes]) -> Exit:
@@ -122,7 +123,7 @@ async def _caps(backend: Backend, setup: Setup, model: str) -> RunCaps:
     await prices.load(model.partition("/")[2])
     if budget and backend.providers.price(model, Usage(1, 1)) is None:
         raise CommandError(f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns.")
-    return RunCaps(int(settings.number("max_turns")), budget, settings.number("timeout"))
+    return caps_of(settings)
 
 
 def _refused(error: ProviderError) -> CommandError:

@@ -114,56 +114,64 @@ class ProviderRegistry:
 
     def _is_set_up(self, name: str) -> bool:
         if name in {"anthropic", "openai"}:
-            return bool(self.credentials.source(name)) or f"{name.upper()}_BASE_URL" in self.environment
+            named = any(added.name == name for added in self.settings.providers)
+            return named or bool(self.credentials.source(name)) or f"{name.upper()}_BASE_URL" in self.environment
         return True
 
     def _factories(self) -> dict[str, Factory]:
-        factories: dict[str, Factory] = {"anthropic": self._anthropic, "openai": self._openai}
-        for name, base_url in LOCAL_SERVERS.items():
-            factories[name] = partial(self._server, name, base_url)
+        factories: dict[str, Factory] = {"anthropic": partial(self._claude, ProviderSettings("anthropic"))}
+        for name in ("openai", *LOCAL_SERVERS):
+            factories[name] = partial(self._compatible, ProviderSettings(name))
         if self.embedded is not None:
             factories["local"] = self.embedded
         factories["demo"] = self._guide
         for added in self.settings.providers:
-            factories[added.name] = partial(self._added, added)
+            factories[added.name] = partial(self._claude if added.kind == "anthropic" else self._compatible, added)
         return factories
 
-    def _anthropic(self) -> Provider:
+    def _claude(self, wanted: ProviderSettings) -> Provider:
         from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
         from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings  # noqa: PLC0415 - as above
+        from engine.providers.http import IDLE_TIMEOUT  # noqa: PLC0415 - as above
 
+        built_in = wanted.name == "anthropic"
+        base_url = wanted.base_url or self.environment.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
         return AnthropicProvider(
             AnthropicSettings(
-                api_key=self.credentials.key("anthropic"),
-                base_url=self.environment.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL,
-                auth_token=self.environment.get("ANTHROPIC_AUTH_TOKEN", ""),
+                api_key=self.credentials.key(wanted.name, wanted.api_key_env),
+                name=wanted.name,
+                key_variable=wanted.api_key_env or ("ANTHROPIC_API_KEY" if built_in else ""),
+                base_url=base_url,
+                auth_token=self.environment.get("ANTHROPIC_AUTH_TOKEN", "") if built_in else "",
+                transport=wanted.transport,
+                backend=wanted.backend,
+                profile=wanted.profile,
+                idle_timeout=wanted.idle_timeout or IDLE_TIMEOUT,
+                thinking_budget=wanted.thinking_budget,
             )
         )
 
-    def _openai(self) -> Provider:
-        from engine.providers.openai_compatible.settings import OPENAI_BASE_URL  # noqa: PLC0415 - only when asked for
-
-        base_url = self.environment.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
-        return self._compatible("openai", base_url, self.credentials.key("openai"), "OPENAI_API_KEY")
-
-    def _server(self, name: str, base_url: str) -> Provider:
-        return self._compatible(name, base_url, self.credentials.key(name), "")
-
-    def _added(self, added: ProviderSettings) -> Provider:
-        key = self.credentials.key(added.name, added.api_key_env)
-        if added.kind == "anthropic":
-            from engine.providers.anthropic.client import AnthropicProvider  # noqa: PLC0415 - only when asked for
-            from engine.providers.anthropic.settings import AnthropicSettings  # noqa: PLC0415 - as above
-
-            return AnthropicProvider(AnthropicSettings(api_key=key, base_url=added.base_url))
-        return self._compatible(added.name, added.base_url, key, added.api_key_env)
-
-    def _compatible(self, name: str, base_url: str, key: str, variable: str) -> Provider:
+    def _compatible(self, wanted: ProviderSettings) -> Provider:
         from engine.providers.openai_compatible.client import OpenAiCompatibleProvider  # noqa: PLC0415 - when asked
-        from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings  # noqa: PLC0415 - as above
+        from engine.providers.openai_compatible.settings import (  # noqa: PLC0415 - as above
+            OPENAI_BASE_URL,
+            OpenAiCompatibleSettings,
+        )
 
+        name, variable = wanted.name, wanted.api_key_env
+        base_url = wanted.base_url or LOCAL_SERVERS.get(name, "")
+        if name == "openai":
+            base_url = wanted.base_url or self.environment.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
+            variable = variable or "OPENAI_API_KEY"
         return OpenAiCompatibleProvider(
-            OpenAiCompatibleSettings(name=name, base_url=base_url, api_key=key, key_variable=variable)
+            OpenAiCompatibleSettings(
+                name=name,
+                base_url=base_url,
+                api_key=self.credentials.key(name, wanted.api_key_env),
+                key_variable=variable,
+                tool_protocol=wanted.tool_protocol,
+                idle_timeout=wanted.idle_timeout,
+            )
         )
 
     def _guide(self) -> Provider:

@@ -22,8 +22,11 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.crash import keep_report
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, ModelFacts, choose_model, needs_servers
+from phoenix_tui.models.known import KNOWN_MODELS
+from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.surface import Launch, Services
+from phoenix_tui.wiring.settings import caps_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -92,9 +95,15 @@ class LateServices:
     async def open(self) -> Services:
         """Everything behind the screens. Raises StorageError."""
         module = await asyncio.to_thread(import_module, "phoenix_tui.wiring.services")
-        opener: ServiceOpener = module.ServiceOpener(self.setup, os.environ, self.link, (self.choice.sentence,))
+        opener: ServiceOpener = module.ServiceOpener(
+            self.setup, os.environ, self.link, self.choice.reference, self._notices()
+        )
         self._opener = opener
         return await opener.open()
+
+    def _notices(self) -> tuple[str, ...]:
+        """The welcome panel itself says that only the guide is there."""
+        return () if self.choice.is_guide else (self.choice.sentence,)
 
     async def close(self, *, crashed: bool) -> None:
         """End what the app leaves."""
@@ -103,8 +112,6 @@ class LateServices:
 
 
 def _check(arguments: RunArguments) -> None:
-    if arguments.max_budget_usd is not None or arguments.timeout is not None:
-        raise CommandError("--max-budget-usd and --timeout are caps of one unattended run; add -p.")
     if arguments.fork and arguments.resume == "":
         raise CommandError("--fork copies one conversation; name it with -r ID.")
     for name in arguments.images:
@@ -138,7 +145,7 @@ def _choice(setup: Setup) -> ModelChoice:
     )
     if needs_servers(facts):
         found = asyncio.run(discover_local_servers()) if any(map(_listens, SERVER_PORTS)) else ()
-        embedded = tuple(sorted(path.stem for path in setup.paths.models.glob("*.gguf")))
+        embedded = _embedded(setup.paths.models)
         facts = replace(facts, servers=found, embedded=embedded)
     choice = choose_model(facts)
     if "/" in choice.reference or choice.reference in DEFAULT_MODELS:
@@ -146,6 +153,15 @@ def _choice(setup: Setup) -> ModelChoice:
     from phoenix_tui.wiring.choice import named_by_server  # noqa: PLC0415 - HTTP, only for a server without a model
 
     return replace(choice, reference=asyncio.run(named_by_server(choice.reference, setup, os.environ)))
+
+
+def _embedded(folder: Path) -> tuple[str, ...]:
+    """Models that can be used, without reading one: the user's own file first, unchecked downloads left out."""
+    own = own_file(os.environ)
+    names = sorted(path.stem for path in folder.glob("*.gguf"))
+    unchecked = {one.name for one in KNOWN_MODELS if not (folder / f".{one.file_name}.verified").exists()}
+    first = (own.stem,) if own is not None and own.is_file() else ()
+    return (*first, *(name for name in names if name not in {*unchecked, *first}))
 
 
 def _listens(port: int) -> bool:
@@ -173,6 +189,7 @@ def _launch(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversa
         pick=arguments.resume == "",
         prompt=arguments.prompt or "",
         images=tuple(Path(name).expanduser() for name in arguments.images),
+        caps=caps_of(settings),
         theme=settings.text("theme"),
         plain=settings.flag("screen_reader"),
     )

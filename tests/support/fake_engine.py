@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.composing import History
-from engine.executor.requests import Accepted, Answer, Receipt, Refused
+from engine.executor.requests import Accepted, Answer, Receipt, Refused, RunCaps
 from engine.machine.messages import Origin, Role, TextBlock, ToolCall
 from engine.machine.states import (
     AwaitingApproval,
@@ -67,6 +67,7 @@ class FakeConversation:
     state: State = field(default_factory=lambda: Idle(0))
     question: Question | None = None
     said: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    caps: list[RunCaps | None] = field(default_factory=list)
     answers: list[tuple[str, Answer]] = field(default_factory=list)
     shells: list[tuple[str, bool]] = field(default_factory=list)
     attached: list[bytes] = field(default_factory=list)
@@ -121,7 +122,8 @@ class FakeConversation:
         self.record = replace(self.record, message_count=seq)
         return message
 
-    async def say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        self.caps.append(caps)
         if self.read_only:
             return Refused(self.read_only)
         if is_busy(self.state):
@@ -132,9 +134,9 @@ class FakeConversation:
         self.become(AwaitingLlm(1, RUN, Requesting()))
         return Accepted(message.id)
 
-    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = ()) -> Receipt:
+    async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         self.cancel()
-        return await self.say(text, image_ids)
+        return await self.say(text, image_ids, caps)
 
     def answer_with(self, text: str) -> None:
         self.play(TextArrived(text), MessageSaved(self.add(text, Role.ASSISTANT)))
@@ -169,7 +171,8 @@ class FakeConversation:
         name = f"image-{len(self.attached)}"
         return Attachment(name, Path(name), "image/png", 640, 480, len(data), 640, 480, len(data))
 
-    async def retry(self) -> Receipt:
+    async def retry(self, caps: RunCaps | None = None) -> Receipt:
+        self.caps.append(caps)
         self.retried += 1
         self.become(AwaitingLlm(1, RUN, Requesting()))
         return Accepted()

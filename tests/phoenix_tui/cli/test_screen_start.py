@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.cli import ROOT, Phoenix, with_claude
 from tests.support.loopback import serve
-from tests.support.loopback_anthropic import plays, recording, start, stop, text
+from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
 from tests.support.screen import Terminal, open_screen
 
 pytestmark = pytest.mark.pty
@@ -100,6 +100,16 @@ async def test_a_resumed_conversation_is_on_the_screen(tmp_path: Path) -> None:
         async with screen(phoenix, "-c") as terminal:
             await terminal.shows("Good evening.")
             assert "An old talk" in terminal.text
+
+
+async def test_a_cap_of_the_command_line_ends_a_run_on_the_screen(tmp_path: Path) -> None:
+    call = recording(start(), tool(0, "list_files", '{"path": "."}'), stop("tool_use"))
+    async with (
+        serve(plays(call)) as server,
+        screen(with_claude(tmp_path, server.url), "--max-turns", "1", "Look") as terminal,
+    ):
+        await terminal.shows("Stopped after 1 iterations")
+        assert len(server.requests) == 1
 
 
 async def quits(terminal: Terminal, leave: Callable[[], object]) -> int | None:

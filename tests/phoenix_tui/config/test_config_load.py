@@ -46,6 +46,18 @@ def test_an_unknown_key_names_file_line_key_and_what_is_known() -> None:
         ("model = [", "is not valid TOML"),
         ("[providers.x]\nbase_url = 'ftp://x'", "config.toml:2: [providers.x] needs 'base_url'"),
         ("[providers.x]\nbase = 'http://x'", "config.toml:2: unknown key 'base' in [providers.x]"),
+        (
+            "[providers.anthropic]\ntransport = 'carrier'",
+            "config.toml:2: 'transport' must be one of http, sdk, not 'carrier'.",
+        ),
+        (
+            "[providers.anthropic]\nbackend = 'azure'",
+            "config.toml:2: 'backend' must be one of direct, bedrock, vertex, not 'azure'.",
+        ),
+        ("[providers.openai]\ntool_protocol = 'xml'", "config.toml:2: 'tool_protocol' must be one of native, json"),
+        ("[providers.openai]\nidle_timeout = '9'", "config.toml:2: 'idle_timeout' must be a number"),
+        ("[providers.ollama]\n\nprofile = 'me'", "config.toml:3: 'profile' works with kind = 'anthropic' only"),
+        ("[providers.anthropic]\nkind = 'openai'", "config.toml:2: 'kind' of [providers.anthropic] is anthropic"),
         ("[providers.x]\nbase_url = 'http://x'\nkind = 'y'", "config.toml:3: 'kind' must be one of openai, anthropic"),
     ],
 )

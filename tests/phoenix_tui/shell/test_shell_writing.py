@@ -9,7 +9,8 @@ from typing import Any
 
 from textual import events
 
-from engine.machine.states import AwaitingLlm
+from engine.executor.requests import RunCaps
+from engine.machine.states import AwaitingLlm, Errored
 from tests.support.fake_engine import FakeEngine
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -50,6 +51,19 @@ async def test_a_refused_message_stands_in_the_box_again_with_what_was_typed_sin
         await shell.until(lambda: shell.composer.text == "second")
         assert any("busy" in toast for toast in shell.toasts)
         assert len(conversation.said) == 1
+
+
+async def test_the_caps_of_the_command_line_hold_for_every_run(open_shell: Any) -> None:
+    caps = RunCaps(max_turns=3, max_budget_usd=0.5, timeout=60.0)
+    async with open_shell(caps=caps) as shell:
+        conversation = await shell.say("first")
+        await shell.type("now")
+        await shell.pilot.press("ctrl+s")
+        await shell.until(lambda: len(conversation.said) == 2)
+        conversation.become(Errored(5, "network", "no answer", retryable=True, run_id="r"))
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.retried)
+        assert conversation.caps == [caps, caps, caps]
 
 
 async def test_ctrl_s_stops_the_run_and_sends(open_shell: Any) -> None:
