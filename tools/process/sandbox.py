@@ -139,8 +139,8 @@ def _sockets() -> tuple[Path, ...]:
 
 def bubblewrap_arguments(program: str, confinement: Confinement, working_dir: Path, *, network: bool) -> list[str]:
     """The same sandbox in the words of `bwrap`, for systems that allow namespaces to it alone."""
-    arguments = [program, "--die-with-parent", "--new-session", "--unshare-pid", "--ro-bind", "/", "/"]
-    arguments += ["--dev", "/dev", "--proc", "/proc"]
+    arguments = [program, "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--disable-userns"]
+    arguments += ["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     if not network:
         arguments.append("--unshare-net")
     for path in (*confinement.writable, *confinement.pinned):
@@ -149,4 +149,6 @@ def bubblewrap_arguments(program: str, confinement: Confinement, working_dir: Pa
         arguments += ["--ro-bind", str(path), str(path)]
     for path in confinement.hidden:
         arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
+    if not confinement.writable:
+        arguments += ["--remount-ro", "/dev"]  # /dev/shm; device nodes are mounts of their own and stay usable
     return [*arguments, "--chdir", str(working_dir), "--"]
