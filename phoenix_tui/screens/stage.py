@@ -72,6 +72,8 @@ class Stage(PhoenixScreen[None]):
         self.bench: Bench | None = None
         self.welcoming: Welcoming | None = None
         self._ready = asyncio.Event()
+        self._asked_early = False
+        """Something was asked for before the services were there: what greets would only be laid out to vanish."""
 
     def compose(self) -> ComposeResult:
         """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
@@ -133,6 +135,7 @@ class Stage(PhoenixScreen[None]):
 
     def when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
         """Do `work` as soon as the services are there, in the order of asking."""
+        self._asked_early = self._asked_early or not self._ready.is_set()
         self.run_worker(self._when_ready(work), group="work")
 
     async def _when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
@@ -143,13 +146,16 @@ class Stage(PhoenixScreen[None]):
             await work(self.bench)
         except ENGINE_ERRORS as error:
             self.tell(str(error), bad=True)
+        if self._asked_early:
+            self._asked_early = False
+            self._greet(self.bench.desk.conversation is None)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Say something in passing."""
         self.app.notify(clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False)
 
     def _greet(self, wanted: bool) -> None:
-        if self.welcoming is None:
+        if self.welcoming is None or (wanted and self._asked_early):
             return
         if not wanted:
             self.parts.welcome.show(None)

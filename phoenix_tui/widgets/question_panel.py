@@ -81,6 +81,8 @@ class QuestionPanel(Vertical):
 
     def show(self, question: Question | None, folder: Path, place: str) -> None:
         """Show a question, or none; `place` says which of how many it is."""
+        if question is None and self._question is None:
+            return  # hidden as it was: a layout of the whole screen for nothing
         self._question = question
         self._close_line()
         self.display = question is not None
