@@ -30,7 +30,12 @@ class PathRunner:
         process = await asyncio.create_subprocess_exec(
             program, *command.argv[1:], stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment
         )
-        out, _ = await process.communicate(command.stdin)
+        try:
+            out, _ = await process.communicate(command.stdin)
+        finally:  # a program that never ends is given up
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
         return Finished(process.returncode, None, Captured(out), 0.0)
 
 

@@ -70,7 +70,9 @@ async def sh(processes: Processes, script: str, folder: Path, **more: bool) -> F
 
 async def test_a_workspace_command_writes_in_its_folder_and_temp_only(workspace: Path, outside: Path) -> None:
     async with sandboxed(SandboxMode.WORKSPACE) as processes:
-        script = f"echo a > inside; t=$(mktemp) && echo temp; rm $t; echo b > {outside}/no; echo c > {outside.parent}/phx-no"
+        script = (
+            f"echo a > inside; t=$(mktemp) && echo temp; rm $t; echo b > {outside}/no; echo c > {outside.parent}/phx-no"
+        )
         finished = await sh(processes, script, workspace)
     assert (workspace / "inside").read_text("ascii") == "a\n"
     assert b"temp" in finished.captured.head
