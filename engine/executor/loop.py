@@ -150,8 +150,9 @@ class MoveLoop:
             session.question = None
             publish(Asked(None))
         self._tell_end(after.effects)
-        session.state_since = session.ports.clock.monotonic()
-        publish(StateChanged(after.state, session.state_since, session.resumable))
+        if after.state != before:
+            session.state_since = session.ports.clock.monotonic()
+            publish(StateChanged(after.state, session.state_since, session.resumable))
 
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
         """Say that streamed text will not be stored, unless it was, or is being continued."""

@@ -36,6 +36,7 @@ from engine.machine.events import (
     LlmFailed,
     RetryDue,
     RouteDecided,
+    StragglersEnded,
     ToolAborted,
     ToolFinished,
     UserCancelled,
@@ -123,6 +124,7 @@ class Performer:
     def run_started(self, caps: RunCaps) -> None:
         """A run begins: its clock, and its time limit if it has one."""
         session = self.session
+        self.calls.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if caps.timeout:
             self._limit = self._later(caps.timeout, self._time_is_up)
@@ -165,13 +167,18 @@ class Performer:
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _kill(self, act: KillTool) -> None:
-        task = self._tool
+        task, facts = self._tool, self.calls.get(act.call_id, CallFacts())
         if task is not None:
             task.cancel()
             await asyncio.wait((task,))
-        facts = self.calls.get(act.call_id, CallFacts())
         message_id = self.session.ports.ids.new()
-        self.session.post(lambda: ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors))
+
+        def ended() -> ToolAborted | StragglersEnded:
+            if self.session.state.gen == act.gen:
+                return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors)
+            return StragglersEnded(facts.ended, facts.survivors)
+
+        self.session.post(ended)
 
     def _spawn(self, work: Coroutine[None, None, None], broken: Callable[[], None] | None) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)

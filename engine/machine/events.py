@@ -145,6 +145,13 @@ class CancelDeadlinePassed(Struct, frozen=True):
     message_id: str
 
 
+class StragglersEnded(Struct, frozen=True):
+    """What outlasted the 100 ms of a cancel has ended, or will not die; carries no generation, the run is long over."""
+
+    ended: int
+    survivors: tuple[int, ...] = ()
+
+
 class AgentsStarted(Struct, frozen=True):
     """spawn_agents was valid and its agents exist."""
 
@@ -200,4 +207,4 @@ ExecutorEvent: TypeAlias = (
     | CompactionEnded
     | RouteDecided
 )
-Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived
+Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | StragglersEnded

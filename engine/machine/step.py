@@ -21,6 +21,7 @@ from engine.machine.events import (
     RetryAsked,
     RetryDue,
     RouteDecided,
+    StragglersEnded,
     ToolAborted,
     ToolFinished,
     UserCancelled,
@@ -45,7 +46,7 @@ def step(state: State, event: Event) -> Step:
             return reply.step(state, event)
         case ToolFinished() | ApprovalNeeded() | ApprovalAnswered() | AgentsStarted() | AgentFinished():
             return tooling.step(state, event)
-        case UserCancelled() | ToolAborted() | CancelDeadlinePassed():
+        case UserCancelled() | ToolAborted() | CancelDeadlinePassed() | StragglersEnded():
             return stopping.step(state, event)
         case _:
             assert_never(event)

@@ -15,7 +15,7 @@ from engine.machine.effects import (
     SaveNotice,
     StartCancelDeadline,
 )
-from engine.machine.events import CancelDeadlinePassed, ToolAborted, UserCancelled
+from engine.machine.events import CancelDeadlinePassed, StragglersEnded, ToolAborted, UserCancelled
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import (
     AwaitingApproval,
@@ -36,7 +36,7 @@ from engine.machine.transition import Step, close_round
 CANCEL_DEADLINE = 0.1
 """Seconds until the conversation is idle whatever a process does (SPEC BED-005)."""
 
-StopEvent = UserCancelled | ToolAborted | CancelDeadlinePassed
+StopEvent = UserCancelled | ToolAborted | CancelDeadlinePassed | StragglersEnded
 
 
 def step(state: State, event: StopEvent) -> Step:
@@ -54,6 +54,11 @@ def step(state: State, event: StopEvent) -> Step:
                 note = texts.stopped(state.elapsed, state.timed_out)
                 return _stopped(state.gen + 1, state, event.message_id, state.timed_out, note)
             return Step(state)
+        case StragglersEnded(ended, survivors):
+            told: tuple[SaveNotice, ...] = (
+                (SaveNotice(texts.stragglers(ended, survivors)),) if ended or survivors else ()
+            )
+            return Step(state, told)
         case _:
             assert_never(event)
 

@@ -40,6 +40,14 @@ def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[
     return " · ".join(parts)
 
 
+def stragglers(ended: int, survivors: tuple[int, ...]) -> str:
+    """The row for processes that took longer than the cancel itself."""
+    parts = [f"{ended} process{'es' if ended != 1 else ''} ended"] if ended else []
+    if survivors:
+        parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
+    return f"Stopped: {' · '.join(parts)}"
+
+
 def iteration_limit(count: int) -> str:
     """Why a run that was still working ended."""
     return f"Stopped after {count} iterations — send a message to continue"

@@ -22,6 +22,7 @@ from engine.machine.events import (
     RetryAsked,
     RetryDue,
     RouteDecided,
+    StragglersEnded,
     ToolAborted,
     ToolFinished,
     UserCancelled,
@@ -234,7 +235,8 @@ class Walk:
             case 13:
                 return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note")
             case 14:
-                return self.rng.choice((ToolAborted(gen, call, message), CancelDeadlinePassed(gen, message)))
+                late = StragglersEnded(self.rng.randrange(3))
+                return self.rng.choice((ToolAborted(gen, call, message), CancelDeadlinePassed(gen, message), late))
             case _:
                 return self._agent_event(gen, call, message)
 

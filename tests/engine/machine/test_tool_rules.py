@@ -24,6 +24,7 @@ from engine.machine.events import (
     ApprovalNeeded,
     CancelDeadlinePassed,
     LlmFailed,
+    StragglersEnded,
     ToolAborted,
     ToolFinished,
     UserCancelled,
@@ -76,6 +77,15 @@ def test_the_conversation_is_idle_at_the_deadline_even_if_a_process_will_not_die
     driver.on(CancelDeadlinePassed(cancelling, "m-r"))
     assert driver.state == Idle(driver.gen)
     assert driver.on(ToolAborted(cancelling, "t1", "m-x")).effects == (), "the late confirmation changes nothing"
+
+
+def test_what_ends_after_the_deadline_is_still_told_and_changes_nothing_else() -> None:
+    driver = Driver(Idle(9)).on(StragglersEnded(4))
+    assert (driver.state, driver.effects) == (Idle(9), (SaveNotice("Stopped: 4 processes ended"),))
+    assert (
+        driver.on(StragglersEnded(1, (7,))).effect(SaveNotice).text == "Stopped: 1 process ended · not yet dead: pid 7"
+    )
+    assert driver.on(StragglersEnded(0)).effects == ()
 
 
 def test_survivors_of_a_kill_are_named() -> None:
