@@ -117,8 +117,8 @@ def label(state: State, moment: Moment) -> Label:
 
 def _ended(state: Errored | Completed | Failed) -> Label:
     match state:
-        case Errored(message=message, retryable=retryable):
-            return Label(FAILED, f"{clean_line(message)}{' · Enter retries' if retryable else ' · /model /doctor'}")
+        case Errored(message=message):
+            return Label(FAILED, clean_line(message))
         case Completed():
             return Label(DONE, "result handed in")
         case Failed(error=error, partial=partial):
@@ -187,7 +187,9 @@ def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
             return "Ctrl+S sends now · Esc stops" if has_text else "Esc stops"
         case Cancelling() | Completed() | Failed():
             return ""
-        case Idle() | Errored():
+        case Errored():
+            return f"Enter {'sends' if has_text else 'retries'} · Esc dismisses"
+        case Idle():
             return "Esc Esc clears" if has_text else "? help"
         case _:
             assert_never(state)

@@ -258,8 +258,11 @@ class Desk:
                 self._parts.dock.chips.images = (*self._parts.dock.chips.images, attachment)
 
     def stop(self) -> bool:
-        """Cancel the run in view; False when nothing ran."""
-        if self.conversation is None or not is_busy(self.conversation.state):
+        """Cancel the run in view, or put its error away; False when there was neither."""
+        if self.conversation is None:
+            return False
+        state = self.conversation.state
+        if not (is_busy(state) or isinstance(state, Errored)) or self.conversation.read_only:
             return False
         self.conversation.cancel()
         return True

@@ -41,6 +41,7 @@ from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 CHARACTERS_PER_TOKEN: Final = 4
+READ_ONLY_WAY_OUT: Final = "What you write stays in the box."
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
@@ -146,7 +147,7 @@ class Visible:
         self._head(record)
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
-        warning = Standing(snapshot.read_only, Tone.NEEDS_YOU) if snapshot.read_only else None
+        warning = Standing(snapshot.read_only, Tone.NEEDS_YOU, READ_ONLY_WAY_OUT) if snapshot.read_only else None
         self._parts.dock.notice.standing = warning
 
     def _show_transcript(self, has_messages: bool) -> None:

@@ -39,7 +39,7 @@ class WorkspaceKeys(Stage):
             return
         self.clear_selection()
         notice, composer = self.parts.dock.notice, self.parts.dock.composer
-        if notice.standing is not None:
+        if notice.standing is not None and not self.parts.status.status.read_only:
             notice.standing = None
             return
         now = time.monotonic()

@@ -83,6 +83,8 @@ class StatusLine(Still, Widget):
         """The row for the width there is; cost, model, context go first, state and Esc never."""
         status, width = self.status, self.size.width
         hint = escape_hint(status.state, has_text=status.has_text, open_thing=status.open_thing)
+        if status.read_only and not status.open_thing:
+            hint = "/fork goes on in a copy"
         now = self._label()
         state = Content.styled(self._shown(now), f"{now.glyph.tone.value}")
         for left in self._lefts():

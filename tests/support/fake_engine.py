@@ -148,6 +148,8 @@ class FakeConversation:
         if is_busy(self.state):
             self.play(LiveTextDropped(cancelled=True), Asked(None), RunEnded(RUN.id, "cancelled", "", "", 1))
             self.become(Idle(3))
+        elif isinstance(self.state, Errored):
+            self.become(Idle(3))
 
     def ask(self, question: Question) -> None:
         round_ = ToolRound("m", question.call)

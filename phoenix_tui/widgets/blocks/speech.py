@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.messages import ImageBlock
+from engine.machine.states import Errored
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, count_text, duration_text, quiet_note, row
@@ -113,11 +114,16 @@ def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
     return quiet_note("■", " · ".join(parts), width)
 
 
-def error_lines(message: str, retryable: bool, width: int) -> list[Line]:
-    """A failed run: the cause, and the key that helps."""
-    lines = quiet_note("✗", clean(message).strip() or "The run failed.", width, look=_BAD)
-    hint = "Enter tries again · a new message goes on from here" if retryable else "A new message goes on from here"
-    return [*lines, *quiet_note(" ", hint, width)]
+def error_lines(error: Errored, width: int) -> list[Line]:
+    """A failed run: the cause, and the keys that help."""
+    lines = quiet_note("✗", clean(error.message).strip() or "The run failed.", width, look=_BAD)
+    if error.kind == "auth":
+        fix = "/key keeps another key · /model chooses another model · then Enter tries again"
+    elif error.retryable:
+        fix = "Enter tries again · a message goes on from here"
+    else:
+        fix = "/model chooses another model · Enter tries again · a message goes on from here"
+    return [*lines, *quiet_note(" ", f"{fix} · Esc puts this away", width)]
 
 
 def draft_lines(name: str, characters: int, width: int) -> list[Line]:

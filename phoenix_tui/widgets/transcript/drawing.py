@@ -63,8 +63,7 @@ class Drawing(Struct, frozen=True):
             words = text_of(stored) if stored is not None else ""
             yield Part("stopped", Kind.NOTE, speech.stopped_lines(live.stopped, self.width, words))
         if self.model.error is not None:
-            error = self.model.error
-            yield Part("error", Kind.NOTE, speech.error_lines(error.message, error.retryable, self.width))
+            yield Part("error", Kind.NOTE, speech.error_lines(self.model.error, self.width))
 
     def live_thinking(self) -> Part | None:
         """The reasoning under way."""

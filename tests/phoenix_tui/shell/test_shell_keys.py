@@ -122,9 +122,46 @@ async def test_enter_on_an_empty_line_retries_after_an_error(open_shell: Any) ->
         conversation = await shell.say("go")
         conversation.become(Errored(2, "network", "The line is down.", True, "r"))
         await shell.pilot.pause()
-        assert "The line is down. · Enter retries" in shell.status
+        assert "The line is down." in shell.status
+        assert shell.status.endswith("Enter retries · Esc dismisses")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.retried)
+
+
+async def test_esc_puts_an_error_away(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.become(Errored(2, "auth", "The key was refused.", False, "r"))
+        await shell.until(lambda: "/key keeps another key" in shell.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: "The key was refused." not in shell.text)
+        assert shell.status.endswith("? help")
+
+
+async def test_what_is_written_to_a_conversation_of_another_process_is_refused_and_stays(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    held = engine.seed("held", messages=2)
+    held.read_only = "Process 4711 has this conversation open: it is read-only here. /fork makes a copy."
+    held.state = AwaitingLlm(1, Run("r", 5), Requesting())
+    async with open_shell() as shell:
+        await shell.open(held)
+        await shell.until(lambda: "Process 4711" in shell.text)
+        assert shell.status.endswith("/fork goes on in a copy")
+        assert "read-only" in shell.status
+        await shell.type("hello")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.toasts)
+        assert (shell.toasts, shell.composer.text, held.said) == ([held.read_only], "hello", [])
+        await shell.pilot.press("escape")
+        await shell.pilot.pause()
+        assert held.cancelled == 0
+        assert "Process 4711" in shell.text
+        shell.composer.clear()
+        await shell.type("/fork")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "Process 4711" not in shell.text)
+        assert not shell.conversation.read_only
 
 
 async def test_enter_on_an_empty_line_does_nothing_when_idle(open_shell: Any, engine: FakeEngine) -> None:

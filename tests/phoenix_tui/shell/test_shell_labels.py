@@ -54,8 +54,8 @@ CASES: list[tuple[State, Moment, str]] = [
     ),
     (Cancelling(1, RUN, ROUND), Moment(), "cancelling…"),
     (Compacting(1), Moment(2), "compacting… 2 s"),
-    (Errored(1, "network", "The line is down.", True, "r"), Moment(), "The line is down. · Enter retries"),
-    (Errored(1, "auth", "No key.", False, "r"), Moment(), "No key. · /model /doctor"),
+    (Errored(1, "network", "The line is down.", True, "r"), Moment(), "The line is down."),
+    (Errored(1, "auth", "No key.", False, "r"), Moment(), "No key."),
     (Completed(1, "x"), Moment(), "result handed in"),
     (Failed(1, "timeout", "Too long.", "half"), Moment(), "Too long. (partial kept)"),
 ]

@@ -242,10 +242,11 @@ async def test_text_that_will_be_asked_again_is_gone_at_once() -> None:
 async def test_an_error_shows_its_cause_and_the_next_key() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 14)):
-        app.view.show(snapshot([said(1, "go")], state=Errored(1, "auth", "The key was refused.", True, "r")))
+        app.view.show(snapshot([said(1, "go")], state=Errored(1, "auth", "The key was refused.", False, "r")))
         assert text_of(app).split("\n")[2:] == [
             "  ✗ The key was refused.",
-            "    Enter tries again · a new message goes on from here",
+            "    /key keeps another key · /model chooses another model",
+            "    · then Enter tries again · Esc puts this away",
         ]
 
 
