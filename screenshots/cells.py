@@ -29,8 +29,10 @@ DIM: Final = 0.6
 TIMES: Final = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?=\s?(?:ms|s|m|tok/s)(?!\w))")
 """Numbers before a unit of time or a rate."""
 PORT: Final = re.compile(r"(?<=127\.0\.0\.1:)\d{5}")
-LIST, RIGHT = 28, 14
-"""Columns at the left and at the right in which clocks stand."""
+LIST: Final = 31
+"""Columns at the left in which the list's clocks stand."""
+LAST: Final = re.compile(r"(?:  |· )\S+(?:s|m)[ ▁-█]*$")
+"""The clock that ends a row: set off by blanks or a point, as nothing that was said is."""
 TURNING: Final = str.maketrans("◓◑◒", "◐◐◐")
 
 
@@ -100,18 +102,16 @@ def _mixed(ink: str, ground: str) -> str:
 def _stopped(row: list[Cell], *, anywhere: bool) -> list[Cell]:
     """The same row with the same digits in its clocks at every making, no column moved."""
     text = "".join(cell.text[:1] or "\0" for cell in row).translate(TURNING)
+    last = len(row) if (found := LAST.search(text)) is None else found.start()
     everywhere = anywhere or "■" in text
-    still = TIMES.sub(lambda found: _still(found) if everywhere or _at_the_edge(found, len(row)) else found[0], text)
+    still = TIMES.sub(
+        lambda found: _still(found) if everywhere or found.start() < LIST or found.start() > last else found[0], text
+    )
     still = PORT.sub("50443", still)
     return [
         cell if sign in {cell.text[:1], "\0"} else replace(cell, text=sign)
         for cell, sign in zip(row, still, strict=True)
     ]
-
-
-def _at_the_edge(found: re.Match[str], columns: int) -> bool:
-    """Whether it stands where clocks do: in the list or at the right; elsewhere it is part of what was said."""
-    return found.start() < LIST or found.start() >= columns - RIGHT
 
 
 def _still(found: re.Match[str]) -> str:

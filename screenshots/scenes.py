@@ -94,7 +94,7 @@ async def image(place: Studio) -> None:
         running.paste(str(place.folder / "robin" / "latency.png"))
         await running.until(lambda: "latency.png" in running.words or "image" in running.words, "a chip")
         running.type("What is wrong in this chart?")
-        await running.shows("What is wrong in this chart?")
+        await running.shows("What is wrong in this chart?", "done")  # "done" heads the list once the draft is stored
         await place.take("image-chip", running)
         running.type(ENTER)
         await running.shows("The others are level.", "ready")
@@ -109,6 +109,7 @@ async def cancelled(place: Studio) -> None:
     ):
         await running.send("Start the three workers")
         await running.until(lambda: len(sleeping(running.pid)) == 3, "three sleeping processes")
+        await running.shows("bash 1 s")
         running.type(ESC)
         await running.shows("processes ended")
         await place.take("cancelled", running)
@@ -217,9 +218,11 @@ async def overlays(place: Studio) -> None:
         await place.take("help", running)
         running.type(ESC)
         await running.lacks("Keys and commands")
-        running.type("/model")
-        await running.shows("/model")
+        running.type("/")
+        await running.shows("/resume", "done")  # "done" heads the list once the draft is stored
         await place.take("slash-completion", running)
+        running.type("model")
+        await running.shows("/model")
         running.type(ENTER)
         await running.shows("Model of this conversation", "claude-sonnet-5-5 ")
         await place.take("model-picker", running)
