@@ -105,6 +105,8 @@ class TranscriptView(PaintedTranscript, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The user scrolled: what comes into sight is measured, and the rows under the eye stay where they are."""
+        # Textual clamps the position to a new height before it tells of that height.
+        self.canvas.viewport.height = self.size.height
         self.canvas.viewport.move_to(round(new_value))
         self._place(whole=True)
 

@@ -9,7 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from engine.executor.requests import Answer, Choice
+from engine.machine.messages import Role
 from engine.machine.states import Idle, is_busy
+from engine.updates import MessageSaved
 from phoenix_tui.widgets.composer import TYPING_PAUSE
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, ToolRequest
@@ -183,6 +185,27 @@ async def test_markup_in_a_question_is_shown_as_it_is(open_shell: Any) -> None:
         await asked(shell, request=ToolRequest("echo [/] [red]x[/red] [@click=app.quit]go"), asker="[bold]me")
         assert "echo [/] [red]x[/red] [@click=app.quit]go" in shell.text
         assert "[bold]me" in shell.text
+
+
+async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(open_shell: Any) -> None:
+    change = "\n".join(f"+line {number}" for number in range(40))
+    tall = replace(
+        question(), request=ToolRequest("write", preview=DiffDisplay("notes.txt", change, 40, 0, created=True))
+    )
+    async with open_shell((60, 20)) as shell:
+        conversation = await shell.say("go")
+        conversation.play(MessageSaved(conversation.add("I write it.", Role.ASSISTANT)))
+        conversation.ask(tall)
+        await shell.until(lambda: "+line 3" in shell.text)
+        assert "+line 39" not in shell.text
+        await shell.pilot.press("up", *["pagedown"] * 5)
+        await shell.until(lambda: "+line 39" in shell.text)
+        await shell.pilot.press("y")
+        await shell.until(lambda: conversation.answers)
+        await shell.until(lambda: "+line 39" not in shell.text)
+        conversation.answer_with("\n\n".join(f"paragraph {number}" for number in range(30)))
+        await shell.until(lambda: "paragraph 29" in shell.text)
+        assert "new" not in shell.text
 
 
 async def test_a_question_without_a_rule_offers_no_always(open_shell: Any) -> None:
