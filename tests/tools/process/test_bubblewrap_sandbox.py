@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.outside import folder_outside_temp
 from tests.support.processes import as_it_is
 from tools.contract import Command
 from tools.process.plan import BUBBLEWRAP
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewra
 @pytest.fixture
 def workspace() -> Iterator[Path]:
     """A folder that is not below temp; its parent is outside the sandbox."""
-    with tempfile.TemporaryDirectory(prefix="phx-bwrap-", dir=Path.home()) as folder:
-        inner = Path(folder) / "workspace"
+    with folder_outside_temp() as folder:
+        inner = folder / "workspace"
         inner.mkdir()
         yield inner
 

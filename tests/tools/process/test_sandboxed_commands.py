@@ -8,13 +8,13 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
 from tests.support.waiting import poll
 from tools.contract import Command, Finished
@@ -28,12 +28,8 @@ from tools.process.zygote import landlock, wire
 @pytest.fixture
 def outside() -> Iterator[Path]:
     """A folder that is neither the workspace nor temp."""
-    temporary = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
-    homes = [path for path in (Path.home(), ROOT) if not any(path.resolve().is_relative_to(temp) for temp in temporary)]
-    if not homes:
-        pytest.skip("home and checkout are both temporary folders, where a sandboxed command may write")
-    with tempfile.TemporaryDirectory(prefix="phx-outside-", dir=homes[0]) as folder:
-        yield Path(folder)
+    with folder_outside_temp() as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -195,6 +191,7 @@ async def test_landlock_alone_confines_writes_and_signals(workspace: Path, outsi
 
 BLOCKED = """
 import asyncio
+from tests.support.outside import folder_outside_temp
 from tests.support.processes import as_it_is
 from tools.process.sandbox import SandboxMode
 from tools.process.start import ProcessSettings, start_processes

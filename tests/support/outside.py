@@ -1,0 +1,23 @@
+"""A folder a sandboxed command may not write in."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def folder_outside_temp() -> Iterator[Path]:
+    """A new folder in the home or the checkout, whichever is not below temp; skips when both are."""
+    temporary = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
+    homes = [path for path in (Path.home(), ROOT) if not any(path.resolve().is_relative_to(temp) for temp in temporary)]
+    if not homes:
+        pytest.skip("home and checkout are both temporary folders, where a sandboxed command may write")
+    with tempfile.TemporaryDirectory(prefix="phx-outside-", dir=homes[0]) as folder:
+        yield Path(folder)
