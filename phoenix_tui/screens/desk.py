@@ -13,7 +13,7 @@ from textual.timer import Timer
 from engine.executor.requests import ConversationOptions, EngineError, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
-from engine.records import PermissionMode
+from engine.records import Attachment, PermissionMode
 from phoenix_tui.commands.completion import FileIndex
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.overview import Overview
@@ -55,6 +55,10 @@ class Desk:
         self._visible: Visible | None = None
         self._draft_timer: Timer | None = None
         self._draft: str | None = None
+        self._sending = 0
+        """Requests on their way: a conversation that looks empty may be about to get a message."""
+        self._images_kept: dict[str, tuple[Attachment, ...]] = {}
+        """Images of unsent messages, by conversation."""
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
         self._one_at_a_time = asyncio.Lock()
@@ -130,8 +134,9 @@ class Desk:
         if visible is None:
             return
         visible.stop()
-        record = visible.conversation.record
-        if not record.message_count and not record.draft and isinstance(visible.conversation.state, Idle):
+        record, images = visible.conversation.record, self._parts.dock.chips.images
+        self._images_kept[record.id] = images
+        if not images and not self._sending and not self._parts.dock.composer.content and _is_empty(visible):
             await self.services.engine.change(record.id, ConversationChanges(deleted=True))
             await self.services.engine.forget(record.id)
             await self.overview.reload()
@@ -141,7 +146,7 @@ class Desk:
         dock = self._parts.dock
         dock.files = FileIndex(conversation.record.cwd, self.services.runner)
         dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
-        dock.chips.images = ()
+        dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible
 
     async def current(self) -> ConversationSurface:
@@ -200,22 +205,28 @@ class Desk:
     async def send(self, text: str, *, interrupt: bool = False) -> None:
         """Send a message; where it is refused the text stands in the composer again."""
         images = tuple(image.id for image in self._parts.dock.chips.images)
+        self._sending += 1
         try:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
             receipt: Receipt = await ask(text, images, self.launch.caps)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
+        finally:
+            self._sending -= 1
         await self._sent(text, receipt)
         if not isinstance(receipt, Refused):
             self._parts.dock.chips.images = ()
 
     async def shell(self, command: str, text: str, *, send_to_model: bool) -> None:
         """Run the user's own command; `text` is what was typed."""
+        self._sending += 1
         try:
             receipt: Receipt = await (await self.current()).shell(command, send_to_model)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
+        finally:
+            self._sending -= 1
         await self._sent(text, receipt)
 
     async def _sent(self, text: str, receipt: Receipt) -> None:
@@ -266,6 +277,14 @@ class Desk:
             return False
         self.conversation.cancel()
         return True
+
+
+def _is_empty(visible: Visible) -> bool:
+    """Whether nothing would be missed if it were gone."""
+    conversation = visible.conversation
+    record = conversation.record
+    has_content = record.message_count or record.draft or conversation.read_only
+    return not has_content and isinstance(conversation.state, Idle)
 
 
 async def resume(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -172,6 +173,47 @@ async def test_a_file_that_is_no_image_is_refused_in_words(open_shell: Any, tmp_
     async with open_shell() as shell:
         shell.composer.post_message(events.Paste(str(tmp_path / "a.png")))
         await shell.until(lambda: "This is no image." in shell.toasts)
+
+
+async def test_an_unsent_image_keeps_its_conversation_and_is_there_again(open_shell: Any, tmp_path: Path) -> None:
+    async with open_shell() as shell:
+        await shell.bench.desk.attach([PNG])
+        conversation = shell.conversation
+        await shell.pilot.press("ctrl+n")
+        await shell.until(lambda: shell.bench.desk.conversation is None)
+        assert (conversation.record.deleted, shell.screen.parts.dock.chips.images) == (False, ())
+        await shell.open(conversation)
+        assert [image.id for image in shell.screen.parts.dock.chips.images] == ["image-1"]
+
+
+async def test_a_conversation_whose_first_message_is_on_its_way_is_not_put_away(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    release = asyncio.Event()
+    async with open_shell() as shell:
+        conversation = await shell.bench.desk.current()
+        say = conversation.say
+
+        async def slowly(*asked: Any) -> Any:
+            await release.wait()
+            return await say(*asked)
+
+        conversation.say = slowly
+        await shell.type("hello")
+        await shell.pilot.press("enter", "ctrl+n")
+        await shell.until(lambda: shell.bench.desk.conversation is None)
+        release.set()
+        await shell.until(lambda: conversation.said)
+        assert not conversation.record.deleted
+        assert conversation.id in engine.opened
+
+
+async def test_an_empty_conversation_vanishes_when_it_is_left(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.bench.desk.current()
+        await shell.pilot.press("ctrl+n")
+        await shell.until(lambda: shell.bench.desk.conversation is None)
+        await shell.until(lambda: conversation.record.deleted)
 
 
 async def test_backspace_on_an_empty_text_drops_the_last_image(open_shell: Any, tmp_path: Path) -> None:
