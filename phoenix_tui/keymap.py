@@ -50,6 +50,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("send_now", "ctrl+s", "send_now", "stop the run and send", W),
     Key("details", "ctrl+o", "view('details')", "open or close details", W),
     Key("help", "f1", "command('help')", "this help (also ? on an empty line)", W),
+    Key("help_outside", "question_mark", "command('help')", "this help, outside the text", W, priority=False),
     Key("page_up", "pageup", "view('page_up')", "scroll the conversation up", W),
     Key("page_down", "pagedown", "view('page_down')", "scroll the conversation down", W),
     Key("top", "ctrl+home", "view('top')", "to the first message", W),

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -163,6 +164,10 @@ class Stage(PhoenixScreen[None]):
         self.welcoming.greet(self.parts.title.heading.folder, self.parts.status.status)
         if self.parts.welcome.welcome is not None and self.parts.welcome.welcome.needs_model:
             self.run_worker(self.welcoming.look(), group="welcome")
+
+    def _say_open(self, is_open: bool) -> None:
+        status = self.parts.status
+        status.status = replace(status.status, open_thing=is_open)
 
     def _errand(self, words: str) -> None:
         self.parts.status.errand = words

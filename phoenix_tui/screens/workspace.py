@@ -63,8 +63,7 @@ class WorkspaceScreen(WorkspaceKeys):
     @on(Dock.Opened)
     def open_thing_changed(self, event: Dock.Opened) -> None:
         """Completions opened or closed."""
-        status = self.parts.status
-        status.status = replace(status.status, open_thing=event.is_open)
+        self._say_open(event.is_open)
 
     @on(Dock.Chosen)
     def command_chosen(self, event: Dock.Chosen) -> None:
@@ -102,7 +101,7 @@ class WorkspaceScreen(WorkspaceKeys):
     @on(ConversationList.Opened)
     def open_row(self, event: ConversationList.Opened) -> None:
         """A row was chosen."""
-        self.remove_class("-list-over")
+        self._close_list()
         self.set_focus(self.parts.dock.composer)
         self.when_ready(lambda bench: bench.desk.open(event.conversation_id))
 

@@ -52,7 +52,7 @@ class WorkspaceKeys(Stage):
             self.set_focus(self.parts.dock.composer)
             return True
         if self.has_class("-list-over") and self.has_class("-narrow"):
-            self.remove_class("-list-over")
+            self._close_list()
             self.set_focus(self.parts.dock.composer)
             return True
         return self.welcoming is not None and self.welcoming.stop()
@@ -98,11 +98,17 @@ class WorkspaceKeys(Stage):
         """To the list and back."""
         composer = self.parts.dock.composer
         if self.rows.has_focus:
-            self.remove_class("-list-over")
+            self._close_list()
             self.set_focus(composer)
             return
-        self.set_class(self.has_class("-narrow"), "-list-over")
+        narrow = self.has_class("-narrow")
+        self.set_class(narrow, "-list-over")
+        self._say_open(narrow)
         self.set_focus(self.rows)
+
+    def _close_list(self) -> None:
+        self.remove_class("-list-over")
+        self._say_open(False)
 
     def action_command(self, name: str) -> None:
         """A command by key."""

@@ -128,6 +128,22 @@ async def test_enter_on_an_empty_line_retries_after_an_error(open_shell: Any) ->
         await shell.until(lambda: conversation.retried)
 
 
+async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_question_mark(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    engine.seed("one", messages=2)
+    async with open_shell((60, 20)) as shell:
+        await shell.pilot.press("ctrl+l")
+        await shell.until(lambda: shell.status.endswith("Esc closes"))
+        await shell.pilot.press("question_mark")
+        await shell.until(lambda: "Keys and commands" in shell.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.status.endswith("? help"))
+        assert shell.app.focused is shell.composer
+
+
 async def test_esc_puts_an_error_away(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation = await shell.say("go")
