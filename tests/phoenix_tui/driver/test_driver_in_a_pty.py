@@ -131,7 +131,8 @@ def test_stop_and_continue_give_the_screen_back_and_take_it_again(driven: Driven
     os.kill(pid, signal.SIGCONT)
     assert driven.terminal.until(lambda: "resumed" in driven.lines())
     assert driven.type_until(b"k", "key k")[-1] == "k"
-    assert driven.terminal.written.rfind(b"\x1b[?1049h") > driven.terminal.written.rfind(b"\x1b[?1049l")
+    taken, given = b"\x1b[?1049h", b"\x1b[?1049l"
+    assert driven.terminal.until(lambda: driven.terminal.written.rfind(taken) > driven.terminal.written.rfind(given))
 
 
 def test_an_idle_app_does_not_wake_up(driven: Driven) -> None:
