@@ -65,5 +65,5 @@ class Conversations(RuleBasedStateMachine):
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(
-    max_examples=300, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=2_000, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
