@@ -41,10 +41,9 @@ def add(connection: sqlite3.Connection, conversation_id: str, saving: SaveToolCa
 
 
 def mark(connection: sqlite3.Connection, conversation_id: str, marking: MarkToolCall, at: float) -> None:
-    """Move a call on before it starts or asks."""
+    """Move a call on before it starts or asks; its clock starts when it runs, so waiting for an answer is no part."""
     connection.execute(
-        """UPDATE tool_calls SET status = ?, started_at = COALESCE(started_at, ?)
-            WHERE conversation_id = ? AND tool_use_id = ?""",
+        "UPDATE tool_calls SET status = ?, started_at = ? WHERE conversation_id = ? AND tool_use_id = ?",
         (
             marking.status,
             at if marking.status is ToolStatus.RUNNING else None,

@@ -75,10 +75,10 @@ class CallBook:
         self._put(replace(view, summary=summary, status=ToolStatus.RUNNING, since=now, tail=""))
 
     def mark(self, call_id: str, status: ToolStatus, since: float) -> None:
-        """An unsettled call runs or waits for an answer."""
+        """An unsettled call runs or waits for an answer; its clock starts with what it does now."""
         view = self._views.get(call_id)
         if view is not None and view.status is not status and view.status in _UNSETTLED:
-            self._put(replace(view, status=status, since=view.since or since))
+            self._put(replace(view, status=status, since=since))
 
     def resume(self, running: RunningCall) -> None:
         """A call that ran before anyone looked: its clock and its newest output."""

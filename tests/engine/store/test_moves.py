@@ -154,6 +154,24 @@ async def test_calls_go_from_queued_to_settled_in_request_order(store: SqliteSto
     assert (await found())[0] == ("b", 0, ToolStatus.ERROR, "done", '{"type":"plain","text":"x"}', 2500)
 
 
+async def test_waiting_for_an_answer_is_no_part_of_a_calls_duration(store: SqliteStore, conversation_id: str) -> None:
+    run_id = await start_run(store, conversation_id)
+    asked = asks_for_tools(run_id, ToolCall("b", "bash", "{}"), ToolCall("n", "bash", "{}"))
+    await store.commit(move(conversation_id, *asked))
+    for call_id, status, at in (
+        ("b", ToolStatus.RUNNING, 10.0),
+        ("b", ToolStatus.AWAITING_APPROVAL, 10.5),
+        ("b", ToolStatus.RUNNING, 60.0),
+        ("n", ToolStatus.RUNNING, 70.0),
+        ("n", ToolStatus.AWAITING_APPROVAL, 70.5),
+    ):
+        await store.commit(move(conversation_id, MarkToolCall(call_id, status), at=at))
+    for call_id, at in (("b", 62.0), ("n", 90.0)):
+        await store.commit(move(conversation_id, SaveToolResult(ToolResult(call_id, "", ToolStatus.ERROR)), at=at))
+    calls = await store.tool_calls(conversation_id, [asked[0].message.id])
+    assert [call.duration_ms for call in calls] == [2000, 0]
+
+
 async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, conversation_id: str) -> None:
     await store.commit(move(conversation_id, say("first", new_turn=True)))
     run_id = new_id()
