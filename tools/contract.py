@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -168,6 +168,19 @@ class Tool(Protocol):
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Do it. Failure is a value with `is_error`; cancellation stops all it started."""
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A tool that knows, before anybody is asked to allow a call, that it could not work."""
+
+    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
+        """Look whether the call could be made, changing nothing.
+
+        Raises:
+            ToolInputError: it could not; the text says why.
+        """
         ...
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
-from tools.files.changing import change_file, change_request
+from tools.files.changing import change_file, change_request, foresee_change
 from tools.files.content import TextContent
 from tools.files.ledger import ReadLedger
 
@@ -64,6 +64,10 @@ class WriteFile(Struct, frozen=True):
         """Show the whole change."""
         wanted = WriteFileInput.parse(args)
         return await asyncio.to_thread(change_request, wanted.path, working_dir, wanted.change)
+
+    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
+        """Refuse what was never read, or was changed since, before anybody is asked."""
+        await foresee_change(WriteFileInput.parse(args).path, context, self.ledger)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Write it."""

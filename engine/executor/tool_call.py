@@ -21,6 +21,7 @@ from engine.ports import StorageError
 from engine.records import PermissionMode
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
+    Foreseeing,
     JsonObject,
     OutputChunk,
     ProcessesEnded,
@@ -76,7 +77,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             output = await _run(session, act.call, ready, outside, facts)
             await _store_images(session, act, output)
         case Ask(reason):
-            _ask(session, act, ready, reason)
+            await _ask(session, act, ready, reason)
         case Deny(text):
             _finish(session, act, ToolOutput(text, is_error=True))
         case _:
@@ -163,8 +164,16 @@ async def _store_images(session: Session, act: ExecTool, output: ToolOutput) -> 
     _finish(session, act, output, tuple(blocks))
 
 
-def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -> None:
-    record = session.record
+async def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -> None:
+    """Ask the user, unless the tool foresees that a yes would be for nothing."""
+    record, tool = session.record, ready.tool
+    if isinstance(tool, Foreseeing):
+        context = ToolContext(record.id, act.call.id, record.cwd, outside_allowed=True, report=lambda _: None)
+        try:
+            await tool.foresee(ready.args, context)
+        except ToolInputError as error:
+            _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
+            return
     rule = suggest(ready.tool.spec, ready.request, record.cwd)
     session.drafted_question = Question(act.call, ready.request, reason, str(rule), record.title)
     session.post(lambda: ApprovalNeeded(act.gen, act.call.id, reason))

@@ -29,7 +29,7 @@ from engine.updates import (
     ToolStarted,
 )
 from tests.support.engine import Bench, StubTool, engine_bench, until
-from tools.contract import OutputChunk
+from tools.contract import JsonObject, OutputChunk, ToolContext, ToolInputError
 
 HELLO = Reply((Text("hello there", 3),))
 BASH = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
@@ -181,6 +181,22 @@ async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(t
         assert len(bench.tool.calls) == 2
         assert len([u for u in bench.seen(Asked) if u.question]) == 1
         assert ("system", "bash: always allowed: bash(make test*)") in await saved(bench, conversation.id)
+
+
+class Doomed(StubTool):
+    """A tool that knows its calls would fail."""
+
+    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
+        raise ToolInputError("it was not read.")
+
+
+async def test_what_could_not_work_is_not_asked_about(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BASH, HELLO, tool=Doomed()) as bench:
+        conversation = await bench.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        await conversation.wait_idle()
+        assert bench.seen(Asked) == []
+        assert bench.seen(ToolEnded)[0].result.text == "bash: it was not read."
 
 
 async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> None:

@@ -134,6 +134,22 @@ async def test_an_existing_file_must_be_read_first(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "precious\n"
 
 
+async def test_nobody_is_asked_to_allow_a_change_of_what_was_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("precious\n")
+    ledger = ReadLedger()
+    context = context_in(tmp_path)
+    with pytest.raises(ToolInputError, match="a exists and was not read"):
+        await WriteFile(ledger).foresee({"path": "a", "content": "x"}, context)
+    with pytest.raises(ToolInputError, match="a exists and was not read"):
+        await Patch(ledger).foresee({"path": "a", "edits": [{"op": "append", "new": "x"}]}, context)
+    await use(ReadFile(ledger), tmp_path, path="a")
+    await WriteFile(ledger).foresee({"path": "a", "content": "x"}, context)
+    await WriteFile(ledger).foresee({"path": "new", "content": "x"}, context)
+    (tmp_path / "a").write_text("changed by somebody\n")
+    with pytest.raises(ToolInputError, match="a was changed by a command or another program"):
+        await WriteFile(ledger).foresee({"path": "a", "content": "x"}, context)
+
+
 async def test_what_another_conversation_changed_is_not_overwritten_and_it_is_named(tmp_path: Path) -> None:
     ledger = ReadLedger()
     (tmp_path / "a").write_text("one\n")

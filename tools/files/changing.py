@@ -9,7 +9,7 @@ from tools.contract import DiffDisplay, ToolContext, ToolInputError, ToolOutput,
 from tools.failure import ToolFailure, explain, failed
 from tools.files.ledger import ReadLedger
 from tools.files.location import Location, admit, resolve, shown
-from tools.files.writing import Change, preview, rewrite
+from tools.files.writing import Change, preview, read_existing, rewrite
 
 
 def change_request(path: str, working_dir: Path, change: Change) -> ToolRequest:
@@ -27,6 +27,27 @@ def change_request(path: str, working_dir: Path, change: Change) -> ToolRequest:
     except OSError as error:
         raise ToolInputError(explain(error, location.shown)) from error
     return ToolRequest(summary=location.shown, paths=(target,), preview=difference)
+
+
+async def foresee_change(path: str, context: ToolContext, ledger: ReadLedger) -> None:
+    """Make sure the conversation has seen what it is about to change.
+
+    Raises:
+        ToolInputError: it has not, or the file has changed since.
+    """
+    try:
+        await asyncio.to_thread(_check_seen, path, context, ledger)
+    except ToolFailure as failure:
+        raise ToolInputError(str(failure)) from failure
+    except OSError as error:
+        raise ToolInputError(explain(error, path)) from error
+
+
+def _check_seen(path: str, context: ToolContext, ledger: ReadLedger) -> None:
+    location = admit(path, context)
+    existing = read_existing(location)
+    if existing is not None:
+        ledger.check(context.conversation_id, location.path, existing.version, location.shown)
 
 
 async def change_file(path: str, context: ToolContext, ledger: ReadLedger, change: Change) -> ToolOutput:
