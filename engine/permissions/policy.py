@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -30,6 +30,14 @@ class Deny(Struct, frozen=True):
 
     text: str
 
+
+WORDS: Final = {
+    ToolClass.READ: "reading needs",
+    ToolClass.EDIT: "changes to files need",
+    ToolClass.RUN: "commands need",
+    ToolClass.SPAWN: "sub-agents need",
+}
+"""What a class of tools is called in the reason of a question."""
 
 Decision: TypeAlias = Allow | Ask | Deny
 
@@ -76,4 +84,4 @@ def _runs_freely(tool_class: ToolClass, mode: PermissionMode) -> bool:
 def _reason(spec: ToolSpec, mode: PermissionMode, outside: list[Path]) -> str:
     if outside:
         return f"outside the working directory: {outside[0]}"
-    return f"permission mode '{mode.value}' asks before {spec.tool_class.value} tools"
+    return f"mode {mode.value}: {WORDS[spec.tool_class]} your yes"

@@ -174,7 +174,8 @@ def _sentence(kind: str, service: Service, refusal: Refusal, overflow: bool) -> 
         case "rate_limit":
             return f"Rate limited by {service.host}{tail}"
         case "overloaded":
-            return f"{service.host} is overloaded{tail}"
+            news = said.rstrip(".").lower() not in {"", "overloaded", "overloaded_error"}
+            return f"{service.host} is overloaded{tail if news else '.'}"
         case "timeout":
             return f"{service.host} took too long{tail}"
         case "server":

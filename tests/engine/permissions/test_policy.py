@@ -54,6 +54,12 @@ def test_reading_spilled_output_is_free_and_writing_it_is_not() -> None:
     assert isinstance(decision(ToolClass.EDIT, "accept-edits", spilled), Ask)
 
 
+def test_a_question_says_in_plain_words_why_it_is_asked() -> None:
+    assert decision(ToolClass.RUN, "ask") == Ask("mode ask: commands need your yes")
+    assert decision(ToolClass.EDIT, "ask") == Ask("mode ask: changes to files need your yes")
+    assert decision(ToolClass.RUN, "accept-edits") == Ask("mode accept-edits: commands need your yes")
+
+
 def test_the_model_reads_which_mode_refused_which_tool() -> None:
     assert decision(ToolClass.RUN, "plan") == Deny("Permission mode 'plan' does not allow tool.")
 

@@ -138,6 +138,11 @@ async def test_cancelling_while_nothing_comes_drops_the_connection(transport: st
         await asked.close()
 
 
+async def test_a_server_that_only_says_it_is_overloaded_is_not_quoted(transport: str) -> None:
+    error, _ = await failure(refuses(529, "overloaded_error", "Overloaded"), transport)
+    assert error.message.endswith(" is overloaded.")
+
+
 @pytest.mark.parametrize(
     ("status", "error_type", "kind", "retryable", "said"),
     [
