@@ -22,6 +22,9 @@ ALSO: Final = (
     ("!! runs a command", "only you see its output"),
 )
 
+KEY_COLUMN: Final = 18
+"""Cells for keys and commands; a longer one pushes its meaning to the right."""
+
 
 class TextSheet(Sheet[None]):
     """Scrolls; Esc, q, ? and F1 close it."""
@@ -52,7 +55,7 @@ class TextSheet(Sheet[None]):
 def help_text(keymap: Mapping[str, str]) -> Content:
     """Every key and every command, from the very tables that bind them."""
     rows = help_rows(keymap)
-    widest = max(len(keys) for _, keys, _ in rows)
+    widest = min(max(len(keys) for _, keys, _ in rows), KEY_COLUMN)
     parts: list[tuple[str, str]] = []
     for scope in Scope:
         parts.append((f"{scope.value}\n", f"bold {Tone.YOU.value}"))

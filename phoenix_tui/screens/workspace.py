@@ -65,6 +65,14 @@ class WorkspaceScreen(WorkspaceKeys):
         """Completions opened or closed."""
         self._say_open(event.is_open)
 
+    def on_screen_suspend(self) -> None:
+        """A sheet lies over the workspace."""
+        self._say_open(True)
+
+    def on_screen_resume(self) -> None:
+        """It is gone; the list over a narrow screen may still be there."""
+        self._say_open(self.has_class("-list-over") and self.has_class("-narrow"))
+
     @on(Dock.Chosen)
     def command_chosen(self, event: Dock.Chosen) -> None:
         """Enter on a completed command."""

@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
-from phoenix_tui.labels import MODE_WORDS, THINKING, TURNING, Label, Moment, Tone, escape_hint, label, money
+from phoenix_tui.labels import MODE_WORDS, STOPPED, THINKING, TURNING, Label, Moment, Tone, escape_hint, label, money
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from tools.clean import clean_line
@@ -64,9 +64,10 @@ class StatusLine(Still, Widget):
 
     def watch_status(self, status: Status) -> None:
         """Start the clock with a run and end it with the run."""
-        if is_busy(status.state) and self._timer is None:
+        runs = is_busy(status.state) and not status.read_only
+        if runs and self._timer is None:
             self._timer = self.set_interval(TICK, self._tick)
-        elif not is_busy(status.state) and self._timer is not None:
+        elif not runs and self._timer is not None:
             self._timer.stop()
             self._timer = None
 
@@ -96,6 +97,8 @@ class StatusLine(Still, Widget):
 
     def _label(self) -> Label:
         status = self.status
+        if status.read_only and is_busy(status.state):
+            return Label(STOPPED, "at work when opened")
         moment = status.moment
         elapsed = max(self._clock() - status.since, 0.0)
         return label(

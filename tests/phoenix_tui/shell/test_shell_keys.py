@@ -137,6 +137,7 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
         await shell.until(lambda: shell.status.endswith("Esc closes"))
         await shell.pilot.press("question_mark")
         await shell.until(lambda: "Keys and commands" in shell.text)
+        assert shell.status.endswith("Esc closes")
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
         await shell.pilot.press("escape")
@@ -164,7 +165,8 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.open(held)
         await shell.until(lambda: "Process 4711" in shell.text)
         assert shell.status.endswith("/fork goes on in a copy")
-        assert "read-only" in shell.status
+        assert "read-only · demo/guide · ■ at work when opened" in shell.status
+        assert not shell.screen.parts.status.ticking
         await shell.type("hello")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.toasts)
