@@ -33,7 +33,7 @@ class Deny(Struct, frozen=True):
 
 WORDS: Final = {
     ToolClass.READ: "reading needs",
-    ToolClass.EDIT: "changes to files need",
+    ToolClass.EDIT: "edits need",
     ToolClass.RUN: "commands need",
     ToolClass.SPAWN: "sub-agents need",
 }

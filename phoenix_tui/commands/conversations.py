@@ -14,7 +14,7 @@ from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import age
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.question_text import short_path
 from tools.contract import JsonObject
 
 HIT_ROWS: Final = 100

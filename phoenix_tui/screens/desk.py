@@ -20,7 +20,7 @@ from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.visible import Parts, Teller, Visible
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.widgets.context_meter import ContextUse
-from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
 from tools.contract import ImageRejected
 

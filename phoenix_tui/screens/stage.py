@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -27,11 +26,12 @@ from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.screens.visible import Parts
 from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.still import StillColumn, StillRow
 from phoenix_tui.surface import Launch, Services
 from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
-from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.title_row import LIST_FROM, Heading, TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -83,9 +83,9 @@ class Stage(PhoenixScreen[None]):
         self.parts.transcript.display = False
         self.parts.status.status = Status(mode=self.launch.permission_mode, model=self.launch.model)
         self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
-        with Horizontal(id="body"):
+        with StillRow(id="body"):
             yield self.rows
-            with Vertical(id="conversation"):
+            with StillColumn(id="conversation"):
                 yield self.parts.title
                 yield self.parts.transcript
                 yield self.parts.dock

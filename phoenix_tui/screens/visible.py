@@ -34,7 +34,7 @@ from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Standing
-from phoenix_tui.widgets.question_panel import short_path
+from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView

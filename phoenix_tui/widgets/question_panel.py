@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final, assert_never
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,15 +18,20 @@ from engine.executor.requests import Answer, Choice
 from engine.updates import Question
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import ASKING, Tone
+from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
-from tools.clean import clean_line, reveal
-from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from phoenix_tui.widgets.question_text import (
+    answer_rows,
+    first_change,
+    request_rows,
+    what_text,
+    where_text,
+)
+from tools.clean import clean_line
 
-ROWS_BESIDE: Final = 11
+ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
 LEAST_ROWS: Final = 3
-TIED: Final = "\u00a0"
-"""A blank at which no line is broken: an answer stays beside its letter."""
 
 
 class QuestionPanel(Vertical):
@@ -37,7 +43,6 @@ class QuestionPanel(Vertical):
         height: auto; display: none; padding: 0 0 0 1;
         & > #asker { height: auto; }
         & > #asked { height: auto; border-left: heavy $warning; padding: 0 0 0 1; scrollbar-size-vertical: 1; }
-        & > #asked > Static { height: auto; }
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
         & > #answers { height: auto; padding: 0 0 0 2; }
         & > #line { margin: 0 1 0 2; display: none; }
@@ -74,9 +79,9 @@ class QuestionPanel(Vertical):
         """Asker, the whole request, where and why, the answers, a line for a rule or a reason."""
         yield Static(id="asker", markup=False)
         with VerticalScroll(id="asked", can_focus=False):
-            yield Static(id="request", markup=False)
+            yield Flowing(id="request")
         yield Static(id="where", markup=False)
-        yield Static(id="answers", markup=False)
+        yield Flowing(id="answers")
         yield LineInput(id="line")
 
     def show(self, question: Question | None, folder: Path, place: str) -> None:
@@ -89,18 +94,31 @@ class QuestionPanel(Vertical):
         if question is None:
             return
         self.query_one("#asker", Static).update(self._asker(question, place))
-        self.query_one("#request", Static).update(request_text(question))
+        self.query_one("#request", Flowing).flow(partial(request_rows, question))
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
-        self.query_one("#answers", Static).update(answers_text(question))
-        asked = self.query_one("#asked", VerticalScroll)
-        asked.styles.max_height = max(self.screen.size.height - ROWS_BESIDE, LEAST_ROWS)
-        asked.scroll_home(animate=False)
+        self.query_one("#answers", Flowing).flow(partial(answer_rows, question))
+        self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
+        self._fit()
+        self.call_after_refresh(self._show_change, question)
+
+    def on_resize(self) -> None:
+        """Leave the conversation its rows."""
+        self._fit()
+
+    def _fit(self) -> None:
+        self.query_one("#asked").styles.max_height = max(self.screen.size.height - ROWS_BESIDE, LEAST_ROWS)
+
+    def _show_change(self, question: Question) -> None:
+        """Where a change is taller than its room, begin at what changes."""
+        asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
+        if self._question is question and asked.max_scroll_y > 0 and not asked.scroll_y:
+            asked.scroll_to(y=first_change(question, request.size.width), animate=False)
 
     def _asker(self, question: Question, place: str) -> Content:
         return Content.assemble(
             (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),
             (clean_line(question.asker) or "This conversation", "bold"),
-            f" wants to run {clean_line(question.call.name)}",
+            what_text(question),
             (f"  {place}" if place else "", Tone.QUIET.value),
         )
 
@@ -160,62 +178,3 @@ class QuestionPanel(Vertical):
         if self._question is not None:
             self.post_message(self.Answered(self._question.call.id, answer))
             self._close_line()
-
-
-def request_text(question: Question) -> Content:
-    """The whole command or the whole change, every hidden character spelled out."""
-    return _shown(question.request.preview) if question.request.preview else Content(reveal(question.request.summary))
-
-
-def _shown(preview: Display) -> Content:
-    match preview:
-        case PlainDisplay(text=text):
-            return Content(reveal(text))
-        case TerminalDisplay(output=output):
-            return Content(reveal(output))
-        case DiffDisplay():
-            return _diff(preview)
-        case ImageDisplay(name=name, width=width, height=height):
-            return Content(f"{reveal(name)} {width}×{height}")
-        case _:
-            assert_never(preview)
-
-
-def _diff(change: DiffDisplay) -> Content:
-    new = " (new file)" if change.created else ""
-    parts: list[tuple[str, str]] = [(f"{reveal(change.path)}  +{change.added} -{change.removed}{new}\n", "bold")]
-    for line in reveal(change.diff).split("\n"):
-        style = Tone.GOOD.value if line.startswith("+") else Tone.BAD.value if line.startswith("-") else ""
-        parts.append((line + "\n", style))
-    return Content.assemble(*parts).rstrip()
-
-
-def where_text(question: Question, folder: Path) -> str:
-    """The folder, the paths outside it, and why it asks."""
-    outside = [path for path in question.request.paths if not path.is_relative_to(folder)]
-    parts = [f"in {reveal(short_path(folder))}"]
-    if outside:
-        parts.append("outside it: " + ", ".join(reveal(str(path)) for path in outside))
-    if question.reason:
-        parts.append(f"why: {reveal(question.reason)}")
-    return " · ".join(parts)
-
-
-def answers_text(question: Question) -> Content:
-    """The letters and what they do; "always" names its rule."""
-    rule = f"always: {reveal(question.rule)} …" if question.rule else ""
-    choices = (("y", "once"), ("s", "this conversation"), ("a", rule), ("n", "no"), ("r", "no, because…"))
-    return Content.assemble(
-        *(
-            piece
-            for letter, words in choices
-            if words
-            for piece in ((f"{letter}{TIED}{TIED}", f"bold {Tone.NEEDS_YOU.value}"), f"{words.replace(' ', TIED)}    ")
-        )
-    )
-
-
-def short_path(path: Path) -> str:
-    """A folder with the home folder as `~`."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}".removesuffix("/.") if path.is_relative_to(home) else str(path)

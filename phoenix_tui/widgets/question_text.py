@@ -1,0 +1,128 @@
+"""What a question says: the whole request with nothing hidden, where and why, and the answers (LOOK.md 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, assert_never
+
+from textual.content import Content
+
+from engine.updates import Question
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.blocks.diff import DiffRow, diff_rows
+from tools.clean import clean_line, reveal
+from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+
+GAPS: Final = (4, 2)
+"""Cells between two answers: as many as fit all of them on one row, else the fewer."""
+OUTSIDE: Final = "outside the working directory"
+"""How the policy's reason begins when a path is one (engine/permissions/policy.py)."""
+TINTS: Final = {"+": (Tone.GOOD.value, "on $success 14%"), "-": (Tone.BAD.value, "on $error 14%")}
+
+
+def what_text(question: Question) -> Content:
+    """The tool that would run; of a change also the file and how much of it."""
+    name = clean_line(question.call.name)
+    change = question.request.preview
+    if not isinstance(change, DiffDisplay):
+        return Content(f" wants to run {name}")
+    return Content.assemble(
+        f" wants to {name} ",
+        (reveal(change.path).replace("\n", "␊"), "bold"),
+        (f"  +{change.added}", Tone.GOOD.value),
+        (f" -{change.removed}", Tone.BAD.value),
+        ("  new file" if change.created else "", Tone.QUIET.value),
+    )
+
+
+def request_rows(question: Question, width: int) -> list[Content]:
+    """The whole command or the whole change, every hidden character spelled out."""
+    preview = question.request.preview
+    if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
+        digits = max(len(str(row.number)) for row in rows)
+        return [line for row in rows for line in _diff_row(row, digits, width)]
+    return Content(reveal(_text_of(preview) if preview else question.request.summary)).rstrip().wrap(width)
+
+
+def first_change(question: Question, width: int) -> int:
+    """The row at which a change begins to differ from what there is; 0 for what is no change."""
+    preview = question.request.preview
+    rows = list(diff_rows(preview.diff)) if isinstance(preview, DiffDisplay) else []
+    place = next((place for place, row in enumerate(rows) if row.sign in TINTS), 0)
+    digits = max((len(str(row.number)) for row in rows), default=1)
+    return sum(len(_diff_row(row, digits, width)) for row in rows[:place])
+
+
+def _text_of(preview: Display) -> str:
+    match preview:
+        case PlainDisplay(text=text):
+            return text
+        case TerminalDisplay(output=output):
+            return output
+        case DiffDisplay(diff=diff):
+            return diff
+        case ImageDisplay(name=name, width=width, height=height):
+            return f"{name} {width}×{height}"
+        case _:
+            assert_never(preview)
+
+
+def _diff_row(row: DiffRow, digits: int, width: int) -> list[Content]:
+    """One line as the transcript draws it, but wrapped: nothing of it is cut."""
+    if row.sign == "⋯":
+        return [Content.styled(f"{' ' * digits} ⋯", Tone.QUIET.value)]
+    tone, tint = TINTS.get(row.sign, ("", ""))
+    lead = digits + 3
+    room = max(width - lead, 1)
+    lines: list[Content] = []
+    for text in Content(reveal(row.text)).fold(room) or [Content("")]:
+        number = f"{row.number:>{digits}} " if not lines else " " * (digits + 1)
+        sign = f"{row.sign} " if not lines else "  "
+        line = Content.assemble((number, Tone.QUIET.value), (sign, tone), text, " " * max(room - text.cell_length, 0))
+        lines.append(line.stylize_before(tint) if tint else line.rstrip())
+    return lines
+
+
+def where_text(question: Question, folder: Path) -> str:
+    """The folder, the paths outside it, and why it asks."""
+    outside = [path for path in question.request.paths if not path.is_relative_to(folder)]
+    parts = [f"in {reveal(short_path(folder))}"]
+    if outside:
+        parts.append("outside it: " + ", ".join(reveal(str(path)) for path in outside))
+    if question.reason and not (outside and question.reason.startswith(OUTSIDE)):
+        parts.append(f"why: {reveal(question.reason)}")
+    return " · ".join(parts)
+
+
+def answer_rows(question: Question, width: int) -> list[Content]:
+    """The letters and what they do; "always" names its rule. An answer is never torn from its letter."""
+    rule = f"always: {reveal(question.rule)} …" if question.rule else ""
+    choices = (("y", "once"), ("s", "this conversation"), ("a", rule), ("n", "no"), ("r", "no, because…"))
+    answers = [_answer(letter, words, width) for letter, words in choices if words]
+    for gap in GAPS:
+        rows = _laid_out(answers, gap, width)
+        if len(rows) == 1:
+            return rows
+    return _laid_out(answers, GAPS[0], width)
+
+
+def _answer(letter: str, words: str, width: int) -> Content:
+    answer = Content.assemble((letter, f"bold {Tone.NEEDS_YOU.value}"), f"  {words}")
+    return answer.truncate(width, ellipsis=True)
+
+
+def _laid_out(answers: Sequence[Content], gap: int, width: int) -> list[Content]:
+    rows: list[Content] = []
+    for answer in answers:
+        if rows and rows[-1].cell_length + gap + answer.cell_length <= width:
+            rows[-1] = Content.assemble(rows[-1], " " * gap, answer)
+        else:
+            rows.append(answer)
+    return rows
+
+
+def short_path(path: Path) -> str:
+    """A folder with the home folder as `~`."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}".removesuffix("/.") if path.is_relative_to(home) else str(path)
