@@ -182,7 +182,7 @@ def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
         return "Esc closes"
     match state:
         case AwaitingApproval():
-            return "y s a n r answer · Esc stops"
+            return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops"
         case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
             return "Ctrl+S sends now · Esc stops" if has_text else "Esc stops"
         case Cancelling() | Completed() | Failed():

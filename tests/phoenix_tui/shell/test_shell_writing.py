@@ -33,6 +33,20 @@ async def test_a_line_typed_before_anything_is_open_is_sent_when_it_is(open_shel
         assert shell.conversation.said == [("early", ())]
 
 
+async def test_what_is_typed_while_a_conversation_opens_stands_behind_its_draft_and_is_sent_once(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    kept = engine.seed("kept", draft="Please ", messages=2)
+    async with open_shell(conversation_id=kept.id) as shell:
+        shell.screen.parts.dock._loaded = False
+        shell.composer.load("now")
+        await shell.open(kept)
+        assert shell.composer.text == "Please now"
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.conversation.said)
+        assert (shell.conversation.said, shell.composer.text) == ([("Please now", ())], "")
+
+
 async def test_a_newline_grows_the_box_upwards_and_its_last_row_stays(open_shell: Any) -> None:
     async with open_shell() as shell:
         last_row = shell.composer.region.bottom
