@@ -1,10 +1,12 @@
-"""A mixin for widgets that rarely change: the same rows are handed out until something is dirty (SPIKE 1)."""
+"""Widgets that rarely change: the same rows are handed out until something is dirty (SPIKE 1)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.containers import Horizontal, Vertical
 from textual.geometry import Region
+from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 
 if TYPE_CHECKING:
@@ -38,3 +40,15 @@ class Still(_Base):
         if self._painted is None or self._painted[0] != crop:
             self._painted = (crop, super().render_lines(crop))
         return self._painted[1]
+
+
+class StillRow(Still, Horizontal):
+    """A row of widgets: every paint asks it for its own blank rows too, seen or not."""
+
+
+class StillColumn(Still, Vertical):
+    """A column of widgets, as above."""
+
+
+class StillBar(Still, ScrollBar):
+    """A scrollbar that is drawn only when it moved."""

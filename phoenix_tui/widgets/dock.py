@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import TextArea
 
 from engine.records import Attachment
 from engine.updates import Question
 from phoenix_tui.commands.completion import FileIndex, command_completions
+from phoenix_tui.still import StillColumn
 from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.image_chips import ImageChips
@@ -21,7 +21,7 @@ from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
 
 
-class Dock(Vertical):
+class Dock(StillColumn):
     """Everything that grows upwards from the composer; the composer's last row never moves."""
 
     DEFAULT_CSS = """
@@ -61,7 +61,7 @@ class Dock(Vertical):
 
     def compose(self) -> ComposeResult:
         """What the first frame shows."""
-        with Vertical(id="rule"):
+        with StillColumn(id="rule"):
             yield self.chips
             yield self.composer
 

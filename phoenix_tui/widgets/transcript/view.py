@@ -20,7 +20,7 @@ from phoenix_tui.widgets.transcript.history import History, Loader
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painted import PaintedTranscript
 
-BAR_SECONDS: Final = 0.25
+BAR_SECONDS: Final = 1.0
 """How often the scrollbar follows while text streams; painting it dirties its whole column."""
 
 REQUEST_FIRST: Final = 0.015
