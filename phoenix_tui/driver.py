@@ -18,6 +18,8 @@ from phoenix_tui.terminal_input import InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only
 
 _READ_BYTES = 4096
+_FRAME_BEGINS = "\x1b[?2026h"
+_FRAME_ENDS = "\x1b[?2026l"
 
 
 class LastingFile:
@@ -51,10 +53,20 @@ class QuietDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
         self._file: Any = LastingFile(self._file)
         self._wake: tuple[int, int] | None = None
+        self._frame: list[str] | None = None
+        """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
 
     def write(self, data: str) -> None:
-        """Write what draws; nothing else passes."""
-        super().write(drawing_only(data))
+        """Write what draws, a frame in one piece; nothing else passes."""
+        if data == _FRAME_BEGINS:
+            self._frame = []
+        elif self._frame is None:
+            super().write(drawing_only(data))
+        elif data == _FRAME_ENDS:
+            frame, self._frame = self._frame, None
+            super().write("".join((_FRAME_BEGINS, *frame, _FRAME_ENDS)))
+        else:
+            self._frame.append(drawing_only(data))
 
     def write_own(self, sequence: str) -> None:
         """Write a sequence of Phoenix's own as it is: a title, a notification. Never holds outside text."""
