@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
 from textual.binding import BindingType
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
@@ -91,8 +92,9 @@ class ConversationList(Still, Widget):
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Show these; `current` is the one on the screen."""
         self._summaries, self._live = summaries, live
-        if current != self._current or not self.has_focus:
+        if current != self._current:
             self._current = current
+            self.refresh()
         chosen = self.chosen if self.has_focus else current
         self._arrange()
         self._put_cursor(chosen or current)
@@ -116,8 +118,17 @@ class ConversationList(Still, Widget):
         costs = [summary.totals.cost_usd for summary in self._summaries]
         total = money(sum(cost for cost in costs if cost))
         lines.append(f"{len(made)}{f' · {total}' if total else ''}" if made else "Type to start one")
+        changed = [place for place, line in enumerate(lines) if place >= len(self._lines) or line != self._lines[place]]
+        if len(lines) < len(self._lines):
+            self.refresh()
         self._lines = lines
-        self.refresh()
+        self._repaint(changed)
+
+    def _repaint(self, places: Sequence[int]) -> None:
+        """A list of many rows in which a clock moves costs one row."""
+        rows = [place - self._top for place in places if 0 <= place - self._top < self.size.height]
+        if rows:
+            self.refresh(*(Region(0, row, self.size.width, 1) for row in rows))
 
     def _put_cursor(self, conversation_id: str) -> None:
         places = [place for place, line in enumerate(self._lines) if isinstance(line, Row)]
@@ -129,10 +140,11 @@ class ConversationList(Still, Widget):
         return line.id if isinstance(line, Row) else ""
 
     def _move_to(self, place: int) -> None:
-        self._cursor = place
+        before, self._cursor = (self._top, self._cursor), place
         height = max(self.size.height, 1)
         self._top = max(min(self._top, max(place - 1, 0)), place - height + 2, 0)
-        self.refresh()
+        if before != (self._top, place):
+            self.refresh()
 
     def _keep_time(self) -> None:
         wanted = self.display and self.is_on_screen and any(is_busy(live.state) for live in self._live.values())
@@ -182,11 +194,13 @@ class ConversationList(Still, Widget):
     def on_focus(self) -> None:
         """Start at the conversation on the screen."""
         self._put_cursor(self._current)
+        self.refresh()
 
     def on_resize(self) -> None:
         """Keep the chosen one in view."""
         self._top = 0
         self._move_to(self._cursor)
+        self.refresh()
 
     def on_click(self, event: events.Click) -> None:
         """Open what was clicked."""
