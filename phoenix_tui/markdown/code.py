@@ -47,6 +47,8 @@ _TONES = {
     "Generic.Subheading": altered(CODE, bold=True),
 }
 _looks: dict[object, Look] = {}
+_loaded: set[str] = set()
+"""Languages whose patterns are compiled, or known to nobody."""
 
 
 def code_rows(spans: Sequence[Span], gutter: tuple[Span, ...], width: int) -> list[Line]:
@@ -68,6 +70,18 @@ def coloured_lines(code: str, language: str) -> Iterator[tuple[Span, ...]] | Non
     """The source lines of `code` in syntax colours, made lazily; None when nobody knows `language`."""
     lexer = _lexer(language)
     return None if lexer is None else _coloured(lexer, code)
+
+
+def is_loaded(language: str) -> bool:
+    """Whether code in `language` can be coloured at once."""
+    return not language or language in _loaded
+
+
+def load(language: str) -> None:
+    """Compile the patterns of `language`, up to 0.3 s of work the first time: call it from a thread."""
+    for _ in coloured_lines("x\n", language) or ():
+        pass
+    _loaded.add(language)
 
 
 def _lexer(language: str) -> _Lexer | None:
@@ -117,7 +131,7 @@ class CodeJob:
         self.first = first
         """The index of its first row among the lines it stands in."""
         self._sources = [source.expandtabs(TAB) for source in sources]
-        self._language = language
+        self.language = language
         self._lead = lead
         self._width = width
         self._row = 0
@@ -128,7 +142,7 @@ class CodeJob:
     def work(self, lines: list[Line], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; gives the first row changed and the one after the last."""
         if self._coloured is None:
-            self._coloured = coloured_lines("\n".join(self._sources), self._language)
+            self._coloured = coloured_lines("\n".join(self._sources), self.language)
         start = self.first + self._row
         for _ in range(limit):
             spans = None if self._coloured is None else next(self._coloured, None)

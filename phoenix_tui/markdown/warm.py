@@ -8,10 +8,9 @@ WARMED = ("python", "bash", "json")
 
 def warm() -> None:
     """Load the parser and the lexers of the commonest languages; call it from a thread."""
-    from phoenix_tui.markdown.code import coloured_lines  # noqa: PLC0415 - the point of this function
+    from phoenix_tui.markdown.code import load  # noqa: PLC0415 - the point of this function
     from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the point of this function
 
     markdown_lines("*a*", 80)
     for language in WARMED:
-        for _ in coloured_lines("x = 1\n", language) or ():
-            pass
+        load(language)

@@ -10,6 +10,7 @@ from textual.filter import LineFilter
 from textual.selection import Selection
 from textual.strip import Strip
 
+from phoenix_tui.markdown.code import is_loaded
 from phoenix_tui.markdown.lines import Line
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.overlays import Overlays, prompt_above
@@ -73,6 +74,12 @@ class Canvas:
     def has_plain_code(self) -> bool:
         """Whether code in sight is still to be coloured."""
         return any(part.stream is not None and bool(part.stream.jobs) for part in self._parts_in_sight())
+
+    def language_to_load(self) -> str:
+        """The language of code in sight that waits for its patterns; empty when none does."""
+        streams = (part.stream for part in self._parts_in_sight())
+        waiting = (stream.jobs[0].language for stream in streams if stream is not None and stream.jobs)
+        return next((language for language in waiting if not is_loaded(language)), "")
 
     def _parts_in_sight(self) -> Iterator[Part]:
         seen: set[int] = set()

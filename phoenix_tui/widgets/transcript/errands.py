@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from textual.timer import Timer
 from textual.widget import Widget
 
+from phoenix_tui.markdown.code import load
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.history import History, Loader, window_for
 from phoenix_tui.widgets.transcript.signals import MoreNeeded
@@ -52,10 +54,19 @@ class Errands:
         self._load_missing()
 
     def _colour(self, coloured: Callable[[int], None]) -> None:
+        language = self._canvas.language_to_load()
+        if language:
+            self._view.run_worker(self._colour_later(language, coloured), group="colour")
+            return
         self._colouring = False
         first = self._canvas.colour()
         if first is not None:
             coloured(first)
+
+    async def _colour_later(self, language: str, coloured: Callable[[int], None]) -> None:
+        """No key waits for the patterns of a language."""
+        await asyncio.to_thread(load, language)
+        self._colour(coloured)
 
     def _load_missing(self) -> None:
         missing = self._canvas.viewport.missing - self._absent
