@@ -1,0 +1,60 @@
+"""The throttle governor: tightens on rate limits, eases on success, and its wait can be cancelled (SPEC UNI-18)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.executor import governor
+from engine.executor.governor import Governor
+from engine.machine.states import Idle
+from engine.providers.scripted import Fail, Reply, Text
+from engine.updates import Noticed
+from tests.support.engine import engine_bench, until
+
+HELLO = Reply((Text("hello"),))
+LIMITED = Reply((Fail("rate limited", "rate_limit", retryable=False),))
+
+
+def test_it_rises_to_three_and_falls_back_to_one() -> None:
+    seen = Governor()
+    assert seen.delay("m") == 0
+    for _ in range(5):
+        seen.throttled("m")
+    assert (seen.multiplier("m"), seen.delay("m")) == (3.0, 4.0)
+    for _ in range(20):
+        seen.succeeded("m")
+    assert (seen.multiplier("m"), seen.delay("m")) == (1.0, 0.0)
+
+
+def test_one_model_does_not_slow_another() -> None:
+    seen = Governor()
+    seen.throttled("a")
+    assert seen.multiplier("a") == pytest.approx(1.5)
+    assert seen.delay("b") == 0
+
+
+async def test_a_call_after_a_rate_limit_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.01)
+    async with engine_bench(tmp_path, LIMITED, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("one")
+        await conversation.wait_idle()
+        await conversation.say("two")
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert [notice.text for notice in bench.seen(Noticed)] == ["waiting 0 s (rate limit ×1.5)"]
+        assert len(bench.provider.requests) == 2
+
+
+async def test_escape_ends_the_wait_before_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(governor, "DELAY_PER_STEP", 1_000.0)
+    async with engine_bench(tmp_path, LIMITED, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("one")
+        await conversation.wait_idle()
+        await conversation.say("two")
+        await until(lambda: bench.seen(Noticed))
+        conversation.cancel()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert len(bench.provider.requests) == 1
