@@ -80,6 +80,7 @@ class Moment(Struct, frozen=True):
     rate: float = 0.0
     """Tokens a second, estimated; 0 unknown."""
     resumable: bool = False
+    """Whether a restart cut the turn off; one that the user stopped goes on by /retry alone."""
     stopped_after: float | None = None
     """How long the run lasted that the user stopped last, None when it ended by itself."""
 
@@ -117,8 +118,8 @@ def label(state: State, moment: Moment) -> Label:
 
 def _ended(state: Errored | Completed | Failed) -> Label:
     match state:
-        case Errored(message=message):
-            return Label(FAILED, clean_line(message))
+        case Errored(kind=kind):
+            return Label(FAILED, TROUBLES.get(kind, "failed"))
         case Completed():
             return Label(DONE, "result handed in")
         case Failed(error=error, partial=partial):
@@ -127,11 +128,27 @@ def _ended(state: Errored | Completed | Failed) -> Label:
             assert_never(state)
 
 
+TROUBLES: Final[dict[str, str]] = {
+    "auth": "no valid key",
+    "rate_limit": "rate limited",
+    "overloaded": "overloaded",
+    "timeout": "took too long",
+    "server": "the server failed",
+    "network": "no connection",
+    "protocol": "unreadable answer",
+    "invalid_request": "request refused",
+    "refused_image": "image refused",
+    "storage": "not stored",
+    "internal": "failed inside",
+}
+"""What the status line says of an error; the whole sentence stands in the conversation, once."""
+
+
 def _idle(moment: Moment) -> Label:
-    if moment.resumable:
-        return Label(STOPPED, "ready · interrupted, Enter resumes")
     if moment.stopped_after is not None:
         return Label(STOPPED, f"ready · stopped after {clock(moment.stopped_after)}")
+    if moment.resumable:
+        return Label(STOPPED, "ready · interrupted, Enter resumes")
     return Label(READY, "ready")
 
 
@@ -195,13 +212,26 @@ def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
             assert_never(state)
 
 
-def short_state(state: State, elapsed: float) -> Label:
+def invitation(state: State, *, begun: bool) -> str:
+    """What the empty composer says; `begun` is whether anything was said in the conversation."""
+    match state:
+        case AwaitingApproval():
+            return "A letter answers the question above"
+        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Cancelling() | Compacting():
+            return "Write what comes next"
+        case Idle() | Errored() | Completed() | Failed():
+            return "Reply" if begun else "Type to start"
+        case _:
+            assert_never(state)
+
+
+def short_state(state: State, elapsed: float, *, writing: bool = False) -> Label:
     """The form for a row of the list."""
     match state:
         case AwaitingLlm(phase=RetryWait()):
             return Label(RETRYING, "retrying")
         case AwaitingLlm():
-            return Label(THINKING, f"thinking {age(elapsed)}")
+            return Label(THINKING, f"{'writing' if writing else 'thinking'} {age(elapsed)}")
         case ToolExecuting():
             return Label(RUNNING, f"{_tool(state.round)} {age(elapsed)}")
         case AwaitingApproval():

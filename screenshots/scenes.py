@@ -94,7 +94,7 @@ async def image(place: Studio) -> None:
         running.paste(str(place.folder / "robin" / "latency.png"))
         await running.until(lambda: "latency.png" in running.words or "image" in running.words, "a chip")
         running.type("What is wrong in this chart?")
-        await running.shows("What is wrong in this chart?", "done")  # "done" heads the list once the draft is stored
+        await running.shows("What is wrong in this chart?", "1 conversation")  # once the draft is stored
         await place.take("image-chip", running)
         running.type(ENTER)
         await running.shows("The others are level.", "ready")
@@ -219,7 +219,7 @@ async def overlays(place: Studio) -> None:
         running.type(ESC)
         await running.lacks("Keys and commands")
         running.type("/")
-        await running.shows("/resume", "done")  # "done" heads the list once the draft is stored
+        await running.shows("/resume", "1 conversation")  # once the draft is stored
         await place.take("slash-completion", running)
         running.type("model")
         await running.shows("/model")

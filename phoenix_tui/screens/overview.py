@@ -65,6 +65,13 @@ class Overview:
             self._summaries[conversation_id] = replace(summary, unread=False)
         self._draw()
 
+    def writes(self, writing: bool) -> None:
+        """Whether the answer of the conversation on the screen arrives."""
+        live = self._live.get(self._current)
+        if live is not None and live.writing is not writing:
+            self._live[self._current] = replace(live, writing=writing)
+            self._draw()
+
     @property
     def busy(self) -> int:
         """How many runs are under way."""
@@ -83,7 +90,7 @@ class Overview:
         if before is None or type(before.state) is not type(state):
             self._live[conversation_id] = Live(state, self._clock())
         else:
-            self._live[conversation_id] = Live(state, before.since)
+            self._live[conversation_id] = Live(state, before.since, before.writing)
         if finished:
             self._mark_unread(conversation_id)
         self._draw()

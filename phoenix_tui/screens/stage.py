@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.settings import use_model
+from phoenix_tui.labels import invitation
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.confirm import ConfirmScreen
@@ -94,6 +96,7 @@ class Stage(PhoenixScreen[None]):
     def on_mount(self) -> None:
         """Take the keys at once; what is typed before the first frame is not lost."""
         self.set_focus(self.parts.dock.composer)
+        self.watch(self.parts.status, "status", partial(follow_status, self))
         self.post_message(self.Listening())
 
     async def furnish(self) -> None:
@@ -207,6 +210,17 @@ class Stage(PhoenixScreen[None]):
         )
         if not busy or await self.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")):
             self.post_message(self.Leaving())
+
+
+def follow_status(stage: Stage, status: Status) -> None:
+    """What the status line knows is said by the empty composer and by the list too."""
+    desk = stage.bench.desk if stage.bench is not None else None
+    begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
+    words = invitation(status.state, begun=begun)
+    if stage.parts.dock.composer.placeholder != words:
+        stage.parts.dock.composer.placeholder = words
+    if desk is not None:
+        desk.overview.writes(status.moment.writing or bool(status.moment.drafting))
 
 
 def _installed(reference: str) -> Callable[[Bench], Awaitable[None]]:

@@ -31,12 +31,14 @@ from engine.updates import (
 )
 from phoenix_tui.labels import Moment, Tone
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Standing
 from phoenix_tui.widgets.question_text import short_path
-from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.status_line import Status, StatusLine, short_model
 from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.transcript.model import text_of
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
@@ -140,7 +142,7 @@ class Visible:
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
             cost_usd=record.totals.cost_usd,
             has_text=self._parts.status.status.has_text,
-            moment=Moment(resumable=snapshot.resumable, writing=bool(snapshot.live_text)),
+            moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
             jobs=sum(job.running for job in self.conversation.jobs()),
             read_only=bool(snapshot.read_only),
         )
@@ -186,7 +188,7 @@ class Visible:
         self._update(
             state=update.state,
             since=update.since,
-            moment=Moment(resumable=update.resumable, stopped_after=stopped),
+            moment=Moment(stopped_after=stopped),
         )
 
     def _ask(self, is_open: bool) -> None:
@@ -197,7 +199,10 @@ class Visible:
             total = len(state.round.results) + 1 + len(state.round.queue)
             place = f"{len(state.round.results) + 1} of {total}" if total > 1 else ""
         question = conversation.question if is_open else None
-        self._parts.dock.ask(question, Path(conversation.record.cwd), place, self._clock())
+        record = conversation.record
+        if question is not None and question.asker in {"", record.title}:  # no sub-agent: who reads this sees the title
+            question = replace(question, asker=short_model(record.model))
+        self._parts.dock.ask(question, Path(record.cwd), place, self._clock())
 
     def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed) -> None:
         match update:
@@ -232,3 +237,9 @@ class Visible:
                 self._head(record)
             case JobsChanged(jobs=jobs):
                 self._update(jobs=sum(job.running for job in jobs))
+
+
+def _stopped(snapshot: Snapshot) -> bool:
+    """Whether the user ended the last turn."""
+    newest = snapshot.messages[-1] if snapshot.messages else None
+    return newest is not None and newest.role is Role.SYSTEM and is_stop_notice(text_of(newest))

@@ -24,6 +24,7 @@ from engine.records import ConversationSummary
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone, money
 from phoenix_tui.still import Still
+from phoenix_tui.widgets.blocks.rows import count_text
 from phoenix_tui.widgets.roster import Group, Here, Live, Row, rows
 
 TONE_CLASSES: Final[dict[Tone, str]] = {tone: f"list--{tone.name.lower().replace('_', '-')}" for tone in Tone}
@@ -117,7 +118,8 @@ class ConversationList(Still, Widget):
             lines.append(row)
         costs = [summary.totals.cost_usd for summary in self._summaries]
         total = money(sum(cost for cost in costs if cost))
-        lines.append(f"{len(made)}{f' · {total}' if total else ''}" if made else "Type to start one")
+        count = count_text(len(made), "conversation")
+        lines += ["", " · ".join(part for part in (count, total) if part)] if made else ["Type to start one"]
         changed = [place for place, line in enumerate(lines) if place >= len(self._lines) or line != self._lines[place]]
         if len(lines) < len(self._lines):
             self.refresh()

@@ -23,6 +23,7 @@ class Group(StrEnum):
 
     NEEDS_YOU = "needs you"
     WORKING = "working"
+    READY = "ready"
     DONE = "done"
 
 
@@ -31,6 +32,8 @@ class Live(Struct, frozen=True):
 
     state: State
     since: float
+    writing: bool = False
+    """Whether the answer arrives; known of the conversation on the screen."""
 
 
 class Row(Struct, frozen=True):
@@ -83,7 +86,7 @@ def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
 
 def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label:
     if live is not None and not isinstance(live.state, Idle):
-        return short_state(live.state, here.monotonic - live.since)
+        return short_state(live.state, here.monotonic - live.since, writing=live.writing)
     if summary.unread:
         return Label(UNREAD, "unread")
     if summary.state_name in {STATE_NAMES[Errored], STATE_NAMES[Failed]}:
@@ -92,8 +95,9 @@ def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label
 
 
 def _group(summary: ConversationSummary, live: Live | None) -> Group:
+    settled = Group.DONE if summary.message_count else Group.READY
     if live is None:
-        return Group.DONE
+        return settled
     if isinstance(live.state, AwaitingApproval | Errored):
         return Group.NEEDS_YOU
-    return Group.WORKING if is_busy(live.state) else Group.DONE
+    return Group.WORKING if is_busy(live.state) else settled

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from engine.machine.messages import Role
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, is_busy
 from engine.records import PermissionMode
-from engine.updates import ContextChanged, TextArrived
+from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.keymap import KEYS, KeymapError, help_rows, key_names, read_keymap
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.pick import PickScreen
@@ -122,7 +123,8 @@ async def test_enter_on_an_empty_line_retries_after_an_error(open_shell: Any) ->
         conversation = await shell.say("go")
         conversation.become(Errored(2, "network", "The line is down.", True, "r"))
         await shell.pilot.pause()
-        assert "The line is down." in shell.status
+        assert "demo/guide · ✗ no connection" in shell.status
+        assert shell.text.count("The line is down.") == 1
         assert shell.status.endswith("Enter retries · Esc dismisses")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.retried)
@@ -180,6 +182,58 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.pilot.press("enter")
         await shell.until(lambda: "Process 4711" not in shell.text)
         assert not shell.conversation.read_only
+
+
+async def test_enter_resumes_what_a_restart_cut_off_but_not_what_the_user_stopped(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    cut = engine.seed("cut off", messages=1)
+    cut.resumable = True
+    async with open_shell() as shell:
+        stopped = await shell.say("go")
+        await shell.pilot.press("escape")
+        stopped.play(StateChanged(Idle(4), engine.now, resumable=True))
+        await shell.until(lambda: "ready · stopped after" in shell.status)
+        await shell.pilot.press("enter")
+        await shell.pilot.pause()
+        assert stopped.retried == 0
+        await shell.type("/retry")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: stopped.retried == 1)
+        await shell.open(cut)
+        await shell.until(lambda: "interrupted, Enter resumes" in shell.status)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: cut.retried == 1)
+
+
+async def test_what_the_user_stopped_is_not_interrupted_when_it_is_opened_again(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    stopped = engine.seed("stopped", messages=1)
+    stopped.add("Stopped by you after 3 s", Role.SYSTEM)
+    stopped.resumable = True
+    async with open_shell() as shell:
+        await shell.open(stopped)
+        await shell.pilot.pause()
+        assert "interrupted" not in shell.status
+
+
+async def test_the_list_counts_conversations_and_keeps_an_unsent_one_apart(open_shell: Any, engine: FakeEngine) -> None:
+    engine.seed("finished", messages=2)
+    async with open_shell((120, 40)) as shell:
+        await shell.type("a draft")
+        await shell.until(lambda: "2 conversations" in shell.text)
+        lines = [line[:28].strip() for line in shell.text.splitlines()][:7]
+        assert [lines[0], lines[2]] == ["ready", "done"]
+        assert lines[4:6] == ["", "2 conversations"]
+
+
+async def test_the_list_says_writing_once_text_arrives(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation = await shell.say("go")
+        await shell.until(lambda: "thinking 0s" in shell.text)
+        conversation.play(TextArrived("Hello"))
+        await shell.until(lambda: "writing 0s" in shell.text)
 
 
 async def test_enter_on_an_empty_line_does_nothing_when_idle(open_shell: Any, engine: FakeEngine) -> None:

@@ -25,7 +25,7 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
-from phoenix_tui.labels import Moment, age, clock, label, money, short_state, tokens
+from phoenix_tui.labels import Moment, age, clock, invitation, label, money, short_state, tokens
 from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter, wide_meter
 
 RUN = Run("r", 50)
@@ -54,8 +54,10 @@ CASES: list[tuple[State, Moment, str]] = [
     ),
     (Cancelling(1, RUN, ROUND), Moment(), "cancelling…"),
     (Compacting(1), Moment(2), "compacting… 2 s"),
-    (Errored(1, "network", "The line is down.", True, "r"), Moment(), "The line is down."),
-    (Errored(1, "auth", "No key.", False, "r"), Moment(), "No key."),
+    (Idle(0), Moment(resumable=True, stopped_after=12.4), "ready · stopped after 12 s"),
+    (Errored(1, "network", "The line is down.", True, "r"), Moment(), "no connection"),
+    (Errored(1, "auth", "No key.", False, "r"), Moment(), "no valid key"),
+    (Errored(1, "unheard of", "Hm.", False, "r"), Moment(), "failed"),
     (Completed(1, "x"), Moment(), "result handed in"),
     (Failed(1, "timeout", "Too long.", "half"), Moment(), "Too long. (partial kept)"),
 ]
@@ -73,6 +75,19 @@ def test_no_two_kinds_of_state_share_their_words() -> None:
 
 def test_a_row_of_the_list_is_short_in_every_state() -> None:
     assert all(len(short_state(state, 100_000).text) <= 16 for state, _, _ in CASES)
+
+
+def test_the_list_says_writing_as_the_status_line_does() -> None:
+    state = AwaitingLlm(1, RUN, Requesting())
+    assert short_state(state, 4).text == "thinking 4s"
+    assert short_state(state, 4, writing=True).text == "writing 4s"
+
+
+def test_the_empty_composer_says_what_can_be_written_now() -> None:
+    assert invitation(Idle(0), begun=False) == "Type to start"
+    assert invitation(Idle(0), begun=True) == "Reply"
+    assert invitation(AwaitingLlm(1, RUN, Requesting()), begun=True) == "Write what comes next"
+    assert invitation(AwaitingApproval(1, RUN, ROUND, ""), begun=True) == "A letter answers the question above"
 
 
 def test_an_escape_sequence_in_an_error_does_not_reach_the_label() -> None:

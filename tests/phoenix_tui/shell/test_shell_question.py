@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.executor.requests import Answer, Choice
 from engine.machine.messages import Role
 from engine.machine.states import Idle, is_busy
+from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
 from phoenix_tui.widgets.composer import TYPING_PAUSE
 from phoenix_tui.widgets.question_text import answer_rows, request_rows
@@ -67,6 +68,16 @@ async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tm
         assert shown(shell, "where") == f"in {tmp_path} · why: a clean build is needed"
         assert "a  always: make test*" in shown(shell, "answers")
         assert "bash asks" in shell.status
+
+
+async def test_the_conversation_in_view_asks_by_the_name_of_its_model_not_by_its_title(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation = await shell.say("go")
+        await conversation.change(ConversationChanges(title="api-retry", model="anthropic/claude-sonnet-5-5"))
+        conversation.ask(question())
+        await shell.pilot.pause()
+        assert shown(shell, "asker") == "◆ claude-sonnet-5-5 wants to run bash"
+        assert shell.composer.placeholder == "A letter answers the question above"
 
 
 async def test_a_letter_within_the_typing_pause_is_text(open_shell: Any) -> None:
