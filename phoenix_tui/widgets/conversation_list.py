@@ -104,8 +104,7 @@ class ConversationList(Still, Widget):
     @property
     def chosen(self) -> str:
         """The id under the cursor; empty when there is none."""
-        line = self._lines[self._cursor] if self._cursor < len(self._lines) else ""
-        return line.id if isinstance(line, Row) else ""
+        return _id_of(self._lines[self._cursor]) if self._cursor < len(self._lines) else ""
 
     def _arrange(self) -> None:
         made = rows(self._summaries, self._live, Here(self._wall(), self._monotonic(), os.getpid()))
@@ -134,12 +133,8 @@ class ConversationList(Still, Widget):
 
     def _put_cursor(self, conversation_id: str) -> None:
         places = [place for place, line in enumerate(self._lines) if isinstance(line, Row)]
-        wanted = [place for place in places if self._id_at(place) == conversation_id]
+        wanted = [place for place in places if _id_of(self._lines[place]) == conversation_id]
         self._move_to((wanted or places or [0])[0])
-
-    def _id_at(self, place: int) -> str:
-        line = self._lines[place]
-        return line.id if isinstance(line, Row) else ""
 
     def _move_to(self, place: int) -> None:
         before, self._cursor = (self._top, self._cursor), place
@@ -207,7 +202,7 @@ class ConversationList(Still, Widget):
     def on_click(self, event: events.Click) -> None:
         """Open what was clicked."""
         place = self._top + event.y
-        if place < len(self._lines) and (conversation_id := self._id_at(place)):
+        if place < len(self._lines) and (conversation_id := _id_of(self._lines[place])):
             self._move_to(place)
             self.post_message(self.Opened(conversation_id))
 
@@ -240,3 +235,7 @@ class ConversationList(Still, Widget):
         """Ask for something to be done to the chosen one."""
         if self.chosen or action == "restore":
             self.post_message(self.Wanted(action, self.chosen))
+
+
+def _id_of(line: Line) -> str:
+    return line.id if isinstance(line, Row) else ""
