@@ -89,7 +89,14 @@ class Conversation:
                 running=self._performer.running(),
             )
             listener(snapshot)
-            return session.publisher.add(listener)
+            remove = session.publisher.add(listener)
+
+        def leave() -> None:
+            remove()
+            if not session.publisher.has_listeners and not is_busy(session.state):
+                session.forget_rows()
+
+        return leave
 
     async def history(self, before_seq: int, limit: int) -> History:
         """Up to `limit` messages before a seq, ascending, with their tool calls."""
@@ -227,6 +234,7 @@ class Conversation:
         self._task.cancel()
         await asyncio.wait((self._task,))
         session.inbox.refuse_all("the conversation was closed")
+        session.forget_rows()
         await session.finish_background()
         await session.ports.jobs.end_all(self.id)
         await session.ports.store.release(self.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from engine.executor.performer import Performer
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session
 from engine.executor.writes import add_usage, saves_of, writes_of
-from engine.machine.effects import Effect, FinishRun, Refuse, Save, SaveToolResult, StartRun
+from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
 from engine.machine.events import Event, LlmReplied, UserCancelled
 from engine.machine.messages import Role, TextBlock, ToolResult
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, RetryWait, State, run_of
@@ -79,11 +80,18 @@ class MoveLoop:
             return
         if any(isinstance(effect, StartRun) for effect in after.effects):
             self.performer.run_started(entry.caps)
-        entry.settle(Accepted(entry.message_id))
+        acts = [effect for effect in after.effects if not isinstance(effect, Save | Refuse)]
+        only_asks = all(isinstance(act, RequestLlm) for act in acts)
+        if only_asks:  # it publishes nothing, so the request may go out ahead of all that the updates set off
+            self._start(acts)
         self._tell(event, before, after, committed)
-        for effect in after.effects:
-            if not isinstance(effect, Save | Refuse):
-                self.performer.start(effect)
+        if not only_asks:
+            self._start(acts)
+        entry.settle(Accepted(entry.message_id))
+
+    def _start(self, acts: Iterable[Act]) -> None:
+        for act in acts:
+            self.performer.start(act)
 
     async def _commit(self, event: Event, before: State, after: Step) -> Committed:
         session = self.session
@@ -190,7 +198,7 @@ class MoveLoop:
         for effect in effects:
             if isinstance(effect, FinishRun):
                 self.performer.forget_run()
-                self.session.forget_rows()
+                self.session.rest()
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
 

@@ -31,6 +31,11 @@ class Publisher:
 
         return remove
 
+    @property
+    def has_listeners(self) -> bool:
+        """Whether anyone looks on."""
+        return bool(self._listeners)
+
     def publish(self, update: Update) -> None:
         """Tell everyone, and keep the live text for whoever subscribes later."""
         match update:

@@ -27,6 +27,11 @@ from tools.contract import ImageReader, JobBoard, Tool
 
 log = logging.getLogger(__name__)
 
+KEPT_ROWS = 2_000
+"""Messages that may stay in memory between two runs, about 2 MB."""
+KEPT_SECONDS = 300.0
+"""How long they stay while nothing runs."""
+
 
 class Ports(Struct, frozen=True):
     """Everything the engine is given from outside."""
@@ -96,6 +101,7 @@ class Session:
     drafted_question: Question | None = None
     """What the current call would ask; open only once the machine waits for the answer."""
     _rows: list[StoredMessage] | None = None
+    _forgetting: asyncio.TimerHandle | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     @property
@@ -132,18 +138,37 @@ class Session:
         for message in messages:
             self.last = kind_of(message, self.last)
         if self._rows is not None:
-            self._rows += messages
+            # A commit may have been read already when it is told of.
+            newest = self._rows[-1].seq if self._rows else 0
+            self._rows += [message for message in messages if message.seq > newest]
 
     async def rows(self) -> list[StoredMessage]:
-        """What a request is made from; read once per run, so that a late step costs no more than an early one."""
-        if self._rows is None:
-            first = max(1, self.record.context_start_seq)
-            self._rows = await self.ports.store.messages(self.record.id, first_seq=first)
+        """What a request is made from; kept, so that neither a late step nor the next message waits for a read."""
+        self._stop_forgetting()
+        while self._rows is None:
+            count, first = self.record.message_count, max(1, self.record.context_start_seq)
+            found = await self.ports.store.messages(self.record.id, first_seq=first)
+            if count == self.record.message_count:  # else something was saved that the read may not have seen
+                self._rows = found
         return self._rows
 
+    def rest(self) -> None:
+        """The run is over: rows stay for the next one if it comes soon, somebody looks on, and they are few."""
+        self._stop_forgetting()
+        if self._rows is None or len(self._rows) > KEPT_ROWS or not self.publisher.has_listeners:
+            self._rows = None
+            return
+        self._forgetting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.forget_rows)
+
     def forget_rows(self) -> None:
-        """The run is over: an idle conversation keeps no messages in memory."""
+        """Keep no messages in memory; the next request reads them."""
+        self._stop_forgetting()
         self._rows = None
+
+    def _stop_forgetting(self) -> None:
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+            self._forgetting = None
 
     @property
     def resumable(self) -> bool:
