@@ -26,6 +26,8 @@ from tools.contract import ImageRejected
 
 DRAFT_PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
+REQUEST_FIRST: Final = 0.015
+"""Seconds that what is kept of a sent message waits: writing it would make the request later."""
 LARGEST_IMAGE: Final = 64_000_000
 ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
 """What a request may raise; each is one sentence for the user."""
@@ -237,9 +239,11 @@ class Desk:
             self._tell(receipt.reason, bad=True)
             return
         self._warmed = ""
-        if composer.history_of_prompts is not None:
+        history = composer.history_of_prompts
+        await asyncio.sleep(REQUEST_FIRST)
+        if history is not None:
             try:
-                composer.history_of_prompts.add(text)
+                history.add(text)
             except OSError as error:
                 self._tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)
         await self.keep_draft()

@@ -30,6 +30,8 @@ class WorkspaceScreen(WorkspaceKeys):
     def send_or_run(self, event: Composer.Submitted) -> None:
         """Enter: a message, a command, a shell command, or a yes to what is offered."""
         text = event.text
+        if self.bench is not None and self._ready.is_set():
+            self.bench.desk.typed("")  # what says that the box is empty now comes the long way
         if not text.strip() and not self.parts.dock.chips.images:
             self._say_yes()
             return

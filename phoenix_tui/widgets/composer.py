@@ -192,7 +192,8 @@ class Composer(Still, TextArea):
         if self.completing:
             self.post_message(self.CompletionTaken(send=True))
         else:
-            self.post_message(self.Submitted(self.take()))
+            # Straight to the screen: each of the five parents between would cost the request a round of the loop.
+            self.screen.post_message(self.Submitted(self.take()))
 
     def action_newline(self) -> None:
         """Break the line; before the first frame this is an Enter."""
