@@ -20,7 +20,6 @@ from phoenix_tui.config.write import set_value
 from phoenix_tui.models.files import FileState
 from phoenix_tui.surface import EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
-from phoenix_tui.wiring.commands import findings
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
 from tools.process.link import ZygoteLink
@@ -104,6 +103,8 @@ class ServiceOpener:
         return " ".join(sentence for sentence in sentences if sentence)
 
     async def _doctor(self) -> str:
+        from phoenix_tui.wiring.commands import findings  # noqa: PLC0415 - 20 ms (importlib.metadata), seldom asked for
+
         found = await findings(self.setup)
         return "\n".join(f"{each.health.value:5}{each.topic:14} {each.text}" for each in found)
 
