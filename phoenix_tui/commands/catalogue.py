@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -49,13 +50,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("doctor", "what works on this machine"),
     Command("quit", "leave Phoenix"),
 )
+_COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
+"""Letters and dashes, and behind them other signs that no path has there."""
 BY_NAME: Final[dict[str, Command]] = {command.name: command for command in COMMANDS}
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is meant as a command; a path such as /usr/bin is not."""
+    """Whether a message is meant as a command, known or not; a path such as /usr/bin or /etc.conf is not."""
     word = text.split(maxsplit=1)[0] if text.strip() else ""
-    return word.startswith("/") and "/" not in word[1:] and word[1:].isalpha() and "\n" not in text.strip()
+    return _COMMAND.fullmatch(word) is not None and "\n" not in text.strip()
 
 
 def split_command(text: str) -> tuple[str, str]:

@@ -18,9 +18,13 @@ from phoenix_tui.widgets.welcome_panel import provider_of
 async def model(bench: Bench, reference: str) -> None:
     """Choose the model of this conversation."""
     if not reference:
-        choices = [Choice(one.reference, one.reference, _remark(one)) for one in await bench.desk.services.models()]
         now = bench.desk.conversation.record.model if bench.desk.conversation else bench.desk.model
-        sheet = PickScreen("Model of this conversation", choices, current=now, free=True)
+        choices = {
+            one.reference: Choice(one.reference, one.reference, _remark(one))
+            for one in await bench.desk.services.models()
+        }
+        present = choices.pop(now, Choice(now, now, "in use"))
+        sheet = PickScreen("Model of this conversation", [present, *choices.values()], current=now, free=True)
         reference = await bench.sheets.pick(sheet) or ""
     if reference:
         await use_model(bench, reference)

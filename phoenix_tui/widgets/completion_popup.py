@@ -26,10 +26,10 @@ class Completion(Struct, frozen=True):
 
 
 class CompletionPopup(Widget):
-    """Up to eight choices, the best one nearest to the composer's left edge on top."""
+    """Up to eight choices, the best one on top, and how many more there are."""
 
     DEFAULT_CSS = """
-    CompletionPopup { height: auto; max-height: 8; display: none; background: $surface; padding: 0 1; }
+    CompletionPopup { height: auto; max-height: 9; display: none; background: $surface; padding: 0 1; }
     """
     chosen: reactive[int] = reactive(0)
     """The row that Tab or Enter takes."""
@@ -71,4 +71,6 @@ class CompletionPopup(Widget):
             )
             line = line.truncate(width, ellipsis=True, pad=True)
             lines.append(Content.styled(line.plain, "reverse") if place == self.chosen else line)
+        if more := len(self._completions) - len(shown):
+            lines.append(Content.styled(f"+{more} more", Tone.QUIET.value))
         return Content("\n").join(lines)

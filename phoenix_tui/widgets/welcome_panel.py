@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -11,17 +13,18 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from engine.ports import ModelInfo
 from phoenix_tui.labels import Tone
 from phoenix_tui.surface import InstallProgress, LocalOffer
+from phoenix_tui.widgets.flowing import Flowing, hanging
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
 GUIDE: Final = "demo/guide"
 BAR: Final = 30
 MEGABYTE: Final = 1_000_000
+_KEY: Final = re.compile(r"[›\s]*(?:/\w+|Enter|Tab, Enter)  +")
 KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("sk-", "openai"))
 
 
@@ -53,7 +56,6 @@ class WelcomePanel(Vertical):
     DEFAULT_CSS = """
     WelcomePanel {
         height: 1fr; padding: 1 2; display: none; overflow-y: auto;
-        & > Static { height: auto; }
         & > #key { display: none; margin: 1 0 0 0; }
         &.-asking-key > #key { display: block; }
     }
@@ -73,7 +75,7 @@ class WelcomePanel(Vertical):
 
     def compose(self) -> ComposeResult:
         """The words, then the line for a key."""
-        yield Static(id="words", markup=False)
+        yield Flowing(id="words")
         yield LineInput(id="key", secret=True, placeholder="Paste an API key here; Enter keeps it, Esc closes")
 
     def show(self, welcome: Welcome | None) -> None:
@@ -83,7 +85,7 @@ class WelcomePanel(Vertical):
         self._welcome = welcome
         self.display = welcome is not None
         if welcome is not None:
-            self.query_one("#words", Static).update(words(welcome))
+            self.query_one("#words", Flowing).flow(partial(rows, welcome))
         else:
             self.close_key()
 
@@ -112,6 +114,17 @@ class WelcomePanel(Vertical):
         self.close_key()
         if key:
             self.post_message(self.KeyEntered(provider_of(key) or "anthropic", key))
+
+
+def rows(welcome: Welcome, width: int) -> list[Content]:
+    """The panel's words at a width: what is wrapped goes on under its own words, not under its key."""
+    return [row for line in words(welcome).split(allow_blank=True) for row in hanging(line, _indent(line.plain), width)]
+
+
+def _indent(line: str) -> int:
+    """Where the words of a line begin: behind the widest gap after a key, else where the line does."""
+    behind_key = _KEY.match(line)
+    return behind_key.end() if behind_key else len(line) - len(line.lstrip())
 
 
 def words(welcome: Welcome) -> Content:

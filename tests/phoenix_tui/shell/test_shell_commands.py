@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from engine.machine.states import Idle
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import BY_NAME, closest, is_command
 from phoenix_tui.commands.run import RUNS
+from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.surface import InstallProgress, LocalOffer
+from phoenix_tui.widgets.welcome_panel import Welcome, rows
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
 
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J[/][red]x[/red]\u202e\x9b31m"
@@ -32,6 +36,39 @@ async def test_an_unknown_command_stays_in_the_box_with_the_nearest_name(open_sh
         await shell.until(lambda: shell.toasts)
         assert shell.toasts == ["There is no /modle. Did you mean /model?"]
         assert shell.composer.text == "/modle"
+
+
+@pytest.mark.parametrize("text", ["/help", "/nonsense", "/nonsense[/]", "/re-name x", "/help, please", "/model a/b"])
+def test_a_slash_word_is_a_command_known_or_not(text: str) -> None:
+    assert is_command(text)
+
+
+@pytest.mark.parametrize("text", ["/usr/bin", "/usr/bin is full", "/etc.conf", "/tmp2", "/", "", "/a\nb", "see /help"])
+def test_a_path_is_a_message(text: str) -> None:
+    assert not is_command(text)
+
+
+async def test_the_model_picker_begins_with_the_model_in_use_even_where_no_server_offers_it(open_shell: Any) -> None:
+    async with open_shell(model="anthropic/claude-opus") as shell:
+        await shell.type("/model")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.until(lambda: "› anthropic/claude-opus" in shell.text)
+        rows = [line.strip() for line in shell.text.splitlines()]
+        first = next(place for place, row in enumerate(rows) if row.startswith("› anthropic/claude-opus"))
+        assert rows[first].endswith("in use")
+        assert rows[first + 1].startswith("anthropic/claude-sonnet-5-5")
+
+
+def test_what_is_wrapped_in_the_welcome_goes_on_under_its_own_words() -> None:
+    offer = LocalOffer("small", 1_000_000_000, 2_000_000_000, "a mirror")
+    welcome = Welcome("~/src", "demo/guide", "ask: …", needs_model=True, offer=offer, offer_chosen=True)
+    lines = [row.plain.rstrip() for row in rows(welcome, 44)]
+    assert all(len(line) <= 44 for line in lines)
+    assert (
+        lines[lines.index("› Enter  installs small, which runs on this") + 1] == "         machine and needs no account"
+    )
+    assert lines[lines.index("/key  paste an API key (kept in your") + 1] == "      keyring or a private file, never"
 
 
 async def test_commands_change_title_mode_and_model(open_shell: Any) -> None:

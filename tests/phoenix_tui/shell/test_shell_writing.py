@@ -12,6 +12,7 @@ from textual import events
 
 from engine.executor.requests import RunCaps
 from engine.machine.states import AwaitingLlm, Errored
+from phoenix_tui.commands.catalogue import COMMANDS
 from tests.support.fake_engine import FakeEngine
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -249,6 +250,16 @@ async def test_a_slash_opens_completions_above_the_box_which_does_not_move(open_
         assert "Esc closes" in shell.status
         await shell.pilot.press("down", "tab")
         await shell.until(lambda: shell.composer.text == "/rename ")
+
+
+async def test_more_completions_than_fit_are_counted(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.type("/")
+        await shell.until(lambda: shell.screen.parts.dock.popup.display)
+        await shell.until(lambda: f"+{len(COMMANDS) - 8} more" in shell.text)
+        await shell.type("re")
+        await shell.until(lambda: "/resume" in shell.text)
+        assert "more" not in shell.text
 
 
 async def test_a_file_is_found_by_its_letters_after_an_at(open_shell: Any, tmp_path: Path) -> None:
