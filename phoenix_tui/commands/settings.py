@@ -19,10 +19,8 @@ async def model(bench: Bench, reference: str) -> None:
     """Choose the model of this conversation."""
     if not reference:
         now = bench.desk.conversation.record.model if bench.desk.conversation else bench.desk.model
-        choices = {
-            one.reference: Choice(one.reference, one.reference, _remark(one))
-            for one in await bench.desk.services.models()
-        }
+        offered = await bench.desk.services.models()
+        choices = {one.reference: Choice(one.reference, one.reference, _remark(one)) for one in offered}
         present = choices.pop(now, Choice(now, now, "in use"))
         sheet = PickScreen("Model of this conversation", [present, *choices.values()], current=now, free=True)
         reference = await bench.sheets.pick(sheet) or ""

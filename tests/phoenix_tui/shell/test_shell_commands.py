@@ -65,10 +65,10 @@ def test_what_is_wrapped_in_the_welcome_goes_on_under_its_own_words() -> None:
     welcome = Welcome("~/src", "demo/guide", "ask: …", needs_model=True, offer=offer, offer_chosen=True)
     lines = [row.plain.rstrip() for row in rows(welcome, 44)]
     assert all(len(line) <= 44 for line in lines)
-    assert (
-        lines[lines.index("› Enter  installs small, which runs on this") + 1] == "         machine and needs no account"
-    )
-    assert lines[lines.index("/key  paste an API key (kept in your") + 1] == "      keyring or a private file, never"
+    first = next(place for place, line in enumerate(lines) if line.startswith("› Enter  installs small"))
+    assert lines[first + 1].startswith("         machine")
+    key = next(place for place, line in enumerate(lines) if line.startswith("/key  paste"))
+    assert lines[key + 1].startswith("      ")
 
 
 async def test_commands_change_title_mode_and_model(open_shell: Any) -> None:
