@@ -132,7 +132,7 @@ def _conversation_id(arguments: RunArguments, setup: Setup) -> str:
         return ""
     from phoenix_tui.wiring.resume import resumed_id  # noqa: PLC0415 - the store, before the screen only here
 
-    return asyncio.run(resumed_id(arguments, setup))
+    return resumed_id(arguments, setup)
 
 
 def _choice(setup: Setup) -> ModelChoice:
