@@ -23,7 +23,7 @@ from phoenix_tui.widgets.transcript.painted import PaintedTranscript
 BAR_SECONDS: Final = 1.0
 """How often the scrollbar follows while text streams; painting it dirties its whole column."""
 
-REQUEST_FIRST: Final = 0.015
+REQUEST_FIRST: Final = 0.006
 """Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
 
 

@@ -1,0 +1,105 @@
+"""What a request is made from, kept between two runs: fewer reads, never another content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.conversation import Conversation
+from engine.executor import session as sessions
+from engine.machine.messages import TextBlock
+from engine.ports import ModelMessage
+from engine.providers.scripted import Call, Reply, Text
+from engine.records import StoredMessage
+from tests.support.engine import Bench, engine_bench
+
+ONE, TWO, THREE = (Reply((Text(text),)) for text in ("one", "two", "three"))
+LOOK = Reply((Text("I look."), Call("bash", '{"command": "ls"}', "t1")))
+
+
+class Reads:
+    """Counts the reads of whole conversations; a snapshot reads with a limit."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.count = 0
+        self._read = bench.store.messages
+        bench.store.messages = self.messages  # type: ignore[method-assign, assignment] # counted, then the real one
+
+    async def messages(
+        self, conversation_id: str, *, first_seq: int = 1, last_seq: int | None = None, limit: int | None = None
+    ) -> Sequence[StoredMessage]:
+        self.count += limit is None
+        return await self._read(conversation_id, first_seq=first_seq, last_seq=last_seq, limit=limit)
+
+
+def kept(conversation: Conversation) -> bool:
+    return conversation._session._rows is not None
+
+
+def texts(messages: Sequence[ModelMessage]) -> list[str]:
+    return [block.text for message in messages for block in message.blocks if isinstance(block, TextBlock)]
+
+
+async def test_the_second_message_reads_nothing_again_and_sends_everything(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ONE, LOOK, TWO, THREE) as bench:
+        reads, conversation = Reads(bench), await bench.conversation()
+        for text in ("a", "b", "c"):
+            await conversation.say(text)
+            await conversation.wait_idle()
+        assert reads.count == 1
+        assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b", "I look.", "two", "c"]
+
+
+async def test_nothing_is_kept_once_nobody_looks_on(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ONE, TWO, THREE) as bench:
+        reads, conversation = Reads(bench), await bench.conversation()
+        leave = await conversation.subscribe(lambda _update: None)
+        await conversation.say("a")
+        await conversation.wait_idle()
+        assert kept(conversation)
+        leave()
+        assert kept(conversation), "another one still looks on"
+        conversation._session.publisher._listeners.clear()
+        await conversation.say("b")
+        await conversation.wait_idle()
+        assert not kept(conversation)
+        await conversation.say("c")
+        await conversation.wait_idle()
+        assert reads.count == 2
+        assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b", "two", "c"]
+
+
+async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ONE, TWO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("a")
+        await conversation.wait_idle()
+        rows = await conversation._session.rows()
+        rows.extend([rows[0]] * sessions.KEPT_ROWS)
+        conversation._session.rest()
+        assert not kept(conversation)
+
+
+async def test_a_message_that_was_read_already_is_not_counted_twice(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ONE, TWO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("a")
+        await conversation.wait_idle()
+        session = conversation._session
+        session.forget_rows()
+        rows = tuple(await session.rows())
+        session.remember(rows[-1:])
+        assert tuple(await session.rows()) == rows
+        await conversation.say("b")
+        await conversation.wait_idle()
+        assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b"]
+
+
+async def test_a_closed_conversation_keeps_nothing(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ONE) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("a")
+        await conversation.wait_idle()
+        await conversation.close()
+        assert not kept(conversation)
+        assert conversation._session._forgetting is None
