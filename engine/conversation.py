@@ -106,7 +106,7 @@ class Conversation:
         """Send a message; it is stored before anything else happens, or refused with the reason."""
         session = self._session
         blocks = await message_blocks(session, text, image_ids)
-        refusal = why_not_sent(session, blocks)
+        refusal = why_not_sent(session, blocks, len(image_ids))
         if refusal:
             return Refused(refusal)
         caps = caps or RunCaps()

@@ -19,6 +19,7 @@ from engine.executor.session import EngineSettings, Ports, Session
 from engine.machine.states import AwaitingApproval, Errored
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import (
+    Attachment,
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
@@ -82,6 +83,11 @@ class Engine:
     async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
         """Stored conversations, newest first."""
         return await self.ports.store.conversations(query or ConversationQuery())
+
+    async def attachments(self, ids: Sequence[str]) -> tuple[Attachment, ...]:
+        """Stored images by id, in this order; those that are gone are left out."""
+        found = await self.ports.store.attachments(ids) if ids else {}
+        return tuple(found[one] for one in ids if one in found)
 
     async def find(self, reference: str) -> Sequence[ConversationSummary]:
         """By id, unique prefix of an id, or exact title."""

@@ -125,6 +125,10 @@ class EngineSurface(Protocol):
         """The list, newest first."""
         ...
 
+    async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
+        """Stored images by id; those that are gone are left out."""
+        ...
+
     async def find(self, reference: str) -> Sequence[ConversationSummary]:
         """Those with this id, id prefix or title."""
         ...

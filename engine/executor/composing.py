@@ -18,6 +18,7 @@ from engine.ports import ProviderError
 from engine.records import Attachment, StoredMessage, ToolCallRecord
 
 EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
+LOST_IMAGE = "An image of this message is not stored any more: remove it and attach it again."
 
 
 class History(Struct, frozen=True):
@@ -45,11 +46,14 @@ async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) 
     return tuple(blocks)
 
 
-def why_not_sent(session: Session, blocks: tuple[Block, ...]) -> str:
-    """Why this message cannot go out: it is empty, or the model cannot see its images."""
+def why_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -> str:
+    """Why this message cannot go out: it is empty, one of its `images` is gone, or the model cannot see them."""
+    found = sum(isinstance(block, ImageBlock) for block in blocks)
+    if found < images:
+        return LOST_IMAGE
     if not blocks:
         return EMPTY_MESSAGE
-    if not any(isinstance(block, ImageBlock) for block in blocks):
+    if not found:
         return ""
     try:
         provider, name = session.ports.providers.resolve(session.record.model)

@@ -19,6 +19,7 @@ from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.visible import Parts, Teller, Visible
 from phoenix_tui.surface import ConversationSurface, Launch, Services
+from phoenix_tui.unsent import joined, parsed
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
@@ -26,8 +27,8 @@ from tools.contract import ImageRejected
 
 DRAFT_PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
-REQUEST_FIRST: Final = 0.015
-"""Seconds that what is kept of a sent message waits: writing it would make the request later."""
+REQUEST_FIRST: Final = 0.05
+"""Seconds that what is kept of a sent message waits: writing it would delay request and first word."""
 LARGEST_IMAGE: Final = 64_000_000
 ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
 """What a request may raise; each is one sentence for the user."""
@@ -61,6 +62,8 @@ class Desk:
         """Requests on their way: a conversation that looks empty may be about to get a message."""
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
+        self._shown: set[str] = set()
+        """Conversations that were on the desk: their mode is the user's choice."""
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
         self._one_at_a_time = asyncio.Lock()
@@ -81,9 +84,10 @@ class Desk:
         return self._visible.unsaved if self._visible is not None else ""
 
     @property
-    def resumable(self) -> bool:
-        """Whether the turn in view was interrupted."""
-        return self._parts.status.status.moment.resumable
+    def _written(self) -> str:
+        """What stands unsent in the dock, in the form that is stored."""
+        dock = self._parts.dock
+        return joined(dock.composer.content, [image.id for image in dock.chips.images])
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
         """Model and mode of the next new conversation, and of the empty one in view."""
@@ -105,12 +109,20 @@ class Desk:
     async def show(self, conversation: ConversationSurface) -> None:
         """Put an opened conversation on the desk; its draft stands in the composer."""
         await self.put_away()
+        unsent = parsed(conversation.record.draft)
+        images = await self.services.engine.attachments(unsent.image_ids)
         visible = self._follow(conversation)
-        self._parts.dock.load(conversation.record.draft)
+        dock = self._parts.dock
+        dock.load(unsent.text)
+        dock.chips.images = dock.chips.images or tuple(images)
         await visible.start()
         self.overview.select(conversation.id)
         if not conversation.read_only:
-            await conversation.change(ConversationChanges(unread=False))
+            mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
+            self._shown.add(conversation.id)
+            if mode is not None:
+                self._tell(f"This conversation ran unattended, in mode deny; here it goes on in mode {mode.value}.")
+            await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
 
     async def begin(self) -> None:
         """An empty desk: nothing is created before something is written."""
@@ -171,6 +183,7 @@ class Desk:
                 append_system_prompt=launch.append_system_prompt,
             )
             conversation = await self.services.engine.create(options)
+            self._shown.add(conversation.id)
             images = self._parts.dock.chips.images
             visible = self._follow(conversation)
             self._parts.dock.chips.images = images
@@ -186,7 +199,7 @@ class Desk:
         if text and self.conversation is not None and self._warmed != self.conversation.id:
             self._warmed = self.conversation.id
             self.conversation.warm()
-        self._draft = self._parts.dock.composer.content
+        self._draft = self._written
         self._draft_timer = self._later(DRAFT_PAUSE, self.keep_draft)
 
     async def keep_draft(self) -> None:
@@ -206,7 +219,8 @@ class Desk:
 
     async def send(self, text: str, *, interrupt: bool = False) -> None:
         """Send a message; where it is refused the text stands in the composer again."""
-        images = tuple(image.id for image in self._parts.dock.chips.images)
+        chips = self._parts.dock.chips
+        images = tuple(image.id for image in chips.images)
         self._sending += 1
         try:
             conversation = await self.current()
@@ -216,9 +230,12 @@ class Desk:
             receipt = Refused(str(error))
         finally:
             self._sending -= 1
-        await self._sent(text, receipt)
         if not isinstance(receipt, Refused):
-            self._parts.dock.chips.images = ()
+            chips.images = ()
+            self._draft = None if self._draft is None else self._written
+        elif images and self.conversation is not None and not is_busy(self.conversation.state):
+            chips.trouble = receipt.reason
+        await self._sent(text, receipt)
 
     async def shell(self, command: str, text: str, *, send_to_model: bool) -> None:
         """Run the user's own command; `text` is what was typed."""
@@ -283,6 +300,12 @@ class Desk:
         return True
 
 
+def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:
+    """`mode` for a conversation that was made for unattended use; None where it keeps its own."""
+    deny = PermissionMode.DENY
+    return mode if conversation.record.permission_mode is deny and mode is not deny else None
+
+
 def _is_empty(visible: Visible) -> bool:
     """Whether nothing would be missed if it were gone."""
     conversation = visible.conversation
@@ -291,12 +314,12 @@ def _is_empty(visible: Visible) -> bool:
     return not has_content and isinstance(conversation.state, Idle)
 
 
-async def resume(desk: Desk) -> None:
-    """Enter on an empty line: try again after an error, or go on where it was interrupted."""
+async def resume(desk: Desk, *, interrupted: bool) -> None:
+    """Enter on an empty line: try again after an error, or go on where a restart cut the turn off."""
     conversation = desk.conversation
     if conversation is None:
         return
-    if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and desk.resumable):
+    if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and interrupted):
         await desk.attempt(lambda one: one.retry(desk.launch.caps))
 
 

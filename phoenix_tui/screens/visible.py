@@ -233,6 +233,8 @@ class Visible:
                 if warning := crossing(before, after):
                     self._tell(warning)
             case ConversationChanged(conversation=record):
+                if record.model != self._parts.status.status.model:
+                    self._parts.dock.chips.trouble = ""
                 self._update(mode=record.permission_mode, model=record.model)
                 self._head(record)
             case JobsChanged(jobs=jobs):

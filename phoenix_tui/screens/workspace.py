@@ -49,7 +49,8 @@ class WorkspaceScreen(WorkspaceKeys):
         if self.welcoming is not None and self.welcoming.can_install:
             self.run_worker(self.welcoming.install(), group="install", exclusive=True)
         else:
-            self.when_ready(lambda bench: resume(bench.desk))
+            interrupted = self.parts.status.status.moment.resumable
+            self.when_ready(lambda bench: resume(bench.desk, interrupted=interrupted))
 
     @on(Dock.Edited)
     def draft_changed(self, event: Dock.Edited) -> None:

@@ -31,7 +31,7 @@ class Dock(StillColumn):
 
     @dataclass
     class Edited(Message):
-        """The text of the composer changed."""
+        """The text of the composer changed, or the images beside it."""
 
         text: str
 
@@ -119,6 +119,11 @@ class Dock(StillColumn):
         if any(one.text == token.text for one in completions):
             completions = [one for one in completions if one.text == token.text and not token.text.startswith("@")]
         self._offer(completions)
+
+    def on_image_chips_changed(self, event: ImageChips.Changed) -> None:
+        """The images of the message are a part of its draft."""
+        event.stop()
+        self.post_message(self.Edited(self.composer.text))
 
     def on_composer_completion_moved(self, event: Composer.CompletionMoved) -> None:
         """Up or Down while completions are open."""

@@ -75,6 +75,8 @@ class FakeConversation:
     cancelled: int = 0
     retried: int = 0
     warmed: int = 0
+    refusal: str = ""
+    """What every message is refused with."""
     resumable: bool = False
     running_jobs: tuple[JobInfo, ...] = ()
     listeners: list[Callable[[Update], None]] = field(default_factory=list)
@@ -124,8 +126,8 @@ class FakeConversation:
 
     async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         self.caps.append(caps)
-        if self.read_only:
-            return Refused(self.read_only)
+        if self.read_only or self.refusal:
+            return Refused(self.read_only or self.refusal)
         if is_busy(self.state):
             return Refused("The agent is busy. Esc cancels.")
         self.said.append((text, tuple(image_ids)))
@@ -170,8 +172,7 @@ class FakeConversation:
         if not data.startswith(b"\x89PNG"):
             raise ImageRejected("This is no image.")
         self.attached.append(data)
-        name = f"image-{len(self.attached)}"
-        return Attachment(name, Path(name), "image/png", 640, 480, len(data), 640, 480, len(data))
+        return _image(f"image-{len(self.attached)}")
 
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         self.caps.append(caps)
@@ -206,6 +207,10 @@ class FakeConversation:
 
     async def kill_job(self, job_id: str) -> None:
         self.running_jobs = tuple(job for job in self.running_jobs if job.id != job_id)
+
+
+def _image(name: str) -> Attachment:
+    return Attachment(name, Path(name), "image/png", 640, 480, 20, 640, 480, 20)
 
 
 class FakeEngine:
@@ -289,6 +294,9 @@ class FakeEngine:
         kept = [record for record in self.stored.values() if not record.deleted and not record.archived]
         rows = [replace(summary_of(record), unread=record.id in self.unread) for record in kept]
         return sorted(rows, key=lambda row: -row.updated_at)
+
+    async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
+        return tuple(_image(name) for name in ids if name != "gone")
 
     async def find(self, reference: str) -> Sequence[ConversationSummary]:
         return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]

@@ -1,0 +1,101 @@
+"""The images beside an unsent message: kept, brought back, refused in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from textual import events
+
+from engine.ports import ConversationChanges
+from engine.records import PermissionMode
+from phoenix_tui.unsent import joined
+from tests.support.fake_engine import FakeEngine
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+async def attach(shell: Any, folder: Path) -> None:
+    """Drop one image into the composer."""
+    (folder / "a.png").write_bytes(PNG)
+    shell.composer.post_message(events.Paste(str(folder / "a.png")))
+    await shell.until(lambda: shell.screen.parts.dock.chips.images)
+
+
+async def test_images_stay_with_their_conversation(open_shell: Any, engine: FakeEngine, tmp_path: Path) -> None:
+    one, two = engine.seed("one", messages=1), engine.seed("two", messages=1)
+    async with open_shell() as shell:
+        await shell.open(one)
+        await attach(shell, tmp_path)
+        await shell.type("look")
+        await shell.open(two)
+        assert shell.screen.parts.dock.chips.images == ()
+        await shell.open(one)
+        assert "[image 1: 640×480]" in shell.text
+        await shell.pilot.press("enter")
+        await shell.until(lambda: one.said)
+        assert one.said == [("look", ("image-1",))]
+        await shell.until(lambda: not one.record.draft)
+
+
+async def test_images_are_stored_with_the_draft_and_come_back_after_a_restart(
+    open_shell: Any, engine: FakeEngine, tmp_path: Path
+) -> None:
+    one = engine.seed("one", messages=1)
+    async with open_shell() as shell:
+        await shell.open(one)
+        await shell.type("look")
+        await attach(shell, tmp_path)
+        await shell.until(lambda: one.record.draft == joined("look", ["image-1"]))
+    async with open_shell(conversation_id=one.id) as shell:
+        await shell.until(lambda: "[image 1: 640×480]" in shell.text)
+        assert shell.composer.text == "look"
+
+
+async def test_an_image_that_was_dropped_does_not_come_back(
+    open_shell: Any, engine: FakeEngine, tmp_path: Path
+) -> None:
+    one = engine.seed("one", messages=1, draft=joined("", ["image-7", "gone"]))
+    async with open_shell() as shell:
+        await shell.open(one)
+        assert [image.id for image in shell.screen.parts.dock.chips.images] == ["image-7"]
+        await shell.pilot.press("backspace")
+        await shell.until(lambda: one.record.draft == "")
+
+
+async def test_why_an_image_cannot_be_sent_stays_beside_it_until_it_is_removed_or_the_model_changed(
+    open_shell: Any, engine: FakeEngine, tmp_path: Path
+) -> None:
+    one = engine.seed("one", messages=1)
+    one.refusal = "demo/guide cannot see images."
+    async with open_shell() as shell:
+        await shell.open(one)
+        await attach(shell, tmp_path)
+        chips = shell.screen.parts.dock.chips
+        for _ in range(2):
+            shell.app.clear_notifications()
+            await shell.pilot.press("enter")
+            await shell.until(lambda: shell.toasts == ["demo/guide cannot see images."])
+            assert chips.trouble == "demo/guide cannot see images."
+        await one.change(ConversationChanges(model="anthropic/claude-sonnet-5-5"))
+        assert chips.trouble == ""
+        await shell.pilot.press("enter")
+        await shell.until(lambda: chips.trouble)
+        await shell.pilot.press("backspace")
+        await shell.until(lambda: not chips.images)
+        assert chips.trouble == ""
+
+
+async def test_a_conversation_that_ran_unattended_goes_on_in_the_mode_of_the_launch(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    one = engine.seed("one", messages=1)
+    await one.change(ConversationChanges(permission_mode=PermissionMode.DENY))
+    async with open_shell() as shell:
+        await shell.open(one)
+        await shell.until(lambda: one.record.permission_mode is PermissionMode.ASK)
+        assert any("goes on in mode ask" in toast for toast in shell.toasts)
+        await one.change(ConversationChanges(permission_mode=PermissionMode.DENY))
+        await shell.open(engine.seed("two", messages=1))
+        await shell.open(one)
+        assert one.record.permission_mode is PermissionMode.DENY
