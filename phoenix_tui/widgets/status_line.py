@@ -61,6 +61,8 @@ class StatusLine(Still, Widget):
         self._clock = clock
         self._timer: Timer | None = None
         self._turn = 0
+        self._drawn = ""
+        """What the row last said of the state: a tick that changes nothing costs no paint."""
 
     def watch_status(self, status: Status) -> None:
         """Start the clock with a run and end it with the run."""
@@ -73,7 +75,8 @@ class StatusLine(Still, Widget):
 
     def _tick(self) -> None:
         self._turn += 1
-        self.refresh()
+        if self._shown(self._label()) != self._drawn:
+            self.refresh()
 
     @property
     def ticking(self) -> bool:
@@ -87,7 +90,8 @@ class StatusLine(Still, Widget):
         if status.read_only and not status.open_thing:
             hint = "/fork goes on in a copy"
         now = self._label()
-        state = Content.styled(self._shown(now), f"{now.glyph.tone.value}")
+        self._drawn = self._shown(now)
+        state = Content.styled(self._drawn, f"{now.glyph.tone.value}")
         for left in self._lefts():
             room = width - left.cell_length - state.cell_length - len(hint) - 1
             if room >= 0:
