@@ -152,7 +152,7 @@ class Stage(PhoenixScreen[None]):
             self.tell(str(error), bad=True)
         if self._asked_early:
             self._asked_early = False
-            self._greet(self.bench.desk.conversation is None)
+            self._greet(not self.parts.transcript.display)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Say something in passing."""

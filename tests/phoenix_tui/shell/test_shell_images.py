@@ -38,6 +38,19 @@ async def test_images_stay_with_their_conversation(open_shell: Any, engine: Fake
         await shell.until(lambda: not one.record.draft)
 
 
+async def test_an_image_dropped_before_all_is_ready_leaves_the_composer_where_it_is(
+    open_shell: Any, tmp_path: Path
+) -> None:
+    async with open_shell() as shell:
+        foot = shell.composer.region.bottom
+        shell.screen._greet(False)
+        shell.screen._asked_early = True
+        await attach(shell, tmp_path)
+        await shell.until(lambda: not shell.screen._asked_early)
+        await shell.pilot.pause()
+        assert shell.composer.region.bottom == foot
+
+
 async def test_images_are_stored_with_the_draft_and_come_back_after_a_restart(
     open_shell: Any, engine: FakeEngine, tmp_path: Path
 ) -> None:
