@@ -258,6 +258,8 @@ async def test_more_completions_than_fit_are_counted(open_shell: Any) -> None:
         await shell.type("/")
         await shell.until(lambda: shell.screen.parts.dock.popup.display)
         await shell.until(lambda: f"+{len(COMMANDS) - 8} more" in shell.text)
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft == "/")
+        assert shell.status.endswith("Esc closes")
         await shell.type("re")
         await shell.until(lambda: "/resume" in shell.text)
         assert not re.search(r"\+\d+ more", shell.text)
