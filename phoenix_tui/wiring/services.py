@@ -127,10 +127,9 @@ async def _settle() -> None:
 
 
 def _warm() -> None:
-    from engine.providers.http import tls_context  # noqa: PLC0415 - after the first frame (SPIKE 4)
-    from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - as above
+    # No TLS context here: its 3 MB are made, off the loop too, with the first letter, and only for https.
+    from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - after the first frame (SPIKE 4)
 
-    tls_context()
     warm()
 
 
