@@ -67,7 +67,7 @@ class PaintedTranscript(ScrollKeys):
         if self._vertical_scrollbar is None:
             self._vertical_scrollbar = bar = StillBar(name="vertical", thickness=self.scrollbar_size_vertical)
             bar.display = False
-            self.app._start_widget(self, bar)  # pyright: ignore[reportPrivateUsage] - no public way exists
+            self.app._start_widget(self, bar)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType] - no public way
         return self._vertical_scrollbar
 
     def _set_dirty(self, *regions: Region) -> None:
