@@ -1,0 +1,47 @@
+"""What reaches the writing thread: a frame in one piece, everything else as it comes."""
+
+from __future__ import annotations
+
+from textual.drivers._writer_thread import WriterThread
+
+from phoenix_tui.driver import QuietDriver
+
+BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
+
+
+class Written(WriterThread):
+    """Keeps what it is given; never started."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.pieces.append(text)
+
+
+def driver() -> tuple[QuietDriver, list[str]]:
+    made, thread = QuietDriver.__new__(QuietDriver), Written()
+    made._frame, made._writer_thread = None, thread
+    return made, thread.pieces
+
+
+def test_a_frame_is_one_write() -> None:
+    made, pieces = driver()
+    for each in (BEGIN, "\x1b[1;1Hab", "\x1b[2;1Hcd", END):
+        made.write(each)
+    assert pieces == [f"{BEGIN}\x1b[1;1Hab\x1b[2;1Hcd{END}"]
+
+
+def test_what_stands_outside_a_frame_is_written_at_once() -> None:
+    made, pieces = driver()
+    made.write("\x1b[?25l")
+    made.write(END)
+    made.write("x")
+    assert pieces == ["\x1b[?25l", END, "x"]
+
+
+def test_a_frame_is_filtered_piece_by_piece() -> None:
+    made, pieces = driver()
+    for each in (BEGIN, "a\x1b]52;c;AAAA\x07b", END):
+        made.write(each)
+    assert pieces == [f"{BEGIN}ab{END}"]
