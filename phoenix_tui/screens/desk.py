@@ -19,10 +19,11 @@ from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.visible import Parts, Teller, Visible
 from phoenix_tui.surface import ConversationSurface, Launch, Services
-from phoenix_tui.unsent import joined, parsed
+from phoenix_tui.unsent import Unsent, joined, parsed
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
+from tools.clean import clean_line
 from tools.contract import ImageRejected
 
 DRAFT_PAUSE: Final = 0.3
@@ -221,6 +222,7 @@ class Desk:
         """Send a message; where it is refused the text stands in the composer again."""
         chips = self._parts.dock.chips
         images = tuple(image.id for image in chips.images)
+        conversation: ConversationSurface | None = None
         self._sending += 1
         try:
             conversation = await self.current()
@@ -230,6 +232,9 @@ class Desk:
             receipt = Refused(str(error))
         finally:
             self._sending -= 1
+        if conversation is not None and conversation is not self.conversation:
+            await _keep_elsewhere(conversation, Unsent(text, images), receipt, self._tell)
+            return
         if not isinstance(receipt, Refused):
             chips.images = ()
             self._draft = None if self._draft is None else self._written
@@ -329,3 +334,16 @@ def _read(path: Path) -> bytes:
     if len(content) > LARGEST_IMAGE:
         raise ImageRejected(f"{path.name} is larger than 64 MB.")
     return content
+
+
+async def _keep_elsewhere(conversation: ConversationSurface, unsent: Unsent, receipt: Receipt, tell: Teller) -> None:
+    """What was refused after the user had gone to another conversation becomes the draft of its own."""
+    if not isinstance(receipt, Refused):
+        return
+    title = clean_line(conversation.record.title) or "the new conversation"
+    try:
+        await conversation.change(ConversationChanges(draft=joined(unsent.text, unsent.image_ids)))
+    except ENGINE_ERRORS as error:
+        tell(f"{title}: {receipt.reason} {error}", bad=True)
+        return
+    tell(f"{title}: {receipt.reason} The message is its draft again.", bad=True)

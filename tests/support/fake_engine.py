@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -77,6 +78,8 @@ class FakeConversation:
     warmed: int = 0
     refusal: str = ""
     """What every message is refused with."""
+    hold: asyncio.Event | None = None
+    """Keeps every message waiting until it is set."""
     resumable: bool = False
     running_jobs: tuple[JobInfo, ...] = ()
     listeners: list[Callable[[Update], None]] = field(default_factory=list)
@@ -126,6 +129,8 @@ class FakeConversation:
 
     async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         self.caps.append(caps)
+        if self.hold is not None:
+            await self.hold.wait()
         if self.read_only or self.refusal:
             return Refused(self.read_only or self.refusal)
         if is_busy(self.state):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,20 @@ async def test_a_conversation_that_ran_unattended_goes_on_in_the_mode_of_the_lau
         await shell.open(engine.seed("two", messages=1))
         await shell.open(one)
         assert one.record.permission_mode is PermissionMode.DENY
+
+
+async def test_a_message_refused_after_the_user_went_elsewhere_is_the_draft_of_its_own_conversation(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    one, two = engine.seed("one", messages=1), engine.seed("two", messages=1)
+    one.hold, one.refusal = asyncio.Event(), "the disk is full"
+    async with open_shell() as shell:
+        await shell.open(one)
+        await shell.type("look")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: one.caps)
+        await shell.open(two)
+        one.hold.set()
+        await shell.until(lambda: one.record.draft)
+        assert one.record.draft == "look"
+        assert shell.composer.text == ""
