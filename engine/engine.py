@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from engine.conversation import Conversation
@@ -86,7 +86,7 @@ class Engine:
 
     async def attachments(self, ids: Sequence[str]) -> tuple[Attachment, ...]:
         """Stored images by id, in this order; those that are gone are left out."""
-        found = await self.ports.store.attachments(ids) if ids else {}
+        found: Mapping[str, Attachment] = await self.ports.store.attachments(ids) if ids else {}
         return tuple(found[one] for one in ids if one in found)
 
     async def find(self, reference: str) -> Sequence[ConversationSummary]:
