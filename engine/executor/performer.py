@@ -168,8 +168,8 @@ class Performer:
 
     async def _kill(self, act: KillTool) -> None:
         task, facts = self._tool, self.calls.get(act.call_id, CallFacts())
+        _cancel(task)
         if task is not None:
-            task.cancel()
             await asyncio.wait((task,))
         message_id = self.session.ports.ids.new()
 
@@ -213,7 +213,8 @@ class Performer:
 
 
 def _cancel(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
+    """Cancel once: a second time would cut short the killing that the first one began, and lose its count."""
+    if task is not None and not task.cancelling():
         task.cancel()
 
 

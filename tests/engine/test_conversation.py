@@ -11,7 +11,7 @@ import pytest
 from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import Accepted, Answer, Choice, Refused, RunCaps
 from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolResultBlock, ToolStatus
-from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, ToolExecuting
+from engine.machine.states import AwaitingApproval, AwaitingLlm, Cancelling, Errored, Idle, ToolExecuting
 from engine.ports import ConversationChanges, ModelMessage
 from engine.providers.scripted import Call, Fail, Hang, Reply, Text
 from engine.records import PermissionMode
@@ -162,6 +162,28 @@ async def test_escape_while_a_tool_runs_stops_it_and_answers_every_call(tmp_path
         assert await conversation.say("and now?") != Refused("")
         await conversation.wait_idle()
         assert (await saved(bench, conversation.id))[-1] == ("assistant", "hello there")
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_killing_is_never_cut_short_and_its_count_is_told(tmp_path: Path, slow: bool) -> None:
+    tool = StubTool(release=asyncio.Event(), dying=asyncio.Event())
+    async with engine_bench(tmp_path, BASH, tool=tool) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("go")
+        await tool.started.wait()
+        conversation.cancel()
+        await until(lambda: isinstance(conversation.state, Idle if slow else Cancelling))
+        assert tool.dying is not None
+        tool.dying.set()
+        await until(lambda: any("3 processes ended" in text for text in notices(bench)))
+        expected = ["Stopped by you after 0 s", "Stopped: 3 processes ended"]
+        assert notices(bench) == (expected if slow else ["Stopped by you after 0 s · 3 processes ended"])
+
+
+def notices(bench: Bench) -> list[str]:
+    """The quiet rows saved so far."""
+    rows = (update.message for update in bench.seen(MessageSaved))
+    return [row.blocks[0].text for row in rows if row.origin is Origin.NOTICE and isinstance(row.blocks[0], TextBlock)]
 
 
 async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ class StubTool:
     contexts: list[ToolContext] = field(default_factory=list)
     started: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event | None = None
+    dying: asyncio.Event | None = None
+    """Once stopped, it takes until this is set before all of it is dead."""
     breaks: bool = False
     stopped: int = 0
     images: tuple[PreparedImage, ...] = ()
@@ -107,6 +109,8 @@ class StubTool:
                 await self.release.wait()
         except asyncio.CancelledError:
             self.stopped += 1
+            if self.dying is not None:
+                await self.dying.wait()
             context.report(ProcessesEnded(3))
             raise
         return ToolOutput(f"ran {args.get('command', '')}", display=PlainDisplay("shown"), images=self.images)
