@@ -21,7 +21,8 @@ from tools.clean import clean_line
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
-SMALL_MODEL: Final = "small model: check its work"
+REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no model"}
+"""What stands beside the models of a provider for as long as they are in use."""
 GAP: Final = " · "
 KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
@@ -126,7 +127,7 @@ class StatusLine(Still, Widget):
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
         jobs = (f"{status.jobs} in background" if status.jobs else "", Tone.WORK.value)
-        remark = (SMALL_MODEL if status.model.startswith("local/") else "", Tone.QUIET.value)
+        remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
             (mode, model, remark, context, cost, jobs, errand),

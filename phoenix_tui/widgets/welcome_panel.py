@@ -149,7 +149,7 @@ def _things_to_type() -> list[tuple[str, str]]:
 def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = [
         ("No model yet. ", f"bold {Tone.NEEDS_YOU.value}"),
-        ("The guide answers questions about Phoenix now: ask it anything, or type /help.\n\n", ""),
+        ("demo/guide answers by fixed rules: type help to see which.\n\n", ""),
     ]
     for server in welcome.servers:
         lines.append((f"Found on this machine: {clean_line(server.reference)}   /model uses it\n", Tone.GOOD.value))
