@@ -28,7 +28,7 @@ def answered(running: Program) -> bool:
 
 async def test_without_key_or_model_the_guide_answers_and_says_how_to_get_a_model(tmp_path: Path) -> None:
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="")) as running:
-        await running.shows("No model yet.", "Enter installs", "/key paste an API key", "demo/guide")
+        await running.shows("No model yet.", "Enter installs", "/key paste an API key", "demo/guide · rules, no model")
         await asks_the_guide(running, "What can you do?")
         await running.shows("For a real model, any one of these:")
 

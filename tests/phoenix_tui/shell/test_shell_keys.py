@@ -123,7 +123,7 @@ async def test_enter_on_an_empty_line_retries_after_an_error(open_shell: Any) ->
         conversation = await shell.say("go")
         conversation.become(Errored(2, "network", "The line is down.", True, "r"))
         await shell.pilot.pause()
-        assert "demo/guide · rules, no model · ✗ no connection" in shell.status
+        assert "demo/guide · ✗ no connection" in shell.status
         assert shell.text.count("The line is down.") == 1
         assert shell.status.endswith("Enter retries · Esc dismisses")
         await shell.pilot.press("enter")
@@ -167,7 +167,7 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.open(held)
         await shell.until(lambda: "Process 4711" in shell.text)
         assert shell.status.endswith("/fork goes on in a copy")
-        assert "read-only · demo/guide · rules, no model · ■ at work when opened" in shell.status
+        assert "read-only · demo/guide · ■ at work when opened" in shell.status
         assert not shell.screen.parts.status.ticking
         await shell.type("hello")
         await shell.pilot.press("enter")
