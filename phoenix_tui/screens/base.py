@@ -6,7 +6,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.geometry import Offset
+from textual.geometry import Offset, Size
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
@@ -14,7 +14,9 @@ Result = TypeVar("Result")
 
 
 class PhoenixScreen(Screen[Result], Generic[Result]):
-    """A screen whose hit test never gives a widget that is being removed (Textualize/textual#6643)."""
+    """A screen that paints again after any resize, and whose hit test never gives a widget that is being removed
+    (Textualize/textual#6643).
+    """
 
     BLANK = True
 
@@ -22,6 +24,13 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
     def app(self) -> App[object]:  # type: ignore[override]  # read here, never set
         """The app this screen belongs to."""
         return cast("App[object]", super().app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+
+    def _screen_resized(self, size: Size) -> None:
+        """Lay out for `size`; where it is the old one, another came and went unseen and the terminal lost its rows."""
+        unchanged = size == self.size
+        super()._screen_resized(size)
+        if unchanged:
+            self.refresh()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """The widget under a cell, unless it is detached: selecting would crash on it."""

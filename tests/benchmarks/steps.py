@@ -19,7 +19,8 @@ AROUND: Final = 10
 def steps(bench: Bench) -> Iterator[Row]:
     """One run of 400 `echo`s, one per reply."""
     last, early = bench.rounds(400, 80), bench.rounds(40, 20)
-    with serving() as model, running(model, fresh_home(bench.folder)) as program:
+    turns = ("--max-turns", str(last + 2 * AROUND))  # a run ends at 250 model calls unless it is told otherwise
+    with serving() as model, running(model, fresh_home(bench.folder), *turns) as program:
         program.turn("hi [[text:10]]")
         since = program.say(f"make it long [[loop:{last + AROUND}]]")
         looked_at = (early - AROUND, early + AROUND, last - AROUND, last + AROUND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +110,13 @@ async def test_it_starts_in_a_terminal_of_one_cell(tmp_path: Path) -> None:
         await running.until(lambda: b"\x1b[?1049h" in running.raw, "the alternate screen")
         running.resize(80, 24)
         await running.ready()
+
+
+async def test_a_size_that_comes_and_goes_unseen_leaves_no_blank_screen(tmp_path: Path) -> None:
+    async with program(phoenix_in(tmp_path)) as running:
+        await asks_the_guide(running, "What can you do?")
+        running.signal(signal.SIGSTOP)
+        running.resize(1, 1)
+        running.resize(100, 30)
+        running.signal(signal.SIGCONT)
+        await running.shows("For a real model, any one of these:", "? help")
