@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import select
 import signal
 import time
 from codecs import getincrementaldecoder
+from types import FrameType
 from typing import Any, TextIO
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
+from textual.geometry import Size
 
 from phoenix_tui import terminal_state
 from phoenix_tui.terminal_input import InputFilter, QuietParser
@@ -78,10 +82,25 @@ class QuietDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it untyped
         if self._key_thread is None or not self._key_thread.is_alive():
             return  # stopped in the background: SIGCONT starts again
+        self._follow_sizes()
         terminal_state.screen_entered(True)
         original = terminal_state.original_attributes()
         if original is not None:
             self.attrs_before = original
+
+    def _follow_sizes(self) -> None:
+        """Read the size in the loop, after the signal: stock handlers interrupt each other, and an old size may win."""
+        loop = asyncio.get_running_loop()
+
+        def resized(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            loop.call_soon_threadsafe(self._tell_size)
+
+        signal.signal(signal.SIGWINCH, resized)
+
+    def _tell_size(self) -> None:
+        size = Size(*self._get_terminal_size())
+        self._app.post_message(Resize(size, size))
 
     def stop_application_mode(self) -> None:
         """Give the screen back."""
