@@ -53,8 +53,9 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write."""
-    connection = connect(f"{path.as_uri()}?mode=ro")
+    """A connection that writes nothing but the repair of what a killed writer left half done, where it may."""
+    mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+    connection = connect(f"{path.as_uri()}?mode={mode}")
     connection.execute("PRAGMA query_only = ON")
     return connection
 

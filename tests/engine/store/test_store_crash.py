@@ -8,11 +8,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from engine.records import ConversationQuery
 from engine.store import SqliteStore, StorePaths
+from engine.store.opening import open_for_reading
 from tests.support.storage import ROOT, crash_rounds, move, new_conversation, query, say
 
 
@@ -47,6 +50,31 @@ async def test_two_thousand_cancelled_callers_leave_no_transaction_open(store: S
     assert [each.seq for each in last.messages] == [2001]
     texts = [row[0] for row in query(store.path, "SELECT text FROM messages ORDER BY seq")]
     assert texts == [*(str(number) for number in range(2000)), "last"]
+
+
+HALF_DONE = """
+import os, signal, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("CREATE TABLE half (text)")
+connection.executemany("INSERT INTO half VALUES (?)", [("x" * 4000,)] * 50)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+async def test_a_reader_goes_on_after_another_process_was_killed_in_the_midst_of_a_commit(
+    store: SqliteStore, paths: StorePaths
+) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    killed = await asyncio.create_subprocess_exec(sys.executable, "-c", HALF_DONE, str(store.path))
+    assert await killed.wait() == -9
+    assert paths.database.with_name(f"{paths.database.name}-journal").stat().st_size > 0
+    with closing(open_for_reading(paths.database)) as reader:
+        assert [row["id"] for row in reader.execute("SELECT id FROM conversations")] == [conversation_id]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader.execute("DELETE FROM conversations")
+    assert [each.id for each in await store.conversations(ConversationQuery())] == [conversation_id]
 
 
 FULL = """
