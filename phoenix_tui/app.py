@@ -16,6 +16,7 @@ from textual.driver import Driver
 
 from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.crash import crash_note
+from phoenix_tui.driver import QuietDriver
 from phoenix_tui.keymap import KeymapError, Scope, bindings, read_keymap, to_textual
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
@@ -137,8 +138,8 @@ class PhoenixApp(App[None]):
         return keymap
 
     def _write_terminal(self, sequence: str) -> None:
-        if self._driver is not None:
-            self._driver.write(sequence)
+        if isinstance(self._driver, QuietDriver):
+            self._driver.write_own(sequence)
 
     def action_interrupt(self) -> None:
         """Ctrl+C: closes a sheet, else what the workspace makes of it."""

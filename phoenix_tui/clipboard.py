@@ -138,6 +138,10 @@ def _decoded(content: bytes) -> bytes:
 
 
 def osc_52(text: str, *, in_tmux: bool) -> str:
-    """The sequence that puts text on the clipboard of the terminal; tmux passes it on when it is wrapped."""
+    """The sequence that puts text on the clipboard of the terminal.
+
+    tmux takes it itself where `set-clipboard` is on, and passes it on wrapped where `allow-passthrough` is.
+    """
     sequence = f"\x1b]52;c;{base64.b64encode(text.encode('utf-8', 'replace')).decode('ascii')}\x07"
-    return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\" if in_tmux else sequence
+    wrapped = f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
+    return sequence + wrapped if in_tmux else sequence

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 from codecs import getincrementaldecoder
-from types import FrameType
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from textual.app import App
@@ -24,6 +24,8 @@ from phoenix_tui.terminal_output import drawing_only
 _READ_BYTES = 4096
 _FRAME_BEGINS = "\x1b[?2026h"
 _FRAME_ENDS = "\x1b[?2026l"
+_MOST_WAITING = 24
+"""Writes that may wait for the terminal; at 30 Textual's queue would block the loop."""
 
 
 class LastingFile:
@@ -31,6 +33,10 @@ class LastingFile:
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
+        self.writes = 0
+        """How many have come out of the thread's queue."""
+        self.when_empty: Callable[[], None] | None = None
+        """Called once, on the writer's thread, when nothing waits any more."""
 
     def fileno(self) -> int:
         """The terminal's."""
@@ -40,11 +46,15 @@ class LastingFile:
         """Write; nothing happens once the terminal is gone."""
         with contextlib.suppress(OSError):
             self._file.write(text)
+        self.writes += 1
 
     def flush(self) -> None:
         """Let it be seen, as long as there is a terminal."""
         with contextlib.suppress(OSError):
             self._file.flush()
+        told, self.when_empty = self.when_empty, None
+        if told is not None:
+            told()
 
 
 class QuietDriver(LinuxDriver):
@@ -56,31 +66,58 @@ class QuietDriver(LinuxDriver):
         # Textual's own signature says App without its parameter.
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
         self._file: Any = LastingFile(self._file)
+        self._put = 0
+        """How many writes went into the thread's queue."""
         self._wake: tuple[int, int] | None = None
         self._frame: list[str] | None = None
         """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
+        # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
+        # the writer's queue waits for that lock for ever.
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_signal_handler(signal.SIGTSTP, self._stop)
+        self._loop.add_signal_handler(signal.SIGCONT, self._continue)
 
     def write(self, data: str) -> None:
         """Write what draws, a frame in one piece; nothing else passes."""
         if data == _FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
-            super().write(drawing_only(data))
+            self.write_own(drawing_only(data))
         elif data == _FRAME_ENDS:
             frame, self._frame = self._frame, None
-            super().write("".join((_FRAME_BEGINS, *frame, _FRAME_ENDS)))
+            self.write_own("".join((_FRAME_BEGINS, *frame, _FRAME_ENDS)))
         else:
             self._frame.append(drawing_only(data))
 
     def write_own(self, sequence: str) -> None:
-        """Write a sequence of Phoenix's own as it is: a title, a notification. Never holds outside text."""
-        super().write(sequence)
+        """Write a sequence of Phoenix's own as it is: a clipboard, a title. Never holds outside text.
+
+        While the screen is given back it is dropped. While the terminal takes nothing (a stalled connection) it is
+        dropped too: Textual would block, and every conversation with it; all is drawn again when the terminal reads.
+        """
+        if not self._listening:
+            return
+        if self._put - self._file.writes < _MOST_WAITING:
+            self._put += 1
+            super().write(sequence)
+            return
+        self._file.when_empty = self._draw_again
+        if self._put == self._file.writes:
+            self._draw_again()
+
+    def _draw_again(self) -> None:
+        self._loop.call_soon_threadsafe(self._app.refresh)
+
+    @property
+    def _listening(self) -> bool:
+        return self._writer_thread is not None and self._writer_thread.is_alive()
 
     def start_application_mode(self) -> None:
         """Take the screen."""
         self._wake = os.pipe()
+        self._put = self._file.writes = 0
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it untyped
-        if self._key_thread is None or not self._key_thread.is_alive():
+        if not self._listening:
             return  # stopped in the background: SIGCONT starts again
         self._follow_sizes()
         terminal_state.screen_entered(True)
@@ -88,23 +125,35 @@ class QuietDriver(LinuxDriver):
         if original is not None:
             self.attrs_before = original
 
+    def _stop(self) -> None:
+        """Give the screen back and stop, as Ctrl+Z in any program; take it again before anything else is done."""
+        self._sigtstp_application()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
+        self._continue()
+
+    def _continue(self) -> None:
+        """Take the screen again; a SIGCONT without a stop changes nothing."""
+        if not self._listening:
+            self._sigcont_application()  # pyright: ignore[reportUnknownMemberType] - as above
+
+    def close(self) -> None:
+        """End the writing thread, at a stop and at the end."""
+        super().close()
+        self._writer_thread = None
+
     def _follow_sizes(self) -> None:
         """Read the size in the loop, after the signal: stock handlers interrupt each other, and an old size may win."""
-        loop = asyncio.get_running_loop()
-
-        def resized(number: int, frame: FrameType | None) -> None:
-            del number, frame
-            loop.call_soon_threadsafe(self._tell_size)
-
-        signal.signal(signal.SIGWINCH, resized)
+        self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
 
     def _tell_size(self) -> None:
         size = Size(*self._get_terminal_size())
         self._app.post_message(Resize(size, size))
 
     def stop_application_mode(self) -> None:
-        """Give the screen back."""
+        """Give the screen back, in one write: a terminal that takes nothing has room for no more."""
+        self._frame = []
         super().stop_application_mode()
+        leaving, self._frame = self._frame, None
+        super().write("".join(leaving))
         terminal_state.screen_entered(False)
 
     def disable_input(self) -> None:

@@ -14,17 +14,16 @@ _DRAWS: Final = r"\[(?:[0-9;:]*[mHABCDJK]|\?[0-9;]*[hl]|[><]?[0-9;]*u|\?[0-9;]*\
 _STRINGS: Final = r"\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
 _CONTROLS: Final = r"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 _FORBIDDEN: Final = re.compile(rf"{_STRINGS}|\x1b(?!{_DRAWS})(?:\[[0-9;:<=>?]*[ -/]*[@-~])?|{_CONTROLS}")
-_CLIPBOARD: Final = re.compile(r"\x1b\]52;[cp];[A-Za-z0-9+/=]*(?:\x07|\x1b\\)")
 _POINTER: Final = re.compile(r"\x1b\]22;[a-z-]*(?:\x07|\x1b\\)")
 
 
 def drawing_only(written: str) -> str:
     """`written` with every sequence removed that does more than draw.
 
-    A write that is nothing but a clipboard or a pointer sequence is Textual's own and passes.
+    A write that is nothing but a pointer sequence is Textual's own and passes.
     """
     if _FORBIDDEN.search(written) is None:
         return written
-    if _CLIPBOARD.fullmatch(written) or _POINTER.fullmatch(written):
+    if _POINTER.fullmatch(written):
         return written
     return _FORBIDDEN.sub("", written)

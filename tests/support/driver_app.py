@@ -37,6 +37,16 @@ class Hostile(Widget):
         return Strip([Segment(HOSTILE if y == 0 else " ")], self.size.width)
 
 
+class Counting(Widget):
+    """Fills the screen anew with every count, until a key comes."""
+
+    count = 0
+
+    def render_line(self, y: int) -> Strip:
+        text = f"{'stopped at' if self.disabled else 'row'} {self.count + y} "
+        return Strip([Segment((text * 20)[: self.size.width])])
+
+
 class DriverApp(App[None]):
     """Logs keys, pastes and how it came back from a stop."""
 
@@ -48,6 +58,8 @@ class DriverApp(App[None]):
     def compose(self) -> ComposeResult:
         if self.mode == "hostile":
             yield Hostile()
+        if self.mode == "counting":
+            yield Counting()
 
     def note(self, text: str) -> None:
         with self.log_path.open("a") as log:
@@ -57,11 +69,30 @@ class DriverApp(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit)
+        if self.mode == "busy":
+            self.set_interval(0.005, self.write_much)
+        if self.mode == "counting":
+            self.set_interval(0.01, self.count)
         self.app_resume_signal.subscribe(self, lambda _: self.note("resumed"))
         self.note("ready")
 
+    def count(self) -> None:
+        counting = self.query_one(Counting)
+        if not counting.disabled:
+            counting.count += 1
+            counting.refresh()
+            self.note(f"count {counting.count}")
+
+    def write_much(self) -> None:
+        driver = self._driver
+        assert driver is not None
+        for _ in range(300):
+            driver.write("\x1b[0m")
+
     def on_key(self, event: events.Key) -> None:
         self.note(f"key {event.key}")
+        for counting in self.query(Counting):
+            counting.disabled = True
         if event.key == "f9":
             raise RuntimeError("on purpose")
         if event.key == "f10":

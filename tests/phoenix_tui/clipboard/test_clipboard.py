@@ -129,7 +129,7 @@ async def test_a_tool_that_must_stay_alive_holds_the_text_until_closed(tmp_path:
 async def test_over_ssh_the_terminal_alone_copies_and_tmux_passes_it_on(tmp_path: Path) -> None:
     board, written = clipboard(tmp_path, {"SSH_TTY": "x", "TMUX": "y"})
     assert await board.copy("hi") == "through the terminal (OSC 52)"
-    assert written == ["\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\"]
+    assert written == ["\x1b]52;c;aGk=\x07\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\"]
 
 
 async def test_a_text_too_long_for_the_terminal_says_that_nothing_was_copied(tmp_path: Path) -> None:

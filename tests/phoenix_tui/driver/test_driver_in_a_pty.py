@@ -8,11 +8,13 @@ import signal
 import termios
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.terminals import Terminal, python_program
+from tests.support.waiting import poll_blocking
 
 pytestmark = pytest.mark.pty
 
@@ -123,16 +125,54 @@ def test_leaving_restores_the_attributes_from_before_the_start(tmp_path: Path) -
         driven.terminal.close()
 
 
+def stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def resumed(driven: Driven, times: int) -> bool:
+    return driven.lines().count("resumed") == times
+
+
 def test_stop_and_continue_give_the_screen_back_and_take_it_again(driven: Driven) -> None:
     pid = driven.terminal.process.pid
     os.kill(pid, signal.SIGTSTP)
     assert driven.terminal.until(lambda: b"\x1b[?1049l" in driven.terminal.written)
-    assert driven.terminal.until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+    assert driven.terminal.until(lambda: stopped(pid))
     os.kill(pid, signal.SIGCONT)
     assert driven.terminal.until(lambda: "resumed" in driven.lines())
     assert driven.type_until(b"k", "key k")[-1] == "k"
     taken, given = b"\x1b[?1049h", b"\x1b[?1049l"
     assert driven.terminal.until(lambda: driven.terminal.written.rfind(taken) > driven.terminal.written.rfind(given))
+
+
+def test_a_stop_in_the_midst_of_a_write_never_hangs(tmp_path: Path) -> None:
+    driven = Driven(tmp_path / "log", "busy")
+    pid = driven.terminal.process.pid
+    try:
+        for number in range(1, 16):
+            os.kill(pid, signal.SIGTSTP)
+            assert driven.terminal.until(lambda: stopped(pid)), number
+            os.kill(pid, signal.SIGCONT)
+            assert driven.terminal.until(partial(resumed, driven, number)), number
+    finally:
+        driven.terminal.close()
+
+
+def test_a_terminal_that_reads_nothing_stops_nothing_and_is_drawn_again(tmp_path: Path) -> None:
+    driven = Driven(tmp_path / "log", "counting")
+    try:
+        assert poll_blocking(lambda: len(driven.lines()) > 400, 20)
+        driven.terminal.type(b"k")
+        assert poll_blocking(lambda: "key k" in driven.lines(), 10)
+        assert driven.terminal.until(lambda: "stopped at" in driven.terminal.screen.display[0])
+    finally:
+        driven.terminal.close()
+
+
+def test_a_continue_without_a_stop_changes_nothing(driven: Driven) -> None:
+    os.kill(driven.terminal.process.pid, signal.SIGCONT)
+    assert driven.type_until(b"k", "key k") == ["k"]
+    assert driven.terminal.written.count(b"\x1b[?1049h") == 1
 
 
 def test_an_idle_app_does_not_wake_up(driven: Driven) -> None:

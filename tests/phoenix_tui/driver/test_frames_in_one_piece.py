@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 from textual.drivers._writer_thread import WriterThread
 
-from phoenix_tui.driver import QuietDriver
+from phoenix_tui.driver import LastingFile, QuietDriver
 
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
 
@@ -18,10 +20,14 @@ class Written(WriterThread):
     def write(self, text: str) -> None:
         self.pieces.append(text)
 
+    def is_alive(self) -> bool:
+        return True
+
 
 def driver() -> tuple[QuietDriver, list[str]]:
     made, thread = QuietDriver.__new__(QuietDriver), Written()
     made._frame, made._writer_thread = None, thread
+    made._file, made._put = LastingFile(io.StringIO()), 0
     return made, thread.pieces
 
 
@@ -45,3 +51,11 @@ def test_a_frame_is_filtered_piece_by_piece() -> None:
     for each in (BEGIN, "a\x1b]52;c;AAAA\x07b", END):
         made.write(each)
     assert pieces == [f"{BEGIN}ab{END}"]
+
+
+def test_what_the_terminal_has_no_room_for_is_dropped_and_drawn_again_once_it_has() -> None:
+    made, pieces = driver()
+    for number in range(100):
+        made.write(f"{number} ")
+    assert pieces == [f"{number} " for number in range(24)]
+    assert made._file.when_empty is not None

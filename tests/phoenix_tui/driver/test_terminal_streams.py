@@ -16,7 +16,6 @@ from tests.support.screens import SteppedClock
     "own",
     [
         "\x1b[1;31mred\x1b[0m\x1b[10;2H\x1b[?2026h",
-        "\x1b]52;c;aGVsbG8=\x07",
         "\x1b]22;pointer\x1b\\",
         "\x07",
         "\x1b[>25u",
@@ -32,6 +31,7 @@ def test_what_textual_writes_itself_passes(own: str) -> None:
     "hostile",
     [
         "\x1b]0;t\x07",
+        "\x1b]52;c;aGVsbG8=\x07",
         "\x1b]8;;http://x\x1b\\",
         "\x1bPq\x1b\\",
         "\x1b_G\x1b\\",
