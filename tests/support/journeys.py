@@ -71,11 +71,16 @@ def result_text(seen: Seen) -> str:
 
 def rows(phoenix: Phoenix, query: str) -> list[tuple[Any, ...]]:
     """What the database answers; nothing is written."""
-    with closing(sqlite3.connect(f"file:{phoenix.home}/phoenix.db?mode=ro", uri=True, timeout=5)) as database:
+    with closing(_database(phoenix)) as database:
         return database.execute(query).fetchall()
 
 
 def everything_stored(phoenix: Phoenix) -> str:
     """The whole database as SQL text."""
-    with closing(sqlite3.connect(f"file:{phoenix.home}/phoenix.db?mode=ro", uri=True, timeout=5)) as database:
+    with closing(_database(phoenix)) as database:
         return "\n".join(database.iterdump())
+
+
+def _database(phoenix: Phoenix) -> sqlite3.Connection:
+    # Not read-only: a program that was killed in the midst of a commit leaves a journal, which must be rolled back.
+    return sqlite3.connect(f"file:{phoenix.home}/phoenix.db?mode=rw", uri=True, timeout=5)
