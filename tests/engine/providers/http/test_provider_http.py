@@ -161,10 +161,12 @@ async def test_warming_up_opens_the_connection_that_the_first_request_uses(monke
         assert "authorization" not in proxy.requests[0].headers
 
 
-async def test_warming_up_is_silent_when_nobody_answers() -> None:
+async def test_warming_up_is_silent_when_nobody_answers(caplog: pytest.LogCaptureFixture) -> None:
     http = HttpService(Service("http://models.invalid", "X"), {}, 1.0)
-    await http.warm()
-    await http.close()
+    with caplog.at_level("WARNING"):
+        await http.warm()
+        await http.close()
+    assert not caplog.records
 
 
 async def test_all_clients_share_one_tls_context_and_plain_loopback_needs_none() -> None:
