@@ -12,7 +12,7 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import MODE_MEANINGS, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.widgets.welcome_panel import provider_of
+from phoenix_tui.widgets.pasting import provider_of
 
 
 async def model(bench: Bench, reference: str) -> None:

@@ -18,7 +18,6 @@ from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.transcript.signals import LinkClicked, SelectionCopied
-from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 OPENED_LINKS = ("http://", "https://", "mailto:")
 
@@ -121,11 +120,14 @@ class WorkspaceScreen(WorkspaceKeys):
         """Rename, archive, delete or bring back from the list."""
         self.when_ready(lambda bench: _row(bench, event.action, event.conversation_id))
 
-    @on(WelcomePanel.KeyEntered)
-    def key_entered(self, event: WelcomePanel.KeyEntered) -> None:
-        """A key was pasted."""
-        self.set_focus(self.parts.dock.composer)
-        self.when_ready(lambda bench: keep_key(bench, event.key))
+    @on(Composer.KeyPasted)
+    def key_pasted(self, event: Composer.KeyPasted) -> None:
+        """Where the welcome asks for a key it is kept; elsewhere it is text like any other."""
+        welcome = self.parts.welcome.welcome
+        if welcome is not None and welcome.needs_model:
+            self.when_ready(lambda bench: keep_key(bench, event.key))
+        else:
+            self.run_worker(self.parts.dock.composer.insert_text(event.key))
 
     @on(SelectionCopied)
     def selection_copied(self, event: SelectionCopied) -> None:

@@ -48,7 +48,7 @@ class WorkspaceKeys(Stage):
         self._escaped_at = now
 
     def _close_innermost(self) -> bool:
-        if self.parts.dock.close() or self.parts.welcome.close_key():
+        if self.parts.dock.close():
             self.set_focus(self.parts.dock.composer)
             return True
         if self.has_class("-list-over") and self.has_class("-narrow"):

@@ -18,7 +18,7 @@ from textual.widgets import TextArea
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.still import Still
-from phoenix_tui.widgets.pasting import Shelf, dropped_images, pasted_text
+from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted_text, provider_of
 
 MOST_ROWS: Final = 12
 TYPING_PAUSE: Final = 0.5
@@ -55,6 +55,12 @@ class Composer(Still, TextArea):
         """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
 
         text: str
+
+    @dataclass
+    class KeyPasted(Message):
+        """An API key alone was pasted into the empty box; it has not been shown."""
+
+        key: str
 
     @dataclass
     class AnswerPressed(Message):
@@ -145,6 +151,13 @@ class Composer(Still, TextArea):
         if paths := dropped_images(text):
             self.post_message(self.ImagesDropped(paths))
             return
+        if not self.text and len(text.strip()) >= SHORTEST_KEY and provider_of(text.strip()):
+            self.post_message(self.KeyPasted(text.strip()))
+            return
+        await self.insert_text(text)
+
+    async def insert_text(self, text: str) -> None:
+        """Take pasted text as text."""
         self.edit_at(self.shelf.fold(await pasted_text(text)), *self.selection)
 
     def fit(self) -> None:

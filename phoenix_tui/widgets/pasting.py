@@ -20,7 +20,18 @@ LONGEST_DROP: Final = 4_096
 SLICE: Final = 65_536
 MEGABYTE: Final = 1_000_000
 
+KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("sk-", "openai"))
+SHORTEST_KEY: Final = 20
+"""Characters; what is shorter and begins alike is taken for text."""
+
 _LINE_END: Final = re.compile("\r\n?")
+
+
+def provider_of(key: str) -> str:
+    """Whose key this is; empty when it looks like none."""
+    if any(letter.isspace() for letter in key):
+        return ""
+    return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
 
 
 class Shelf:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -12,20 +11,17 @@ from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.message import Message
 
 from engine.ports import ModelInfo
 from phoenix_tui.labels import Tone
 from phoenix_tui.surface import InstallProgress, LocalOffer
 from phoenix_tui.widgets.flowing import Flowing, hanging
-from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
 GUIDE: Final = "demo/guide"
 BAR: Final = 30
 MEGABYTE: Final = 1_000_000
 _KEY: Final = re.compile(r"[›\s]*(?:/\w+|Enter|Tab, Enter)  +")
-KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("sk-", "openai"))
 
 
 class Welcome(Struct, frozen=True):
@@ -43,40 +39,23 @@ class Welcome(Struct, frozen=True):
     trouble: str = ""
 
 
-def provider_of(key: str) -> str:
-    """Whose key this is; empty when it looks like none."""
-    if any(letter.isspace() for letter in key):
-        return ""
-    return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
-
-
 class WelcomePanel(Vertical):
     """Never a logo, never a zero."""
 
     DEFAULT_CSS = """
     WelcomePanel {
         height: 1fr; padding: 1 2; display: none; overflow-y: auto;
-        & > #key { display: none; margin: 1 0 0 0; }
-        &.-asking-key > #key { display: block; }
     }
     """
     HELP = "What works now, and how to get a model."
-
-    @dataclass
-    class KeyEntered(Message):
-        """A key was pasted; it is shown nowhere and kept by whoever takes this."""
-
-        provider: str
-        key: str
 
     def __init__(self) -> None:
         super().__init__()
         self._welcome: Welcome | None = None
 
     def compose(self) -> ComposeResult:
-        """The words, then the line for a key."""
+        """The words."""
         yield Flowing(id="words")
-        yield LineInput(id="key", secret=True, placeholder="Paste an API key here; Enter keeps it, Esc closes")
 
     def show(self, welcome: Welcome | None) -> None:
         """Show these words, or nothing."""
@@ -86,34 +65,11 @@ class WelcomePanel(Vertical):
         self.display = welcome is not None
         if welcome is not None:
             self.query_one("#words", Flowing).flow(partial(rows, welcome))
-        else:
-            self.close_key()
 
     @property
     def welcome(self) -> Welcome | None:
         """What it says now."""
         return self._welcome
-
-    def ask_key(self) -> None:
-        """Open the line for a key."""
-        self.add_class("-asking-key")
-        self.screen.set_focus(self.query_one("#key", LineInput))
-
-    def close_key(self) -> bool:
-        """Close it and forget what it held; False when it was closed."""
-        if not self.has_class("-asking-key"):
-            return False
-        self.query_one("#key", LineInput).clear()
-        self.remove_class("-asking-key")
-        return True
-
-    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """A key was pasted."""
-        event.stop()
-        key = event.text
-        self.close_key()
-        if key:
-            self.post_message(self.KeyEntered(provider_of(key) or "anthropic", key))
 
 
 def rows(welcome: Welcome, width: int) -> list[Content]:
@@ -157,7 +113,10 @@ def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
         lines += [*_progress(welcome.installing), ("Esc stops the download\n", Tone.QUIET.value)]
     elif welcome.offer is not None:
         lines += _offer(welcome.offer, chosen=welcome.offer_chosen)
-    lines.append(("\n/key  paste an API key (kept in your keyring or a private file, never shown)\n", ""))
+    lines.append((
+        "\n/key  paste an API key, or paste it right here (kept in your keyring or a private file, never shown)\n",
+        "",
+    ))
     return lines
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 
 from engine.machine.states import Idle
 from engine.ports import ModelInfo
@@ -191,3 +192,22 @@ async def test_a_pasted_key_is_kept_and_never_shown(open_shell: Any, tmp_path: P
         assert "sk-ant" not in shell.text
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.onboarding.keys == [("anthropic", "sk-ant-abc")])
+
+
+async def test_a_key_pasted_where_the_welcome_asks_for_one_is_kept_and_never_shown(open_shell: Any) -> None:
+    key = "sk-ant-" + "k" * 30
+    async with open_shell(onboarding=SlowOnboarding(OFFER)) as shell:
+        await shell.until(lambda: "or paste it right here" in shell.text)
+        shell.composer.post_message(events.Paste(f"{key}\n"))
+        await shell.until(lambda: shell.onboarding.keys == [("anthropic", key)])
+        assert "sk-ant" not in shell.text
+        assert shell.composer.text == ""
+
+
+async def test_a_key_pasted_into_a_conversation_with_a_model_is_text(open_shell: Any) -> None:
+    key = "sk-ant-" + "k" * 30
+    async with open_shell(model="anthropic/claude-opus") as shell:
+        await shell.until(lambda: "anthropic/claude-opus" in shell.text)
+        shell.composer.post_message(events.Paste(key))
+        await shell.until(lambda: shell.composer.text == key)
+        assert shell.onboarding.keys == []
