@@ -127,7 +127,7 @@ class WorkspaceScreen(WorkspaceKeys):
         if welcome is not None and welcome.needs_model:
             self.when_ready(lambda bench: keep_key(bench, event.key))
         else:
-            self.run_worker(self.parts.dock.composer.insert_text(event.key))
+            self.parts.dock.composer.insert(event.key)
 
     @on(SelectionCopied)
     def selection_copied(self, event: SelectionCopied) -> None:

@@ -154,10 +154,6 @@ class Composer(Still, TextArea):
         if not self.text and len(text.strip()) >= SHORTEST_KEY and provider_of(text.strip()):
             self.post_message(self.KeyPasted(text.strip()))
             return
-        await self.insert_text(text)
-
-    async def insert_text(self, text: str) -> None:
-        """Take pasted text as text."""
         self.edit_at(self.shelf.fold(await pasted_text(text)), *self.selection)
 
     def fit(self) -> None:

@@ -29,7 +29,7 @@ _LINE_END: Final = re.compile("\r\n?")
 
 def provider_of(key: str) -> str:
     """Whose key this is; empty when it looks like none."""
-    if any(letter.isspace() for letter in key):
+    if not key.isascii() or not key.isprintable() or " " in key:
         return ""
     return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
 
