@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import Final
 
 # ESC and C1 introducers. A string (OSC, DCS, APC, PM, SOS) ends at BEL or ST; one that never ends is cut at
@@ -23,7 +24,7 @@ _OTHER_ESCAPE: Final = r"\x1b[\x20-\x2f]*+[\x30-\x7e]?"
 _LINE_BREAK: Final = "[\x0b\x0c\x85\u2028\u2029]"
 _CONTROL: Final = r"[\x00-\x07\x0e-\x1f\x7f-\x9f]"
 
-_TERMINAL: Final = re.compile(
+_TERMINAL: Final = (
     rf"(?P<erase>(?:\x1b\[|\x9b)[02]?K)|{_STRING}|{_CSI}|{_OTHER_ESCAPE}|(?P<newline>{_LINE_BREAK})|{_CONTROL}"
 )
 _ERASE_REST: Final = "\x00"
@@ -43,7 +44,7 @@ _EMOJI: Final = (
 )
 # Presentation selectors stay behind what may be an emoji, joiners between two of them.
 _PRESENTED: Final = f"[{_EMOJI}0-9#*]"
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = (
     f"[{_INVISIBLE}]|(?<!{_PRESENTED})[\ufe0e\ufe0f]|(?<![{_EMOJI}])(?<!{_PRESENTED}\ufe0f)\u200d|\u200d(?![{_EMOJI}])"
 )
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -57,6 +58,17 @@ _PICTURES: Final = {chr(code): chr(0x2400 + code) for code in range(0x20)} | {"\
 _BLANK_LOOKING: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f")
 
 
+@cache
+def _terminal() -> re.Pattern[str]:
+    # Not at import, as `_hidden`: they take 2 ms, and what stands on the first frame is plain.
+    return re.compile(_TERMINAL)
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    return re.compile(_HIDDEN)
+
+
 def clean(text: str) -> str:
     """Give `text` as a terminal would leave it standing, with nothing in it that acts or hides.
 
@@ -64,10 +76,10 @@ def clean(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    text = _TERMINAL.sub(_terminal_effect, text)
+    text = _terminal().sub(_terminal_effect, text)
     if _CURSOR.search(text):
         text = "\n".join(_overwritten(line) for line in text.split("\n"))
-    return _SURROGATE.sub("\ufffd", _HIDDEN.sub("", text))
+    return _SURROGATE.sub("\ufffd", _hidden().sub("", text))
 
 
 def clean_line(text: str) -> str:
@@ -127,4 +139,4 @@ def _is_plain(character: str) -> bool:
     category = unicodedata.category(character)
     if category[0] in "CZ" or character in _BLANK_LOOKING:
         return False
-    return not (category == "Mn" and _HIDDEN.match(character)) and character not in "\ufe0e\ufe0f"
+    return not (category == "Mn" and _hidden().match(character)) and character not in "\ufe0e\ufe0f"

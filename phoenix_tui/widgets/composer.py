@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -50,41 +49,47 @@ class Composer(Still, TextArea):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.COMPOSER)
     HELP = "Write here. Enter sends, Ctrl+J breaks the line, / lists commands, @ names a file, ! runs a command."
 
-    @dataclass
     class Submitted(Message):
         """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
 
-        text: str
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
-    @dataclass
     class KeyPasted(Message):
         """An API key alone was pasted into the empty box; it has not been shown."""
 
-        key: str
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
-    @dataclass
     class AnswerPressed(Message):
         """A letter that answers the open question."""
 
-        key: str
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
 
-    @dataclass
     class CompletionMoved(Message):
         """Up or Down while completions are open."""
 
-        by: int
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
 
-    @dataclass
     class CompletionTaken(Message):
         """Tab or Enter while completions are open."""
 
-        send: bool
+        def __init__(self, send: bool) -> None:
+            super().__init__()
+            self.send = send
 
-    @dataclass
     class ImagesDropped(Message):
         """Paths of images were pasted or dropped."""
 
-        paths: tuple[Path, ...]
+        def __init__(self, paths: tuple[Path, ...]) -> None:
+            super().__init__()
+            self.paths = paths
 
     class QuestionWanted(Message):
         """Up on the first line while a question is open."""

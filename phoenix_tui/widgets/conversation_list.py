@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -53,18 +52,20 @@ class ConversationList(Still, Widget):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LIST)
     HELP = "All conversations. Enter opens, Ctrl+R renames, a archives, d deletes, u brings back."
 
-    @dataclass
     class Opened(Message):
         """The user wants this conversation."""
 
-        conversation_id: str
+        def __init__(self, conversation_id: str) -> None:
+            super().__init__()
+            self.conversation_id = conversation_id
 
-    @dataclass
     class Wanted(Message):
         """The user wants something done to a conversation: `rename`, `archive`, `delete` or `restore`."""
 
-        action: str
-        conversation_id: str
+        def __init__(self, action: str, conversation_id: str) -> None:
+            super().__init__()
+            self.action = action
+            self.conversation_id = conversation_id
 
     def __init__(
         self,

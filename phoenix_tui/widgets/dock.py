@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from textual.app import ComposeResult
@@ -29,23 +28,26 @@ class Dock(StillColumn):
     Dock > #rule { height: auto; border-top: solid $panel; }
     """
 
-    @dataclass
     class Edited(Message):
         """The text of the composer changed, or the images beside it."""
 
-        text: str
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
-    @dataclass
     class Opened(Message):
         """Completions opened or closed: Esc means something else now."""
 
-        is_open: bool
+        def __init__(self, is_open: bool) -> None:
+            super().__init__()
+            self.is_open = is_open
 
-    @dataclass
     class Chosen(Message):
         """A command was chosen that needs nothing more."""
 
-        text: str
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()

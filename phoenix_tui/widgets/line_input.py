@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -32,12 +31,13 @@ class LineInput(TextArea):
     ]
     HELP = "Write one line. Enter takes it, Esc closes."
 
-    @dataclass
     class Submitted(Message):
         """Enter was pressed."""
 
-        line: LineInput
-        text: str
+        def __init__(self, line: LineInput, text: str) -> None:
+            super().__init__()
+            self.line = line
+            self.text = text
 
         @property
         def control(self) -> LineInput:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
@@ -59,12 +58,13 @@ class QuestionPanel(Vertical):
     ]
     HELP = "y once, s for this conversation, a always, n no, r no with a reason. Esc stops the run."
 
-    @dataclass
     class Answered(Message):
         """The user decided on the call `call_id`."""
 
-        call_id: str
-        answer: Answer
+        def __init__(self, call_id: str, answer: Answer) -> None:
+            super().__init__()
+            self.call_id = call_id
+            self.answer = answer
 
     class Left(Message):
         """A line was closed unsent: the focus belongs to the composer again."""
