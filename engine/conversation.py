@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from msgspec.structs import replace
-
+from engine.executor.changing import changed
 from engine.executor.composing import (
     History,
     answer_text,
@@ -182,18 +181,9 @@ class Conversation:
         session = self._session
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
-        record = session.record
-        session.record = replace(
-            record,
-            title=record.title if changes.title is None else changes.title,
-            draft=record.draft if changes.draft is None else changes.draft,
-            scroll_seq=record.scroll_seq if changes.scroll_seq is None else changes.scroll_seq,
-            model=changes.model or record.model,
-            permission_mode=changes.permission_mode or record.permission_mode,
-            context_window=window_of(session, changes.model) if changes.model else record.context_window,
-            archived=record.archived if changes.archived is None else changes.archived,
-            deleted=record.deleted if changes.deleted is None else changes.deleted,
-        )
+        session.record = changed(session.record, changes, now)
+        if changes.model:
+            session.set_window(window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))
 
     def warm(self) -> None:

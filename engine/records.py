@@ -21,6 +21,16 @@ class PermissionMode(StrEnum):
     DENY = "deny"
 
 
+class TitleBy(StrEnum):
+    """Who gave a conversation its title."""
+
+    FIRST_MESSAGE = ""
+    """Its beginning; also while there is none."""
+    MODEL = "model"
+    USER = "user"
+    """Never replaced by anybody else."""
+
+
 class Totals(Struct, frozen=True):
     """What a conversation has used so far; `cost_usd` is None once a price was unknown."""
 
@@ -43,6 +53,46 @@ class NewConversation(Struct, frozen=True):
     system_prompt: str = ""
     """Replaces the built prompt when not empty."""
     append_system_prompt: str = ""
+
+
+class OmissionKind(StrEnum):
+    """What is done to a part of a message before a model sees it."""
+
+    SHORTENED = "shortened"
+    CLEARED = "cleared"
+    IMAGE = "image"
+
+
+class Omission(Struct, frozen=True):
+    """A part of a stored message that models no longer see whole; the message itself is never changed."""
+
+    seq: int
+    block: int
+    """Its place in the message."""
+    kind: OmissionKind
+    part: int = -1
+    """For an image inside a tool result: its place there."""
+
+
+class EarlierView(Struct, frozen=True):
+    """What a compaction took the place of, so that it can be put back."""
+
+    summary: str
+    start_seq: int
+    tokens: int
+    """In the window at that time."""
+    estimated: bool = True
+
+
+class ContextView(Struct, frozen=True):
+    """What of the stored messages a model is sent (SPEC C7)."""
+
+    summary: str = ""
+    """Stands for everything before `start_seq`."""
+    start_seq: int = 0
+    omitted: tuple[Omission, ...] = ()
+    earlier: tuple[EarlierView, ...] = ()
+    """Before each compaction, newest last."""
 
 
 class ConversationRecord(Struct, frozen=True):
@@ -73,6 +123,11 @@ class ConversationRecord(Struct, frozen=True):
     message_count: int
     owner_pid: int | None
     """The process that owns it now, None when nobody does."""
+    title_by: TitleBy = TitleBy.FIRST_MESSAGE
+    pinned_at: float = 0.0
+    """0: not pinned."""
+    last_status: str = ""
+    """How the newest run stands, as in `runs.status`; empty before the first one."""
 
 
 class ConversationSummary(Struct, frozen=True):
@@ -91,6 +146,13 @@ class ConversationSummary(Struct, frozen=True):
     updated_at: float
     message_count: int
     owner_pid: int | None
+    pinned_at: float = 0.0
+    """0: not pinned."""
+    last_status: str = ""
+    """How the newest run stands, as in `runs.status`; empty before the first one."""
+    has_draft: bool = False
+    put_away_at: float = 0.0
+    """When it was archived or moved to the trash; 0 in the list itself."""
 
 
 class ConversationQuery(Struct, frozen=True):

@@ -22,4 +22,7 @@ def summary_of(record: ConversationRecord) -> ConversationSummary:
         updated_at=record.updated_at,
         message_count=record.message_count,
         owner_pid=record.owner_pid,
+        pinned_at=record.pinned_at,
+        last_status=record.last_status,
+        has_draft=bool(record.draft),
     )

@@ -199,6 +199,7 @@ class MoveLoop:
             if isinstance(effect, FinishRun):
                 self.performer.forget_run()
                 self.session.rest()
+                self.session.record = replace(self.session.record, last_status=effect.status.value)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
 

@@ -12,6 +12,7 @@ from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.records import (
     Attachment,
+    ContextView,
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
@@ -57,6 +58,12 @@ class SetContext(Struct, frozen=True):
     last_usage: Usage | None = None
 
 
+class SetView(Struct, frozen=True):
+    """What of its messages a model is sent from now on: a compaction worked."""
+
+    view: ContextView
+
+
 class RecordEvent(Struct, frozen=True):
     """One bus event for the `events` table; never a text chunk (SPEC SDK-04)."""
 
@@ -94,6 +101,7 @@ Write: TypeAlias = (
     | FinishRun
     | DrainInboxRows
     | SetContext
+    | SetView
     | RecordEvent
     | RecordSpan
 )
@@ -126,6 +134,10 @@ class ConversationChanges(Struct, frozen=True):
     archived: bool | None = None
     deleted: bool | None = None
     unread: bool | None = None
+    pinned: bool | None = None
+    suggested_title: str | None = None
+    """A model's; kept only where the user gave no title."""
+    totals: Totals | None = None
 
 
 class StorageError(Exception):

@@ -6,15 +6,29 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from engine.codec import decode_state, decode_totals, encode_state, encode_totals, encode_usage, storable
+from engine.codec import (
+    decode_earlier,
+    decode_omitted,
+    decode_state,
+    decode_totals,
+    decode_usage,
+    encode_earlier,
+    encode_omitted,
+    encode_state,
+    encode_totals,
+    encode_usage,
+    storable,
+)
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.ports import ConversationChanges, SetContext, StorageError
 from engine.records import (
+    ContextView,
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
     NewConversation,
     PermissionMode,
+    TitleBy,
     Totals,
 )
 from engine.store.ownership import Instance
@@ -22,8 +36,14 @@ from engine.store.ownership import Instance
 TITLE_LENGTH = 50
 """Characters of the first message that name a conversation (SPEC c11)."""
 
-_ROWS = """SELECT c.*, (SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count
-    FROM conversations AS c"""
+_COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count,
+    (SELECT status FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS last_status"""
+"""Each is one step down an index, however long the conversation."""
+_ROWS = f"SELECT c.*, {_COUNTED} FROM conversations AS c"
+_LISTED = f"""SELECT c.id, c.title, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
+    c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
+    {_COUNTED} FROM conversations AS c"""
+"""Without what may be long: a summary or a state of a whole screen would be read for every row."""
 
 
 def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> None:
@@ -31,8 +51,8 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
     state = Idle(0)
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,
-            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             new.id,
             storable(new.title),
@@ -48,6 +68,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
             encode_totals(Totals()),
             at,
             at,
+            (TitleBy.USER if new.title else TitleBy.FIRST_MESSAGE).value,
         ),
     )
 
@@ -81,6 +102,9 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         updated_at=row["updated_at"],
         message_count=row["message_count"] or 0,
         owner_pid=instance.living_pid(connection, row["owner_instance"]),
+        title_by=TitleBy(row["title_by"]),
+        pinned_at=row["pinned_at"] or 0.0,
+        last_status=row["last_status"] or "",
     )
 
 
@@ -95,7 +119,10 @@ def record(connection: sqlite3.Connection, conversation_id: str, instance: Insta
 def list_page(
     connection: sqlite3.Connection, query: ConversationQuery, instance: Instance
 ) -> list[ConversationSummary]:
-    """The user's conversations that match, newest first. The trash holds archived and other ones alike."""
+    """The user's conversations that match, newest first; those put away by when that was.
+
+    The trash holds archived and other ones alike.
+    """
     conditions = ["c.kind = 'user'", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
     values: list[str | int] = []
     if not query.deleted:
@@ -106,8 +133,9 @@ def list_page(
     if query.title_contains:
         conditions.append("c.title LIKE ? ESCAPE '\\'")
         values.append(f"%{escape_like(storable(query.title_contains))}%")
+    newest = "c.deleted_at" if query.deleted else "c.archived_at" if query.archived else "c.updated_at"
     rows = connection.execute(
-        f"{_ROWS} WHERE {' AND '.join(conditions)} ORDER BY c.updated_at DESC, c.rowid DESC LIMIT ? OFFSET ?",
+        f"{_LISTED} WHERE {' AND '.join(conditions)} ORDER BY {newest} DESC, c.rowid DESC LIMIT ? OFFSET ?",
         (*values, query.limit, query.offset),
     ).fetchall()
     return _summaries(connection, rows, instance)
@@ -122,7 +150,7 @@ def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> 
         ("c.title = ?", wanted),
     ):
         rows = connection.execute(
-            f"{_ROWS} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND {condition} ORDER BY c.updated_at DESC",
+            f"{_LISTED} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND {condition} ORDER BY c.updated_at DESC",
             (value,),
         ).fetchall()
         if rows and wanted:
@@ -140,16 +168,33 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
         columns["scroll_seq"] = changes.scroll_seq
     if changes.permission_mode is not None:
         columns["permission_mode"] = changes.permission_mode.value
+    if changes.title is not None:
+        columns["title_by"] = TitleBy.USER.value
     if changes.unread is not None:
         columns["unread"] = int(changes.unread)
+    if changes.pinned is not None:
+        columns["pinned_at"] = at if changes.pinned else None
+    if changes.totals is not None:
+        columns["totals_json"] = encode_totals(changes.totals)
     if changes.archived is not None:
         columns["archived_at"] = at if changes.archived else None
     if changes.deleted is not None:
         columns["deleted_at"] = at if changes.deleted else None
+    if changes.compact_percent is not None:
+        columns["compact_percent"] = changes.compact_percent
+    if changes.view is not None:
+        columns |= _view_columns(changes.view)
+    if changes.context_tokens is not None:
+        columns |= {"context_tokens": changes.context_tokens, "context_estimated": 1}
     if columns:
         connection.execute(
             f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
             (*columns.values(), conversation_id),
+        )
+    if changes.suggested_title:
+        connection.execute(
+            "UPDATE conversations SET title = ?, title_by = ? WHERE id = ? AND title_by = ''",
+            (storable(changes.suggested_title), TitleBy.MODEL.value, conversation_id),
         )
 
 
@@ -185,6 +230,16 @@ def set_context(connection: sqlite3.Connection, conversation_id: str, context: S
     )
 
 
+def set_view(connection: sqlite3.Connection, conversation_id: str, view: ContextView) -> None:
+    """Write what a compaction left to be sent, and count it."""
+    columns = _view_columns(view)
+    connection.execute(
+        f"""UPDATE conversations SET {", ".join(f"{column} = ?" for column in columns)},
+            compaction_count = compaction_count + 1 WHERE id = ?""",
+        (*columns.values(), conversation_id),
+    )
+
+
 def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) -> None:
     """Give a conversation without a title the beginning of its first message."""
     title = " ".join(text.split())[:TITLE_LENGTH].rstrip()
@@ -194,6 +249,15 @@ def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) 
 def escape_like(text: str) -> str:
     """Text that LIKE takes literally, with ESCAPE backslash."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _view_columns(view: ContextView) -> dict[str, str | int | float | None]:
+    return {
+        "summary": storable(view.summary),
+        "context_start_seq": view.start_seq,
+        "context_omitted_json": encode_omitted(view.omitted),
+        "context_earlier_json": encode_earlier(view.earlier),
+    }
 
 
 def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instance) -> list[ConversationSummary]:
@@ -214,6 +278,10 @@ def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instan
             updated_at=row["updated_at"],
             message_count=row["message_count"] or 0,
             owner_pid=pids[row["owner_instance"]],
+            pinned_at=row["pinned_at"] or 0.0,
+            last_status=row["last_status"] or "",
+            has_draft=bool(row["has_draft"]),
+            put_away_at=row["deleted_at"] or row["archived_at"] or 0.0,
         )
         for row in rows
     ]
