@@ -69,6 +69,7 @@ class QuietDriver(LinuxDriver):
         self._put = 0
         """How many writes went into the thread's queue."""
         self._wake: tuple[int, int] | None = None
+        self._greeting = self._parting = ""
         self._frame: list[str] | None = None
         """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
         # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
@@ -105,6 +106,19 @@ class QuietDriver(LinuxDriver):
         if self._put == self._file.writes:
             self._draw_again()
 
+    def accompany(self, greeting: str, parting: str) -> None:
+        """What to write whenever the screen is taken again, and whenever it is given back; never outside text."""
+        self._greeting, self._parting = greeting, parting
+        terminal_state.parting(parting)
+
+    def watch_mouse(self, wanted: bool) -> None:
+        """Take the mouse, or leave it to the terminal, which then selects and copies by itself."""
+        if not wanted:
+            self._disable_mouse_support()
+        self._mouse = wanted
+        if wanted:
+            self._enable_mouse_support()
+
     def _draw_again(self) -> None:
         self._loop.call_soon_threadsafe(self._app.refresh)
 
@@ -121,6 +135,8 @@ class QuietDriver(LinuxDriver):
             return  # stopped in the background: SIGCONT starts again
         self._follow_sizes()
         terminal_state.screen_entered(True)
+        if self._greeting:
+            self.write_own(self._greeting)
         original = terminal_state.original_attributes()
         if original is not None:
             self.attrs_before = original
@@ -153,7 +169,7 @@ class QuietDriver(LinuxDriver):
         self._frame = []
         super().stop_application_mode()
         leaving, self._frame = self._frame, None
-        super().write("".join(leaving))
+        super().write("".join((*leaving, self._parting)))
         terminal_state.screen_entered(False)
 
     def disable_input(self) -> None:

@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from engine.executor.requests import Activity, Answer, ConversationOptions, Receipt, RunCaps
-from engine.machine.states import State
-from engine.ports import ConversationChanges, ModelInfo
-from engine.records import (
-    Attachment,
-    ConversationQuery,
-    ConversationRecord,
-    ConversationSummary,
-    PermissionMode,
-    Recovery,
-    SearchHit,
-)
-from engine.updates import Question, Update
-from tools.contract import JobInfo, JsonObject, ProcessRunner
+from engine.executor.requests import RunCaps
+from engine.records import PermissionMode
 
 if TYPE_CHECKING:
     from engine.executor.composing import History
+    from engine.executor.requests import Activity, Answer, ConversationOptions, Receipt
+    from engine.machine.states import State
+    from engine.ports import ConversationChanges, ModelInfo
+    from engine.records import (
+        Attachment,
+        ConversationQuery,
+        ConversationRecord,
+        ConversationSummary,
+        Recovery,
+        SearchHit,
+    )
+    from engine.updates import Question, Update
+    from tools.contract import JobInfo, JsonObject, ProcessRunner
 
 Unsubscribe = Callable[[], None]
+
+
+class CannotOpen(Exception):
+    """The services cannot be opened; the message is one sentence for the user."""
 
 
 class ConversationSurface(Protocol):
@@ -257,5 +262,10 @@ class Launch(Struct, frozen=True):
     caps: RunCaps = field(default_factory=RunCaps)
     """Limits of every run of this session."""
     theme: str = ""
+    themes_folder: Path | None = None
+    """Where the user's own themes are."""
+    notifications: str = "auto"
+    terminal_title: bool = True
+    mouse: bool = True
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""

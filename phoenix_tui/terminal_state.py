@@ -28,6 +28,8 @@ class _Saved:
 
     attributes: Attributes | None = None
     entered = False
+    parting = ""
+    """Written with `RESTORE`: the title back, progress cleared."""
 
 
 def make_raw_early(fd: int = 0) -> Attributes | None:
@@ -56,12 +58,17 @@ def screen_entered(entered: bool) -> None:
     _Saved.entered = entered
 
 
+def parting(sequence: str) -> None:
+    """What else must be written when the screen is given back."""
+    _Saved.parting = sequence
+
+
 def restore(fd: int = 0, output: int = 2) -> None:
     """Give the terminal back as it was; for `atexit`, signal handlers and crashes. May be called at any time."""
     if _Saved.entered:
         _Saved.entered = False
         with contextlib.suppress(OSError):
-            os.write(output, RESTORE.encode("ascii"))
+            os.write(output, (RESTORE + _Saved.parting).encode("ascii"))
     if _Saved.attributes is not None:
         with contextlib.suppress(termios.error):
             termios.tcsetattr(fd, termios.TCSANOW, _Saved.attributes)

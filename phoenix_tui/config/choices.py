@@ -6,3 +6,4 @@ PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
 SANDBOXES = ("off", "workspace", "read-only")
 """From the most to the least that a command may write."""
 OUTPUT_FORMATS = ("text", "json", "stream-json")
+NOTIFICATIONS = ("auto", "bell", "off")

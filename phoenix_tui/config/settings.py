@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
 
 Value: TypeAlias = str | int | float | bool
 
@@ -28,6 +28,9 @@ class Key(Struct, frozen=True):
     choices: tuple[str, ...] = ()
     projects: bool = False
     """Whether a project's file may set it, narrowing."""
+    meaning: str = ""
+    live: bool = False
+    """Whether a change counts at once; else from the next start."""
 
     @property
     def allowed(self) -> str:
@@ -46,17 +49,20 @@ class Key(Struct, frozen=True):
 KEYS = {
     key.name: key
     for key in (
-        Key("model", str, ""),
-        Key("profile", str, ""),
-        Key("permission_mode", str, "", PERMISSION_MODES, projects=True),
-        Key("sandbox", str, "off", SANDBOXES, projects=True),
-        Key("max_turns", int, 0),
-        Key("max_budget_usd", float, 0.0),
-        Key("timeout", float, 0.0),
-        Key("append_system_prompt", str, ""),
-        Key("theme", str, ""),
-        Key("screen_reader", bool, False),
-        Key("debug", bool, False),
+        Key("model", str, "", meaning="model of new conversations"),
+        Key("profile", str, "", meaning="agent profile of new conversations"),
+        Key("permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="what runs without asking"),
+        Key("sandbox", str, "off", SANDBOXES, projects=True, meaning="where commands may write"),
+        Key("max_turns", int, 0, meaning="most model replies of a run"),
+        Key("max_budget_usd", float, 0.0, meaning="most dollars of a run"),
+        Key("timeout", float, 0.0, meaning="most seconds of a run"),
+        Key("append_system_prompt", str, "", meaning="added to the system prompt"),
+        Key("theme", str, "", meaning="colours; empty: by the terminal's background", live=True),
+        Key("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
+        Key("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
+        Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
+        Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
+        Key("debug", bool, False, meaning="a detailed log"),
     )
 }
 

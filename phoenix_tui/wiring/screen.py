@@ -68,7 +68,7 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
 
     async def show() -> None:
         try:
-            await app.run_async()
+            await app.run_async(mouse=launch.mouse)
         finally:
             await services.close(crashed=app.return_code == CRASHED)
 
@@ -93,7 +93,7 @@ class LateServices:
     _opener: ServiceOpener | None = None
 
     async def open(self) -> Services:
-        """Everything behind the screens. Raises StorageError."""
+        """Everything behind the screens. Raises CannotOpen."""
         module = await asyncio.to_thread(import_module, "phoenix_tui.wiring.services")
         opener: ServiceOpener = module.ServiceOpener(
             self.setup, os.environ, self.link, self.choice.reference, self._notices()
@@ -191,5 +191,9 @@ def _launch(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversa
         images=tuple(Path(name).expanduser() for name in arguments.images),
         caps=caps_of(settings),
         theme=settings.text("theme"),
+        themes_folder=setup.paths.themes,
+        notifications=settings.text("notifications"),
+        terminal_title=settings.flag("terminal_title"),
+        mouse=settings.flag("mouse"),
         plain=settings.flag("screen_reader"),
     )
