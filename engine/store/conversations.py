@@ -160,32 +160,7 @@ def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> 
 
 def change(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
     """Set the fields that are given. The order of the list stays as it is: nothing was said."""
-    columns: dict[str, str | int | float | None] = {}
-    for column, value in (("title", changes.title), ("draft", changes.draft), ("model", changes.model)):
-        if value is not None:
-            columns[column] = storable(value)
-    if changes.scroll_seq is not None:
-        columns["scroll_seq"] = changes.scroll_seq
-    if changes.permission_mode is not None:
-        columns["permission_mode"] = changes.permission_mode.value
-    if changes.title is not None:
-        columns["title_by"] = TitleBy.USER.value
-    if changes.unread is not None:
-        columns["unread"] = int(changes.unread)
-    if changes.pinned is not None:
-        columns["pinned_at"] = at if changes.pinned else None
-    if changes.totals is not None:
-        columns["totals_json"] = encode_totals(changes.totals)
-    if changes.archived is not None:
-        columns["archived_at"] = at if changes.archived else None
-    if changes.deleted is not None:
-        columns["deleted_at"] = at if changes.deleted else None
-    if changes.compact_percent is not None:
-        columns["compact_percent"] = changes.compact_percent
-    if changes.view is not None:
-        columns |= _view_columns(changes.view)
-    if changes.context_tokens is not None:
-        columns |= {"context_tokens": changes.context_tokens, "context_estimated": 1}
+    columns = _changed_columns(changes, at)
     if columns:
         connection.execute(
             f"UPDATE conversations SET {', '.join(f'{column} = ?' for column in columns)} WHERE id = ?",
@@ -196,6 +171,45 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
             "UPDATE conversations SET title = ?, title_by = ? WHERE id = ? AND title_by = ''",
             (storable(changes.suggested_title), TitleBy.MODEL.value, conversation_id),
         )
+
+
+def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str | int | float | None]:
+    columns: dict[str, str | int | float | None] = {
+        column: storable(text)
+        for column, text in (("title", changes.title), ("draft", changes.draft), ("model", changes.model))
+        if text is not None
+    }
+    for column, number in (
+        ("scroll_seq", changes.scroll_seq),
+        ("unread", changes.unread),
+        ("compact_percent", changes.compact_percent),
+        ("context_tokens", changes.context_tokens),
+    ):
+        if number is not None:
+            columns[column] = int(number)
+    for column, set_now in (
+        ("pinned_at", changes.pinned),
+        ("archived_at", changes.archived),
+        ("deleted_at", changes.deleted),
+    ):
+        if set_now is not None:
+            columns[column] = at if set_now else None
+    return columns | _implied(changes)
+
+
+def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None]:
+    columns: dict[str, str | int | float | None] = {}
+    if changes.permission_mode is not None:
+        columns["permission_mode"] = changes.permission_mode.value
+    if changes.title is not None:
+        columns["title_by"] = TitleBy.USER.value
+    if changes.totals is not None:
+        columns["totals_json"] = encode_totals(changes.totals)
+    if changes.view is not None:
+        columns |= _view_columns(changes.view)
+    if changes.context_tokens is not None:
+        columns["context_estimated"] = 1
+    return columns
 
 
 def set_state(connection: sqlite3.Connection, conversation_id: str, state: State, at: float) -> None:
