@@ -12,21 +12,21 @@ from engine.executor.composing import (
     answer_text,
     ask,
     keep_rule,
-    message_blocks,
     read_history,
+    send,
     shell_arguments,
-    why_not_sent,
     window_of,
 )
 from engine.executor.inbox import Priority
 from engine.executor.loop import MoveLoop
 from engine.executor.mending import read_last
+from engine.executor.message_queue import MessageQueue
 from engine.executor.performer import Performer
 from engine.executor.publisher import Listener
-from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
+from engine.executor.requests import Accepted, Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
-from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, UserMessage, UserShell, Verdict
-from engine.machine.messages import NewMessage, Origin, Role, ToolCall
+from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, UserShell, Verdict
+from engine.machine.messages import ToolCall
 from engine.machine.states import State, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
@@ -43,13 +43,17 @@ class Conversation:
         self._session = session
         self._performer = performer
         self._loop = MoveLoop(session, performer)
+        self.between_moves = self._loop.between_moves
+        """Held during a move: whoever changes what a move writes holds it too."""
         self._task: asyncio.Task[None] | None = None
+        self.queue = MessageQueue(session, self.cancel, self.wait_idle)
 
     async def load(self) -> None:
         """Read what the newest message is, then serve the inbox."""
         session = self._session
         session.state_since = session.ports.clock.monotonic()
         await read_last(session)
+        await self.queue.load()
         if not self.read_only:
             self._task = asyncio.get_running_loop().create_task(self._loop.run())
 
@@ -71,7 +75,7 @@ class Conversation:
     async def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` a snapshot, then everything that follows; the result ends it."""
         session = self._session
-        async with self._loop.between_moves:
+        async with self.between_moves:
             history = await read_history(session, session.settings.snapshot_messages)
             snapshot = Snapshot(
                 conversation=session.record,
@@ -86,6 +90,8 @@ class Conversation:
                 read_only=self.read_only,
                 run_started=session.run.started if is_busy(session.state) else 0.0,
                 running=self._performer.running(),
+                queue=self.queue.waiting,
+                queue_held=self.queue.held,
             )
             listener(snapshot)
             remove = session.publisher.add(listener)
@@ -103,22 +109,17 @@ class Conversation:
 
     async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Send a message; it is stored before anything else happens, or refused with the reason."""
-        session = self._session
-        blocks = await message_blocks(session, text, image_ids)
-        refusal = why_not_sent(session, blocks, len(image_ids))
-        if refusal:
-            return Refused(refusal)
-        caps = caps or RunCaps()
-        message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
-        run_id = session.ports.ids.new()
-        limit = caps.max_turns or session.settings.max_iterations
-        return await ask(self._session, lambda: UserMessage(message, session.last, run_id, limit), message.id, caps)
+        return await send(self._session, text, image_ids, caps)
 
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel what runs, then send (SPEC C1)."""
+        held = self.queue.held
         self.cancel()
         await self.wait_idle()
-        return await self.say(text, image_ids, caps)
+        receipt = await self.say(text, image_ids, caps)
+        if isinstance(receipt, Accepted) and not held:
+            self.queue.release()  # the user steers; he does not stop what he queued
+        return receipt
 
     async def attach(self, data: bytes) -> Attachment:
         """Decode, shrink and store an image for a message to come.
@@ -136,6 +137,7 @@ class Conversation:
         if self.read_only:
             return
         session = self._session
+        self.queue.hold()
         self._performer.interrupt()
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
@@ -146,7 +148,7 @@ class Conversation:
         question = self._session.question
         note = f"{question.call.name}: {answer_text(answer, question.rule)}" if question else ""
         if question is not None and answer.choice in {Choice.CONVERSATION, Choice.ALWAYS}:
-            refusal = keep_rule(self._session, answer.choice, answer.rule or question.rule)
+            refusal = keep_rule(self._session, answer.choice, answer.rule or question.rule, question)
             if refusal:
                 return Refused(refusal)
         verdict = Verdict.DENY if answer.choice is Choice.DENY else Verdict.ALLOW
@@ -221,6 +223,7 @@ class Conversation:
                 async with asyncio.timeout(session.settings.close_grace):
                     await self.wait_idle()
         await self._performer.close()
+        await self.queue.close()
         self._task.cancel()
         await asyncio.wait((self._task,))
         session.inbox.refuse_all("the conversation was closed")

@@ -212,6 +212,14 @@ class Attachment(Struct, frozen=True):
     original_bytes: int
 
 
+class QueuedMessage(Struct, frozen=True):
+    """A message of the user that is sent when the conversation is idle."""
+
+    id: str
+    text: str
+    image_ids: tuple[str, ...] = ()
+
+
 class SearchHit(Struct, frozen=True):
     """A message that matches a search."""
 

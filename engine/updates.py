@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import State
-from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
-from tools.contract import JobInfo, Progress, ToolRequest
+from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
+from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 
 
 class Snapshot(Struct, frozen=True):
@@ -32,6 +32,10 @@ class Snapshot(Struct, frozen=True):
     run_started: float = 0.0
     """Monotonic time at which the run under way began; 0 between runs."""
     running: RunningCall | None = None
+    queue: tuple[QueuedMessage, ...] = ()
+    """What is sent when the conversation is idle, first to be sent first."""
+    queue_held: bool = False
+    """Whether it waits for the user: a stop, an error or a restart came between."""
 
 
 class RunningCall(Struct, frozen=True):
@@ -54,6 +58,9 @@ class Question(Struct, frozen=True):
     """The pattern that "always" would save."""
     asker: str
     """Who asks: the conversation's title, and the sub-agent's if it is one."""
+    tool_class: ToolClass = ToolClass.RUN
+    asked: float = 0.0
+    """Monotonic."""
 
 
 class MessageSaved(Struct, frozen=True):
@@ -163,6 +170,13 @@ class ConversationChanged(Struct, frozen=True):
     conversation: ConversationRecord
 
 
+class QueueChanged(Struct, frozen=True):
+    """What waits to be sent, and whether it waits for the user."""
+
+    waiting: tuple[QueuedMessage, ...]
+    held: bool
+
+
 class JobsChanged(Struct, frozen=True):
     """The background jobs of the conversation."""
 
@@ -187,4 +201,5 @@ Update: TypeAlias = (
     | RunEnded
     | ConversationChanged
     | JobsChanged
+    | QueueChanged
 )

@@ -12,6 +12,7 @@ from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     Noticed,
+    QueueChanged,
     RetryScheduled,
     RunEnded,
     Snapshot,
@@ -57,7 +58,7 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
         case ConversationChanged(conversation=conversation):
             model.conversation = conversation
             model.dirty.add(model.count)
-        case Asked() | ContextChanged() | RetryScheduled() | JobsChanged():
-            pass  # status line, meter and question show these
+        case Asked() | ContextChanged() | RetryScheduled() | JobsChanged() | QueueChanged():
+            pass  # status line, meter, question and queue show these
         case _:
             assert_never(update)

@@ -11,11 +11,12 @@ from msgspec import Struct
 from engine.executor.inbox import Entry, Priority
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
-from engine.machine.events import Event
-from engine.machine.messages import Block, ImageBlock, TextBlock
-from engine.permissions.rules import parse_rule
-from engine.ports import ProviderError
+from engine.machine.events import Event, UserMessage
+from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock
+from engine.permissions.rules import Call, parse_rule, refusal
+from engine.ports import ProviderError, RemoveQueued, Write
 from engine.records import Attachment, StoredMessage, ToolCallRecord
+from engine.updates import Question
 
 EMPTY_MESSAGE = "There is nothing to send: write a message or attach an image."
 LOST_IMAGE = "An image of this message is not stored any more: remove it and attach it again."
@@ -73,11 +74,12 @@ def window_of(session: Session, model: str) -> int:
     return provider.describe(name).context_window
 
 
-def keep_rule(session: Session, choice: Choice, text: str) -> str:
+def keep_rule(session: Session, choice: Choice, text: str, question: Question) -> str:
     """Keep a rule for this conversation or for good; gives the reason where it cannot."""
+    call = Call(question.call.name, question.tool_class, question.request, session.record.cwd)
     rule = parse_rule(text)
-    if rule is None:
-        return f"'{text}' is no rule: write it as tool(pattern), for example bash(make test*)."
+    if (why := refusal(text, call)) or rule is None:
+        return why
     if choice is Choice.ALWAYS:
         try:
             session.ports.rules.add(text)
@@ -88,14 +90,34 @@ def keep_rule(session: Session, choice: Choice, text: str) -> str:
 
 
 async def ask(
-    session: Session, build: Callable[[], Event], message_id: str = "", caps: RunCaps | None = None
+    session: Session,
+    build: Callable[[], Event],
+    message_id: str = "",
+    caps: RunCaps | None = None,
+    writes: tuple[Write, ...] = (),
 ) -> Receipt:
     """Put a request of the user into the inbox and wait until the machine took or refused it."""
     if session.read_only:
         return Refused(session.read_only)
     receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-    session.inbox.put(Priority.USER, Entry(build, message_id, caps or RunCaps(), receipt))
+    session.inbox.put(Priority.USER, Entry(build, message_id, caps or RunCaps(), receipt, writes))
     return await asyncio.shield(receipt)
+
+
+async def send(
+    session: Session, text: str, image_ids: Sequence[str], caps: RunCaps | None = None, queued_id: str = ""
+) -> Receipt:
+    """Send a message; it is stored, and leaves the queue where it stood in it, before anything else happens."""
+    blocks = await message_blocks(session, text, image_ids)
+    refusal = why_not_sent(session, blocks, len(image_ids))
+    if refusal:
+        return Refused(refusal)
+    caps = caps or RunCaps()
+    message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
+    run_id = session.ports.ids.new()
+    limit = caps.max_turns or session.settings.max_iterations
+    writes = (RemoveQueued(queued_id),) if queued_id else ()
+    return await ask(session, lambda: UserMessage(message, session.last, run_id, limit), message.id, caps, writes)
 
 
 def answer_text(answer: Answer, suggested: str) -> str:

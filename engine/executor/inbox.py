@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.machine.events import Event
+from engine.ports import Write
 
 
 class Priority(IntEnum):
@@ -29,6 +30,8 @@ class Entry:
     message_id: str = ""
     caps: RunCaps = field(default_factory=RunCaps)
     receipt: asyncio.Future[Receipt] | None = None
+    writes: tuple[Write, ...] = ()
+    """What belongs into the same transaction, if the machine takes the event."""
 
     def settle(self, receipt: Receipt) -> None:
         """Tell who asked, if anyone still waits."""

@@ -74,7 +74,7 @@ class MoveLoop:
             entry.settle(Accepted(entry.message_id))
             return
         try:
-            committed = await self._commit(event, before, after)
+            committed = await self._commit(entry, event, before, after)
         except StorageError as error:
             self._storage_failed(entry, after.state, str(error))
             return
@@ -93,12 +93,12 @@ class MoveLoop:
         for act in acts:
             self.performer.start(act)
 
-    async def _commit(self, event: Event, before: State, after: Step) -> Committed:
+    async def _commit(self, entry: Entry, event: Event, before: State, after: Step) -> Committed:
         session = self.session
         run = run_of(after.state) or run_of(before)
         writes = writes_of(session, event, saves_of(after.effects), run.id if run else "", self.performer.elapsed)
         now = session.ports.clock.now()
-        move = Move(session.record.id, after.state, writes, now)
+        move = Move(session.record.id, after.state, writes + entry.writes, now)
         committed = await session.ports.store.commit(move)
         session.record = replace(
             session.record,

@@ -20,7 +20,7 @@ from engine.machine.events import Event
 from engine.machine.messages import LastMessage, Role, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
 from engine.permissions.rules import Rule, RuleBook
-from engine.ports import Clock, Ids, Library, Providers, Store
+from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.records import ConversationRecord, StoredMessage
 from engine.updates import Question
 from tools.contract import ImageReader, JobBoard, Tool
@@ -38,6 +38,7 @@ class Ports(Struct, frozen=True):
 
     store: Store
     library: Library
+    queue: QueueStore
     providers: Providers
     tools: Mapping[str, Tool]
     jobs: JobBoard
@@ -58,6 +59,8 @@ class EngineSettings(Struct, frozen=True):
     """Folders outside a working directory that reading tools may use freely: where long output is spilled."""
     diagnostics: Diagnostics | None = None
     """Where replies and failed requests are kept for debugging; None: nowhere."""
+    auto_title: bool = False
+    """Whether a model names a conversation after its first answer."""
     snapshot_messages: int = 60
     """How many of the newest messages a snapshot carries."""
     close_grace: float = 2.0

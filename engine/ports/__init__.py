@@ -16,6 +16,7 @@ from engine.ports.models import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from engine.ports.queueing import QueueStore
 from engine.ports.storage import (
     AppendMessage,
     Committed,
@@ -26,7 +27,9 @@ from engine.ports.storage import (
     OwnedElsewhere,
     RecordEvent,
     RecordSpan,
+    RemoveQueued,
     SetContext,
+    SetView,
     StorageError,
     Store,
     Write,
@@ -54,9 +57,12 @@ __all__ = [
     "Provider",
     "ProviderError",
     "Providers",
+    "QueueStore",
     "RecordEvent",
     "RecordSpan",
+    "RemoveQueued",
     "SetContext",
+    "SetView",
     "StorageError",
     "Store",
     "StreamItem",

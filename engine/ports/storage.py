@@ -92,6 +92,12 @@ class RecordSpan(Struct, frozen=True):
     output_preview: str = ""
 
 
+class RemoveQueued(Struct, frozen=True):
+    """The queued message that this move sends leaves the queue."""
+
+    id: str
+
+
 Write: TypeAlias = (
     AppendMessage
     | SaveToolCalls
@@ -104,6 +110,7 @@ Write: TypeAlias = (
     | SetView
     | RecordEvent
     | RecordSpan
+    | RemoveQueued
 )
 
 
@@ -138,6 +145,10 @@ class ConversationChanges(Struct, frozen=True):
     suggested_title: str | None = None
     """A model's; kept only where the user gave no title."""
     totals: Totals | None = None
+    compact_percent: int | None = None
+    view: ContextView | None = None
+    context_tokens: int | None = None
+    """An estimate, after something was left out of the window."""
 
 
 class StorageError(Exception):
@@ -237,6 +248,10 @@ class Library(Protocol):
 
     async def purge(self, conversation_id: str) -> None:
         """Remove a conversation for good, with its rows and its unshared attachments."""
+        ...
+
+    async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
+        """Change many in one transaction; gives those that another living process has, which stay as they are."""
         ...
 
     async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:

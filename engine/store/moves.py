@@ -13,12 +13,14 @@ from engine.ports import (
     Move,
     RecordEvent,
     RecordSpan,
+    RemoveQueued,
     SetContext,
+    SetView,
     StorageError,
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import conversations, inbox, messages, runs, tool_calls
+from engine.store import conversations, inbox, messages, queued, runs, tool_calls
 from engine.store.ownership import Instance
 
 
@@ -50,6 +52,10 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             return inbox.drain(connection, move.conversation_id, write, move.at)
         case SetContext():
             conversations.set_context(connection, move.conversation_id, write)
+        case RemoveQueued(message_id):
+            queued.remove(connection, message_id)
+        case SetView():
+            conversations.set_view(connection, move.conversation_id, write.view)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():
             _apply_to_calls(connection, move, write)
         case StartRun() | FinishRun() | RecordEvent() | RecordSpan():

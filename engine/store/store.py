@@ -24,11 +24,12 @@ from engine.store.connection import Transactions
 from engine.store.library import SqliteLibrary
 from engine.store.ownership import Instance
 from engine.store.paths import StorePaths
+from engine.store.queued import SqliteQueue
 from tools.contract import PreparedImage
 
 
 class SqliteStore:
-    """Conversations in one file, shared with other processes. `library` is `engine.ports.Library` on the same file."""
+    """Conversations in one file, shared with other processes; `library` and `queue` are other ports on it."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class SqliteStore:
         self._warning = warning
         self._after_close = after_close
         self.library = SqliteLibrary(transactions, self._instance, paths.attachments)
+        self.queue = SqliteQueue(transactions, self._instance)
 
     @property
     def warning(self) -> str:

@@ -68,6 +68,7 @@ async def open_backend(
     ports = Ports(
         store=store,
         library=store.library,
+        queue=store.queue,
         providers=registry,
         tools=tools,
         jobs=processes.jobs,

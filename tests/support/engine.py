@@ -183,6 +183,7 @@ async def engine_bench(
     ports = Ports(
         store,
         store.library,
+        store.queue,
         Providers(provider),
         {tool.name: tool},
         jobs,  # type: ignore[arg-type] # only what the engine calls

@@ -1,0 +1,184 @@
+"""The user's queue: messages that are sent one by one whenever the conversation comes to rest (SPEC section b)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from engine.executor.composing import send
+from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
+from engine.executor.session import Session
+from engine.machine.states import Errored, Idle, State, is_busy
+from engine.ports import StorageError
+from engine.records import QueuedMessage
+from engine.updates import Noticed, QueueChanged, RunEnded, StateChanged, Update
+
+NOTHING_QUEUED = "There is nothing to queue: write a message first."
+GONE = "This message is no longer in the queue."
+MOST_WAITING = 100
+
+
+class MessageQueue:
+    """What waits, changed in one transaction each; a stop, an error or a restart holds it until the user goes on."""
+
+    def __init__(self, session: Session, cancel: Callable[[], None], rested: Callable[[], Awaitable[State]]) -> None:
+        self.waiting: tuple[QueuedMessage, ...] = ()
+        self.held = False
+        """Whether reaching idle sends nothing."""
+        self._session = session
+        self._cancel = cancel
+        self._rested = rested
+        self._caps = RunCaps()
+        self._one_at_a_time = asyncio.Lock()
+        self._sending: asyncio.Task[None] | None = None
+        session.publisher.add(self._follow)
+
+    async def load(self) -> None:
+        """Read what a former process left; it waits for the user (SPEC C3)."""
+        self.waiting = await self._session.ports.queue.queued(self._session.record.id)
+        self.held = bool(self.waiting)
+
+    async def add(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        """Queue a message behind the others; where nothing runs and nothing holds the queue it is sent at once."""
+        if not text.strip() and not image_ids:
+            return Refused(NOTHING_QUEUED)
+        if len(self.waiting) >= MOST_WAITING:
+            return Refused(f"{MOST_WAITING} messages wait already: send or remove some first.")
+        if not self.waiting:
+            self.held = isinstance(self._session.state, Errored)  # whatever held it before is over
+        self._caps = caps or RunCaps()
+        message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids))
+        receipt = await self._change(lambda waiting: (*waiting, message))
+        self._send_if_idle()
+        return receipt
+
+    async def edit(self, message_id: str, text: str) -> Receipt:
+        """Give a waiting message another text; without text and images it goes."""
+
+        def edited(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
+            return tuple(
+                replace(one, text=text) if one.id == message_id else one
+                for one in waiting
+                if one.id != message_id or text.strip() or one.image_ids
+            )
+
+        return await self._change(edited, message_id)
+
+    async def move(self, message_id: str, place: int) -> Receipt:
+        """Put a waiting message at this place, counted from 0; beyond an end it stops there."""
+
+        def moved(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
+            others = [one for one in waiting if one.id != message_id]
+            [found] = [one for one in waiting if one.id == message_id]
+            others.insert(max(place, 0), found)
+            return tuple(others)
+
+        return await self._change(moved, message_id)
+
+    async def remove(self, message_id: str) -> Receipt:
+        """Take a waiting message out."""
+        return await self._change(lambda waiting: tuple(one for one in waiting if one.id != message_id), message_id)
+
+    async def go_on(self, caps: RunCaps | None = None) -> Receipt:
+        """Hold the queue no longer; what comes first is sent now or when the run is over."""
+        self._caps = caps or self._caps
+        self.release()
+        self._send_if_idle()
+        return Accepted()
+
+    async def send_now(self, message_id: str = "", caps: RunCaps | None = None) -> Receipt:
+        """Stop what runs and send this one, or the first; the rest follows when that is answered."""
+        if not self.waiting:
+            return Refused(GONE)
+        receipt = await self.move(message_id or self.waiting[0].id, 0)
+        if isinstance(receipt, Accepted):
+            self._cancel()
+            await self._rested()
+            receipt = await self.go_on(caps)
+        return receipt
+
+    def hold(self) -> None:
+        """Send nothing by itself until the user goes on."""
+        if self._sending is not None or is_busy(self._session.state):
+            self._stop_sending()
+
+    def _stop_sending(self) -> None:
+        if not self.held:
+            self.held = True
+            self._tell()
+
+    def release(self) -> None:
+        """Let reaching idle send again."""
+        if self.held:
+            self.held = False
+            self._tell()
+
+    async def close(self) -> None:
+        """Send nothing more."""
+        if self._sending is not None:
+            self._sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sending
+
+    async def _change(
+        self, change: Callable[[tuple[QueuedMessage, ...]], tuple[QueuedMessage, ...]], message_id: str = ""
+    ) -> Receipt:
+        session = self._session
+        if session.read_only:
+            return Refused(session.read_only)
+        async with self._one_at_a_time:
+            if message_id and all(one.id != message_id for one in self.waiting):
+                return Refused(GONE)
+            waiting = change(self.waiting)
+            try:
+                await session.ports.queue.keep_queue(session.record.id, waiting, session.ports.clock.now())
+            except StorageError as error:
+                return Refused(str(error))
+            self.waiting = waiting
+            self._tell()
+        return Accepted(message_id)
+
+    def _follow(self, update: Update) -> None:
+        match update:
+            case RunEnded(status=status) if status != "success":
+                self._stop_sending()  # the state is past the run already
+            case StateChanged(state=Errored()):
+                self._stop_sending()
+            case StateChanged(state=Idle()):
+                self._send_if_idle()
+            case _:
+                pass  # only the end of a run matters here
+
+    def _send_if_idle(self) -> None:
+        ready = self.waiting and not self.held and isinstance(self._session.state, Idle)
+        if ready and self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send_first())
+            self._sending.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._sending = None
+        if not task.cancelled():
+            self._send_if_idle()
+
+    async def _send_first(self) -> None:
+        async with self._one_at_a_time:
+            if not self.waiting or self.held:
+                return
+            first = self.waiting[0]
+            try:
+                receipt = await send(self._session, first.text, first.image_ids, self._caps, first.id)
+            except StorageError as error:
+                receipt = Refused(str(error))
+            if isinstance(receipt, Accepted):
+                self.waiting = self.waiting[1:]
+            elif not is_busy(self._session.state):  # else somebody was quicker: the next time it is idle
+                self.held = True
+                self._session.publisher.publish(Noticed(f"The queue waits: {receipt.reason}"))
+            self._tell()
+
+    def _tell(self) -> None:
+        if self.waiting or not self.held:
+            self._session.publisher.publish(QueueChanged(self.waiting, self.held))

@@ -1,0 +1,20 @@
+"""What the engine needs of a store for the user's queue (SPEC section b, `queued_messages`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.records import QueuedMessage
+
+
+class QueueStore(Protocol):
+    """The messages that wait until a conversation is idle. Every method may raise StorageError."""
+
+    async def queued(self, conversation_id: str) -> tuple[QueuedMessage, ...]:
+        """What waits, first to be sent first."""
+        ...
+
+    async def keep_queue(self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:
+        """Make `waiting` the queue, in one transaction. Raises OwnedElsewhere."""
+        ...

@@ -1,0 +1,88 @@
+"""The table `queued_messages`: what the user wants sent when the conversation is idle, in his order."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from engine.codec import CodecError, storable
+from engine.records import QueuedMessage
+from engine.store.connection import Transactions
+from engine.store.ownership import Instance
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """The column `content_json`."""
+
+    text: str
+    image_ids: tuple[str, ...] = ()
+
+
+class SqliteQueue:
+    """`engine.ports.QueueStore`: each change is one transaction that leaves the whole queue in order."""
+
+    def __init__(self, transactions: Transactions, instance: Instance) -> None:
+        self._transactions = transactions
+        self._instance = instance
+
+    async def queued(self, conversation_id: str) -> tuple[QueuedMessage, ...]:
+        """What waits, first to be sent first."""
+        return await self._transactions.read(lambda connection: read(connection, conversation_id))
+
+    async def keep_queue(self, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:
+        """Make `waiting` the queue.
+
+        Raises:
+            OwnedElsewhere: a living process has the conversation.
+        """
+
+        def job(connection: sqlite3.Connection) -> None:
+            self._instance.owns(connection, conversation_id)  # raises where another does
+            write(connection, conversation_id, waiting, at)
+
+        await self._transactions.write(job)
+
+
+def read(connection: sqlite3.Connection, conversation_id: str) -> tuple[QueuedMessage, ...]:
+    """The rows in order."""
+    rows = connection.execute(
+        "SELECT id, content_json FROM queued_messages WHERE conversation_id = ? ORDER BY ord", (conversation_id,)
+    ).fetchall()
+    return tuple(_message(row["id"], row["content_json"]) for row in rows)
+
+
+def write(connection: sqlite3.Connection, conversation_id: str, waiting: Sequence[QueuedMessage], at: float) -> None:
+    """Bring the rows in line; a row that stays keeps its time of writing."""
+    before = {
+        row["id"]: row["created_at"]
+        for row in connection.execute(
+            "SELECT id, created_at FROM queued_messages WHERE conversation_id = ?", (conversation_id,)
+        )
+    }
+    connection.execute("DELETE FROM queued_messages WHERE conversation_id = ?", (conversation_id,))
+    connection.executemany(
+        "INSERT INTO queued_messages (id, conversation_id, ord, content_json, created_at) VALUES (?, ?, ?, ?, ?)",
+        [
+            (one.id, conversation_id, place, _encoded(one), before.get(one.id, at))
+            for place, one in enumerate(waiting, start=1)
+        ],
+    )
+
+
+def remove(connection: sqlite3.Connection, message_id: str) -> None:
+    """One row goes: its message is sent in the same transaction. The places behind it keep their numbers."""
+    connection.execute("DELETE FROM queued_messages WHERE id = ?", (message_id,))
+
+
+def _encoded(message: QueuedMessage) -> str:
+    return msgspec.json.encode(_Content(storable(message.text), message.image_ids)).decode()
+
+
+def _message(message_id: str, content: str) -> QueuedMessage:
+    try:
+        known = msgspec.json.decode(content, type=_Content)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"This is no queued message: {error}.") from error
+    return QueuedMessage(message_id, known.text, known.image_ids)
