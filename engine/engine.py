@@ -26,7 +26,9 @@ from engine.records import (
     NewConversation,
     Recovery,
 )
+from engine.shelf import Shelf
 from engine.summaries import summary_of
+from engine.titles import Titler
 from engine.updates import Asked, ConversationChanged, MessageSaved, StateChanged, Update
 
 Watcher = Callable[[Activity], None]
@@ -42,6 +44,8 @@ class Engine:
         self._open: dict[str, Conversation] = {}
         self._watchers: list[Watcher] = []
         self._opening = asyncio.Lock()
+        self._titlers: dict[str, Titler] = {}
+        self.shelf = Shelf(ports, self._open)
 
     @property
     def warning(self) -> str:
@@ -133,6 +137,7 @@ class Engine:
         """Close one conversation; what runs in it is stopped."""
         conversation = self._open.pop(conversation_id, None)
         if conversation is not None:
+            await self._titlers.pop(conversation_id).close()
             await conversation.close()
 
     async def stop_all(self) -> None:
@@ -163,6 +168,8 @@ class Engine:
         session = Session(record, self.ports, self._settings, self._governor, publisher, read_only)
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, Performer(session))
+        self._titlers[record.id] = titler = Titler(conversation, session)
+        publisher.add(titler.follow)
         publisher.add(lambda update: self._tell(conversation, update))
         await conversation.load()
         self._open[record.id] = conversation

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
+from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import ConversationRecord, SearchHit
 from engine.store import attachments, conversations, forking, messages, transfer
 from engine.store.connection import Transactions
@@ -49,6 +51,22 @@ class SqliteLibrary:
             await self._transactions.write(
                 lambda connection: attachments.remove_unshared(connection, self._folder, names)
             )
+
+    async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
+        """Change many in one transaction; gives those that another living process has, which stay as they are."""
+
+        def job(connection: sqlite3.Connection) -> list[str]:
+            refused: list[str] = []
+            for conversation_id in ids:
+                try:
+                    self._instance.owns(connection, conversation_id)
+                except OwnedElsewhere:
+                    refused.append(conversation_id)
+                else:
+                    conversations.change(connection, conversation_id, changes, at)
+            return refused
+
+        return await self._transactions.write(job)
 
     async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
         """Messages that contain `text`, newest first."""

@@ -1,0 +1,134 @@
+"""Names a conversation after its first answer: one small request in the background, by its own model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import Final
+
+from engine.conversation import Conversation
+from engine.executor.session import Session
+from engine.executor.writes import add_usage
+from engine.machine.messages import Origin, Role, TextBlock
+from engine.ports import (
+    ConversationChanges,
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    ProviderError,
+    StorageError,
+)
+from engine.records import StoredMessage, TitleBy
+from engine.updates import ContextChanged, RunEnded, Update
+
+log = logging.getLogger(__name__)
+
+INSTRUCTION: Final = (
+    "You name conversations. Answer with a title for the exchange below and nothing else: at most six words, in the"
+    " language of the exchange, no quotation marks, no full stop."
+)
+LONGEST: Final = 50
+"""Characters of a title (SPEC c11)."""
+EXCERPT: Final = 1_500
+"""Characters of each side that the model gets to see."""
+FIRST_MESSAGES: Final = 40
+"""Among so many messages the first exchange is looked for."""
+MAX_TOKENS: Final = 1_024
+"""Room for a model that thinks before it writes six words."""
+PATIENCE: Final = 30.0
+"""Seconds after which a title is no longer waited for."""
+DEMO: Final = "demo"
+"""The guide answers by rules: it cannot name anything."""
+
+
+class Titler:
+    """Follows one conversation; asks once, never while the model throttles, and never where the user gave a title."""
+
+    def __init__(self, conversation: Conversation, session: Session) -> None:
+        self._conversation = conversation
+        self._session = session
+        self._task: asyncio.Task[None] | None = None
+
+    def follow(self, update: Update) -> None:
+        """Begin when the first run has ended well."""
+        if self._task is None and isinstance(update, RunEnded) and update.status == "success" and self._wanted():
+            self._task = asyncio.get_running_loop().create_task(self._name())
+
+    async def close(self) -> None:
+        """Ask no longer."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    def _wanted(self) -> bool:
+        session = self._session
+        return (
+            session.settings.auto_title
+            and not session.read_only
+            and session.record.title_by is TitleBy.FIRST_MESSAGE
+            and not session.governor.delay(session.record.model)
+        )
+
+    async def _name(self) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._ask()
+        except (ProviderError, StorageError, TimeoutError) as error:
+            log.info("no title for %s: %s", self._session.record.id, error)
+
+    async def _ask(self) -> None:
+        session = self._session
+        model = session.record.model
+        provider, name = session.ports.providers.resolve(model)
+        if provider.name == DEMO or provider.describe(name).local:
+            return  # a machine that answers slowly has better things to do
+        messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
+        exchange = excerpt(messages)
+        if not exchange:
+            return
+        question = ModelMessage(Role.USER, (TextBlock(exchange),))
+        reply = await _reply(provider, ModelRequest(name, (INSTRUCTION,), (question,), max_tokens=MAX_TOKENS))
+        price = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+        await self._keep(title_of(reply), reply, price)
+
+    async def _keep(self, title: str, reply: ModelReply, price: float | None) -> None:
+        """Store title and cost between two moves, so that neither undoes what the other has counted."""
+        session = self._session
+        async with self._conversation.between_moves:
+            totals = add_usage(session.record.totals, reply.usage, price)
+            await self._conversation.change(ConversationChanges(suggested_title=title or None, totals=totals))
+        record = session.record
+        tokens, window = record.context_tokens, record.context_window
+        session.publisher.publish(ContextChanged(tokens, window, record.context_estimated, totals.cost_usd))
+
+
+async def _reply(provider: Provider, request: ModelRequest) -> ModelReply:
+    async with aclosing(provider.stream(request)) as stream:
+        async for item in stream:
+            if isinstance(item, ModelReply):
+                return item
+    raise ProviderError("the answer ended too early", kind="network", retryable=False)
+
+
+def excerpt(messages: list[StoredMessage]) -> str:
+    """The first thing said and the first answer, each cut; empty where one of them has no words."""
+    asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _words(one))), "")
+    answered = next((words for one in messages if one.role is Role.ASSISTANT and (words := _words(one))), "")
+    return f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
+
+
+def _words(message: StoredMessage) -> str:
+    return " ".join(block.text for block in message.blocks if isinstance(block, TextBlock)).strip()
+
+
+def title_of(reply: ModelReply) -> str:
+    """The first line of an answer as a title: bare words, cut between two of them; empty where there is none."""
+    text = "\n".join(block.text for block in reply.blocks if isinstance(block, TextBlock))
+    line = next((bare for line in text.splitlines() if (bare := line.strip(" \t#*_`\"'“”«».:"))), "")
+    words = " ".join(line.removeprefix("Title:").split())
+    if len(words) <= LONGEST:
+        return words
+    head = words[: LONGEST + 1].rpartition(" ")[0]
+    return head or words[:LONGEST]
