@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import ClassVar, Final
 
 from textual import events
@@ -14,16 +14,14 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.driver import Driver
 
-from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.crash import crash_note
 from phoenix_tui.driver import QuietDriver
 from phoenix_tui.keymap import KeymapError, Scope, bindings, read_keymap, to_textual
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.desk import ENGINE_ERRORS
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.workspace import WorkspaceScreen
-from phoenix_tui.surface import Launch, Services
+from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.notices import Standing
 
@@ -62,7 +60,6 @@ class PhoenixApp(App[None]):
         self._launch = launch
         self._workspace = WorkspaceScreen(launch)
         self._services: Services | None = None
-        self._clips: Clipboard | None = None
         self._finishing = False
         self._typed_early: list[events.Event] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
@@ -120,13 +117,16 @@ class PhoenixApp(App[None]):
     async def _open(self) -> None:
         keymap = self._keymap_of_user()
         try:
-            services, _ = await asyncio.gather(self._open_services(), self._workspace.furnish())
-        except ENGINE_ERRORS as error:
+            services, module, _ = await asyncio.gather(
+                self._open_services(),
+                asyncio.to_thread(import_module, "phoenix_tui.screens.backstage"),
+                self._workspace.furnish(),
+            )
+        except CannotOpen as error:
             self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, "Ctrl+Q quits")
             return
         self._services = services
-        self._clips = Clipboard(services.runner, os.environ, sys.platform, self._write_terminal)
-        await self._workspace.attend(services, self._clips, keymap)
+        await self._workspace.attend(module.Backstage(self._workspace, services, self._write_terminal, keymap))
 
     def _keymap_of_user(self) -> dict[str, str]:
         try:
@@ -168,8 +168,7 @@ class PhoenixApp(App[None]):
             self.exit_note = self._way_back()
             await bench.desk.put_away()
             bench.desk.overview.stop()
-        if self._clips is not None:
-            await self._clips.close()
+            await bench.clipboard.close()
         if self._services is not None:
             await self._services.engine.close()
         self.exit(return_code=return_code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -13,9 +13,12 @@ from textual.content import Content
 from engine.ports import ConversationChanges
 from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.screens.desk import Desk
+from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.pick import PickScreen
-from phoenix_tui.screens.visible import Teller
 from phoenix_tui.widgets.dock import Dock
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.deeds import Deeds
 
 
 class Sheets(Protocol):
@@ -63,6 +66,7 @@ class Bench(Struct, frozen=True):
     tell: Teller
     clipboard: Clipboard
     keymap: Mapping[str, str]
+    deeds: Deeds
     undo: Undo = msgspec.field(default_factory=Undo)
 
 

@@ -17,7 +17,8 @@ from engine.records import Attachment, PermissionMode
 from phoenix_tui.commands.completion import FileIndex
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.overview import Overview
-from phoenix_tui.screens.visible import Parts, Teller, Visible
+from phoenix_tui.screens.parts import Parts, Teller
+from phoenix_tui.screens.visible import Visible
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.unsent import Unsent, joined, parsed
 from phoenix_tui.widgets.context_meter import ContextUse

@@ -5,40 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.message import Message
-from textual.timer import Timer
 
-from engine.ports import ConversationChanges
-from phoenix_tui.clipboard import Clipboard
-from phoenix_tui.commands.bench import Bench
-from phoenix_tui.commands.run import run_command
-from phoenix_tui.commands.settings import use_model
 from phoenix_tui.labels import invitation
-from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import PhoenixScreen
-from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
-from phoenix_tui.screens.overview import Overview
-from phoenix_tui.screens.pick import PickScreen
-from phoenix_tui.screens.text_sheet import TextSheet
-from phoenix_tui.screens.visible import Parts
-from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.screens.parts import Parts
 from phoenix_tui.still import StillColumn, StillRow
-from phoenix_tui.surface import Launch, Services
-from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.title_row import LIST_FROM, Heading, TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.widgets.welcome_panel import GUIDE, WelcomePanel
+from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from tools.clean import clean
+
+if TYPE_CHECKING:
+    from phoenix_tui.commands.bench import Bench
+    from phoenix_tui.screens.backstage import Backstage
+    from phoenix_tui.screens.welcoming import Welcoming
+    from phoenix_tui.surface import Launch
 
 WIDE_FROM: Final = 160
 TOAST_SECONDS: Final = 5.0
@@ -70,10 +60,10 @@ class Stage(PhoenixScreen[None]):
             TitleRow(plain=launch.plain),
             Dock(plain=launch.plain),
             StatusLine(plain=launch.plain),
-            self._greet,
+            self.greet,
         )
-        self.bench: Bench | None = None
-        self.welcoming: Welcoming | None = None
+        self.backstage: Backstage | None = None
+        """Everything that needs the services; its modules are loaded behind the first frame."""
         self._ready = asyncio.Event()
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
@@ -104,38 +94,22 @@ class Stage(PhoenixScreen[None]):
         await self.parts.dock.furnish()
         await self.query_one("#conversation").mount(self.parts.welcome, after=self.parts.transcript)
 
-    async def attend(self, services: Services, clipboard: Clipboard, keymap: dict[str, str]) -> None:
+    async def attend(self, backstage: Backstage) -> None:
         """Open what was asked for and answer what was typed meanwhile."""
-        parts, engine = self.parts, services.engine
-        overview = Overview(engine, self.rows, parts.title, self._mark_unread)
-        desk = Desk(services, self.launch, parts, overview, self.tell, self._later)
-        self.bench = bench = Bench(desk, parts.dock, self, self.tell, clipboard, keymap)
-        self.welcoming = Welcoming(
-            parts.welcome, services.onboarding, lambda name: self.when_ready(_installed(name)), self.tell, self._errand
-        )
-        await overview.start()
-        await self._open_first(desk)
+        self.backstage = backstage
+        await backstage.open(self.launch)
         self._ready.set()
-        if parts.dock.composer.content:
-            desk.typed(parts.dock.composer.content)
-        if services.warning:
-            self.tell(services.warning, bad=True)
-        if self.launch.images:
-            await desk.attach(self.launch.images)
-        if self.launch.prompt:
-            await desk.send(self.launch.prompt)
-        if self.launch.pick:
-            await run_command(bench, "resume", "")
+        await backstage.begin(self.launch)
 
-    async def _open_first(self, desk: Desk) -> None:
-        if self.launch.conversation_id:
-            try:
-                await desk.open(self.launch.conversation_id)
-            except ENGINE_ERRORS as error:
-                self.tell(str(error), bad=True)
-            else:
-                return
-        await desk.begin()
+    @property
+    def bench(self) -> Bench | None:
+        """What commands work with; None until the services are there."""
+        return self.backstage.bench if self.backstage is not None else None
+
+    @property
+    def welcoming(self) -> Welcoming | None:
+        """What greets; None until the services are there."""
+        return self.backstage.welcoming if self.backstage is not None else None
 
     def when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
         """Do `work` as soon as the services are there, in the order of asking."""
@@ -144,21 +118,19 @@ class Stage(PhoenixScreen[None]):
 
     async def _when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
         await self._ready.wait()
-        if self.bench is None:
+        if self.backstage is None:
             return
-        try:
-            await work(self.bench)
-        except ENGINE_ERRORS as error:
-            self.tell(str(error), bad=True)
+        await self.backstage.do(work)
         if self._asked_early:
             self._asked_early = False
-            self._greet(not self.parts.transcript.display)
+            self.greet(not self.parts.transcript.display)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """Say something in passing."""
         self.app.notify(clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False)
 
-    def _greet(self, wanted: bool) -> None:
+    def greet(self, wanted: bool) -> None:
+        """Show the welcome panel, or put it away."""
         if self.welcoming is None or (wanted and self._asked_early):
             return
         if not wanted:
@@ -172,43 +144,9 @@ class Stage(PhoenixScreen[None]):
         status = self.parts.status
         status.status = replace(status.status, open_thing=is_open)
 
-    def _errand(self, words: str) -> None:
-        self.parts.status.errand = words
-
-    def _mark_unread(self, conversation_id: str) -> None:
-        unread = ConversationChanges(unread=True)
-        self.when_ready(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
-
-    def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
-        return self.set_timer(seconds, work)
-
-    async def pick(self, sheet: PickScreen) -> str | None:
-        """The key of the chosen row."""
-        return await self.app.push_screen_wait(sheet)
-
-    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
-        """One line."""
-        return await self.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
-
-    def read(self, heading: str, text: Content) -> None:
-        """Text to read."""
-        self.app.push_screen(TextSheet(heading, text))
-
-    def themes(self) -> tuple[str, ...]:
-        """Names of Phoenix's themes, the one in use first."""
-        return tuple(sorted((theme.name for theme in THEMES), key=lambda name: name != self.app.theme))
-
-    def choose_theme(self, name: str) -> None:
-        """Change the colours."""
-        self.app.theme = name
-
     async def leave(self) -> None:
         """Quit; asks first while something runs."""
-        busy = self.bench.desk.overview.busy if self.bench is not None else 0
-        what = (
-            "A run is under way. Quit and stop it?" if busy == 1 else f"{busy} runs are under way. Quit and stop them?"
-        )
-        if not busy or await self.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")):
+        if self.backstage is None or await self.backstage.may_leave():
             self.post_message(self.Leaving())
 
 
@@ -221,18 +159,3 @@ def follow_status(stage: Stage, status: Status) -> None:
         stage.parts.dock.composer.placeholder = words
     if desk is not None:
         desk.overview.writes(status.moment.writing or bool(status.moment.drafting))
-
-
-def _installed(reference: str) -> Callable[[Bench], Awaitable[None]]:
-    """Use a model that was just installed, but not in a conversation that has a real one."""
-
-    async def use(bench: Bench) -> None:
-        conversation = bench.desk.conversation
-        if conversation is None or conversation.record.model == GUIDE:
-            await use_model(bench, reference)
-            bench.tell(f"{reference} is installed and in use.")
-        else:
-            bench.desk.prefer(model=reference)
-            bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
-
-    return use

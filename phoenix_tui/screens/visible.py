@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.messages import Role
@@ -30,42 +29,19 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.labels import Moment, Tone
+from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
-from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Standing
 from phoenix_tui.widgets.question_text import short_path
-from phoenix_tui.widgets.status_line import Status, StatusLine, short_model
-from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.status_line import Status, short_model
 from phoenix_tui.widgets.transcript.model import text_of
-from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 CHARACTERS_PER_TOKEN: Final = 4
 READ_ONLY_WAY_OUT: Final = "What you write stays in the box."
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
-
-
-class Parts(Struct, frozen=True):
-    """The widgets that show one conversation."""
-
-    transcript: TranscriptView
-    welcome: WelcomePanel
-    title: TitleRow
-    dock: Dock
-    status: StatusLine
-    greet: Callable[[bool], None]
-    """Show the welcome panel, or put it away."""
-
-
-class Teller(Protocol):
-    """Says something in passing."""
-
-    def __call__(self, text: str, *, bad: bool = False) -> None:
-        """Show a toast; the text may come from outside."""
-        ...
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from phoenix_tui.labels import MODE_MEANINGS
-from phoenix_tui.screens.visible import Teller
+from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import InstallProgress, Onboarding
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.welcome_panel import GUIDE, Welcome, WelcomePanel

@@ -5,21 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 from textual import on
 
-from phoenix_tui.commands.bench import Bench
-from phoenix_tui.commands.catalogue import is_command, split_command
-from phoenix_tui.commands.conversations import put_aside, rename_one, restore
-from phoenix_tui.commands.run import run_command
-from phoenix_tui.commands.settings import keep_key
-from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.desk import resume
+from phoenix_tui.commands.catalogue import is_command
 from phoenix_tui.screens.workspace_keys import WorkspaceKeys
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.transcript.signals import LinkClicked, SelectionCopied
-
-OPENED_LINKS = ("http://", "https://", "mailto:")
 
 
 class WorkspaceScreen(WorkspaceKeys):
@@ -36,7 +28,7 @@ class WorkspaceScreen(WorkspaceKeys):
             return
         if is_command(text):
             self.remember(text)
-            self.when_ready(lambda bench: _command(bench, text))
+            self.when_ready(lambda bench: bench.deeds.command(bench, text))
         elif text.startswith("!") and text.strip("! \n"):
             command = text.lstrip("!").strip()
             send = not text.startswith("!!")
@@ -49,7 +41,7 @@ class WorkspaceScreen(WorkspaceKeys):
             self.run_worker(self.welcoming.install(), group="install", exclusive=True)
         else:
             interrupted = self.parts.status.status.moment.resumable
-            self.when_ready(lambda bench: resume(bench.desk, interrupted=interrupted))
+            self.when_ready(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
 
     @on(Dock.Edited)
     def draft_changed(self, event: Dock.Edited) -> None:
@@ -78,7 +70,7 @@ class WorkspaceScreen(WorkspaceKeys):
     @on(Dock.Chosen)
     def command_chosen(self, event: Dock.Chosen) -> None:
         """Enter on a completed command."""
-        self.when_ready(lambda bench: _command(bench, event.text))
+        self.when_ready(lambda bench: bench.deeds.command(bench, event.text))
 
     @on(Composer.ImagesDropped)
     def attach(self, event: Composer.ImagesDropped) -> None:
@@ -118,46 +110,23 @@ class WorkspaceScreen(WorkspaceKeys):
     @on(ConversationList.Wanted)
     def row_wanted(self, event: ConversationList.Wanted) -> None:
         """Rename, archive, delete or bring back from the list."""
-        self.when_ready(lambda bench: _row(bench, event.action, event.conversation_id))
+        self.when_ready(lambda bench: bench.deeds.row(bench, event.action, event.conversation_id))
 
     @on(Composer.KeyPasted)
     def key_pasted(self, event: Composer.KeyPasted) -> None:
         """Where the welcome asks for a key it is kept; elsewhere it is text like any other."""
         welcome = self.parts.welcome.welcome
         if welcome is not None and welcome.needs_model:
-            self.when_ready(lambda bench: keep_key(bench, event.key))
+            self.when_ready(lambda bench: bench.deeds.keep_key(bench, event.key))
         else:
             self.parts.dock.composer.insert(event.key)
 
     @on(SelectionCopied)
     def selection_copied(self, event: SelectionCopied) -> None:
         """The transcript wants text on the clipboard."""
-        self.when_ready(lambda bench: self._copy(bench, event.text))
+        self.when_ready(lambda bench: bench.deeds.copy(bench, event.text))
 
     @on(LinkClicked)
     def link_clicked(self, event: LinkClicked) -> None:
         """Show the real target and ask before it is opened."""
-        self.run_worker(self._open_link(event.target), group="link", exclusive=True)
-
-    async def _open_link(self, target: str) -> None:
-        if not target.startswith(OPENED_LINKS):
-            self.tell(f"Only web and mail links are opened, not {target}", bad=True)
-        elif await self.app.push_screen_wait(ConfirmScreen(f"Open {target} ?", "open it", "stay here")):
-            self.app.open_url(target)
-
-
-async def _command(bench: Bench, text: str) -> None:
-    name, argument = split_command(text)
-    if not await run_command(bench, name, argument):
-        bench.dock.composer.load(text)
-
-
-async def _row(bench: Bench, action: str, conversation_id: str) -> None:
-    match action:
-        case "rename":
-            found = await bench.desk.services.engine.find(conversation_id)
-            await rename_one(bench, conversation_id, found[0].title if found else "")
-        case "restore":
-            await restore(bench)
-        case _:
-            await put_aside(bench, conversation_id, delete=action == "delete")
+        self.when_ready(lambda bench: bench.deeds.open_link(event.target))

@@ -7,14 +7,7 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 
-from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
-from phoenix_tui.commands.bench import Bench
-from phoenix_tui.commands.catalogue import COMMANDS
-from phoenix_tui.commands.run import run_command
-from phoenix_tui.commands.settings import next_mode
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.screens.editor import edit_outside
-from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.stage import Stage
 
 DOUBLE: Final = 0.6
@@ -77,7 +70,7 @@ class WorkspaceKeys(Stage):
         composer = self.parts.dock.composer
         selected = composer.selected_text or self.get_selected_text()
         if selected:
-            self.when_ready(lambda bench: self._copy(bench, selected))
+            self.when_ready(lambda bench: bench.deeds.copy(bench, selected))
         elif self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
             pass
         elif composer.text:
@@ -89,10 +82,6 @@ class WorkspaceKeys(Stage):
                 self.tell("Press Ctrl+C again to quit.")
             return again
         return False
-
-    async def _copy(self, bench: Bench, text: str) -> None:
-        self.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
-        self.clear_selection()
 
     def action_list(self) -> None:
         """To the list and back."""
@@ -112,20 +101,15 @@ class WorkspaceKeys(Stage):
 
     def action_command(self, name: str) -> None:
         """A command by key."""
-        self.when_ready(lambda bench: _run(bench, name))
+        self.when_ready(lambda bench: bench.deeds.command(bench, name))
 
     def action_palette(self) -> None:
         """Every command."""
-        self.when_ready(self._palette)
-
-    async def _palette(self, bench: Bench) -> None:
-        choices = [Choice(command.name, command.usage, command.meaning) for command in COMMANDS]
-        if name := await self.pick(PickScreen("Commands", choices)):
-            await run_command(bench, name, "")
+        self.when_ready(lambda bench: bench.deeds.palette(bench))
 
     def action_cycle_mode(self) -> None:
         """The next permission mode."""
-        self.when_ready(next_mode)
+        self.when_ready(lambda bench: bench.deeds.next_mode(bench))
 
     def action_send_now(self) -> None:
         """Stop what runs and send."""
@@ -160,29 +144,8 @@ class WorkspaceKeys(Stage):
 
     def action_paste_clipboard(self) -> None:
         """An image or text from the clipboard."""
-        self.when_ready(self._paste)
-
-    async def _paste(self, bench: Bench) -> None:
-        match await bench.clipboard.paste():
-            case ClipboardImage(content=content):
-                await bench.desk.attach([content])
-            case ClipboardText(text=text):
-                await self.parts.dock.composer.insert_pasted(text)
-            case ClipboardTrouble(reason=reason):
-                self.tell(reason, bad=True)
+        self.when_ready(lambda bench: bench.deeds.paste(bench))
 
     def action_editor(self) -> None:
         """Write the draft in $EDITOR."""
-        self.when_ready(self._edit)
-
-    async def _edit(self, _: Bench) -> None:
-        composer = self.parts.dock.composer
-        text = await edit_outside(self.app, composer.content)
-        if text is None:
-            self.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
-        else:
-            composer.load(text)
-
-
-async def _run(bench: Bench, name: str) -> None:
-    await run_command(bench, name, "")
+        self.when_ready(lambda bench: bench.deeds.edit(bench))

@@ -11,14 +11,14 @@ from typing import cast
 
 from engine.engine import EngineError
 from engine.machine.messages import Usage
-from engine.ports import StorageError
+from engine.ports import ProviderError, StorageError
 from engine.providers import prices
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import KEYS, ConfigError
 from phoenix_tui.config.write import set_value
 from phoenix_tui.models.files import FileState
-from phoenix_tui.surface import EngineSurface, Services
+from phoenix_tui.surface import CannotOpen, EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
@@ -49,8 +49,14 @@ class ServiceOpener:
         """Open everything.
 
         Raises:
-            StorageError: the database cannot be opened, or no program can be started.
+            CannotOpen: the database cannot be opened, or no program can be started.
         """
+        try:
+            return await self._open()
+        except (StorageError, EngineError, ProviderError) as error:
+            raise CannotOpen(str(error)) from error
+
+    async def _open(self) -> Services:
         setup = self.setup
         start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
         try:

@@ -44,7 +44,7 @@ async def test_an_image_dropped_before_all_is_ready_leaves_the_composer_where_it
 ) -> None:
     async with open_shell() as shell:
         foot = shell.composer.region.bottom
-        shell.screen._greet(False)
+        shell.screen.greet(False)
         shell.screen._asked_early = True
         await attach(shell, tmp_path)
         await shell.until(lambda: not shell.screen._asked_early)

@@ -1,0 +1,140 @@
+"""Everything of the workspace that needs the services; none of it is loaded before the first frame stands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.timer import Timer
+
+from engine.ports import ConversationChanges
+from phoenix_tui.clipboard import Clipboard
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.run import run_command
+from phoenix_tui.commands.settings import use_model
+from phoenix_tui.screens.ask_line import AskLineScreen
+from phoenix_tui.screens.confirm import ConfirmScreen
+from phoenix_tui.screens.deeds import Deeds
+from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
+from phoenix_tui.screens.overview import Overview
+from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.text_sheet import TextSheet
+from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.themes import THEMES
+from phoenix_tui.widgets.welcome_panel import GUIDE
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.surface import Launch, Services
+
+
+class Backstage:
+    """Joins the stage to the services; opens sheets over it (`commands.bench.Sheets`)."""
+
+    def __init__(
+        self, stage: Stage, services: Services, write_terminal: Callable[[str], None], keymap: dict[str, str]
+    ) -> None:
+        self._stage = stage
+        self._services = services
+        parts = stage.parts
+        clipboard = Clipboard(services.runner, os.environ, sys.platform, write_terminal)
+        overview = Overview(services.engine, stage.rows, parts.title, self._mark_unread)
+        desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
+        self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage))
+        self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
+
+    async def open(self, launch: Launch) -> None:
+        """The list, and the conversation that was asked for or a new one."""
+        desk = self.bench.desk
+        await desk.overview.start()
+        if launch.conversation_id:
+            try:
+                await desk.open(launch.conversation_id)
+            except ENGINE_ERRORS as error:
+                self._stage.tell(str(error), bad=True)
+            else:
+                return
+        await desk.begin()
+
+    async def begin(self, launch: Launch) -> None:
+        """What was typed meanwhile, and what the command line brought."""
+        desk, composer = self.bench.desk, self._stage.parts.dock.composer
+        if composer.content:
+            desk.typed(composer.content)
+        if self._services.warning:
+            self._stage.tell(self._services.warning, bad=True)
+        if launch.images:
+            await desk.attach(launch.images)
+        if launch.prompt:
+            await desk.send(launch.prompt)
+        if launch.pick:
+            await run_command(self.bench, "resume", "")
+
+    async def do(self, work: Callable[[Bench], Awaitable[None]]) -> None:
+        """Do `work`; what the engine refuses is said."""
+        try:
+            await work(self.bench)
+        except ENGINE_ERRORS as error:
+            self._stage.tell(str(error), bad=True)
+
+    async def pick(self, sheet: PickScreen) -> str | None:
+        """The key of the chosen row."""
+        return await self._stage.app.push_screen_wait(sheet)
+
+    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
+        """One line."""
+        return await self._stage.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
+
+    def read(self, heading: str, text: Content) -> None:
+        """Text to read."""
+        self._stage.app.push_screen(TextSheet(heading, text))
+
+    def themes(self) -> tuple[str, ...]:
+        """Names of Phoenix's themes, the one in use first."""
+        return tuple(sorted((theme.name for theme in THEMES), key=lambda name: name != self._stage.app.theme))
+
+    def choose_theme(self, name: str) -> None:
+        """Change the colours."""
+        self._stage.app.theme = name
+
+    async def leave(self) -> None:
+        """Quit; asks first while something runs."""
+        await self._stage.leave()
+
+    async def may_leave(self) -> bool:
+        """Whether nothing runs, or the user wants it stopped."""
+        busy = self.bench.desk.overview.busy
+        what = (
+            "A run is under way. Quit and stop it?" if busy == 1 else f"{busy} runs are under way. Quit and stop them?"
+        )
+        if not busy:
+            return True
+        answer = await self._stage.app.push_screen_wait(ConfirmScreen(what, "quit", "stay"))
+        return answer is True
+
+    def _mark_unread(self, conversation_id: str) -> None:
+        unread = ConversationChanges(unread=True)
+        self._stage.when_ready(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
+
+    def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
+        return self._stage.set_timer(seconds, work)
+
+    def _errand(self, words: str) -> None:
+        self._stage.parts.status.errand = words
+
+    def _installed(self, reference: str) -> None:
+        self._stage.when_ready(lambda bench: _use_installed(bench, reference))
+
+
+async def _use_installed(bench: Bench, reference: str) -> None:
+    """Use a model that was just installed, but not in a conversation that has a real one."""
+    conversation = bench.desk.conversation
+    if conversation is None or conversation.record.model == GUIDE:
+        await use_model(bench, reference)
+        bench.tell(f"{reference} is installed and in use.")
+    else:
+        bench.desk.prefer(model=reference)
+        bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")

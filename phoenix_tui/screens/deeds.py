@@ -1,0 +1,95 @@
+"""What the keys and widgets of the workspace ask for, done with the services."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
+from phoenix_tui.commands import settings
+from phoenix_tui.commands.catalogue import COMMANDS, split_command
+from phoenix_tui.commands.conversations import put_aside, rename_one, restore
+from phoenix_tui.commands.run import run_command
+from phoenix_tui.screens.confirm import ConfirmScreen
+from phoenix_tui.screens.desk import resume
+from phoenix_tui.screens.editor import edit_outside
+from phoenix_tui.screens.pick import Choice, PickScreen
+
+if TYPE_CHECKING:
+    from phoenix_tui.commands.bench import Bench
+    from phoenix_tui.screens.stage import Stage
+
+OPENED_LINKS = ("http://", "https://", "mailto:")
+
+
+class Deeds:
+    """One method for each thing that is asked for."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    async def command(self, bench: Bench, text: str) -> None:
+        """A slash command with its argument; an unknown one stays in the box."""
+        name, argument = split_command(text)
+        if not await run_command(bench, name, argument):
+            bench.dock.composer.load(text)
+
+    async def row(self, bench: Bench, action: str, conversation_id: str) -> None:
+        """Something done to a row of the list."""
+        match action:
+            case "rename":
+                found = await bench.desk.services.engine.find(conversation_id)
+                await rename_one(bench, conversation_id, found[0].title if found else "")
+            case "restore":
+                await restore(bench)
+            case _:
+                await put_aside(bench, conversation_id, delete=action == "delete")
+
+    async def palette(self, bench: Bench) -> None:
+        """Every command."""
+        choices = [Choice(command.name, command.usage, command.meaning) for command in COMMANDS]
+        if name := await bench.sheets.pick(PickScreen("Commands", choices)):
+            await run_command(bench, name, "")
+
+    async def resume(self, bench: Bench, *, interrupted: bool) -> None:
+        """Enter on an empty line: go on with what was interrupted."""
+        await resume(bench.desk, interrupted=interrupted)
+
+    async def keep_key(self, bench: Bench, secret: str) -> None:
+        """Keep an API key."""
+        await settings.keep_key(bench, secret)
+
+    async def next_mode(self, bench: Bench) -> None:
+        """The next permission mode."""
+        await settings.next_mode(bench)
+
+    async def copy(self, bench: Bench, text: str) -> None:
+        """Text to the clipboard."""
+        self._stage.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+        self._stage.clear_selection()
+
+    async def paste(self, bench: Bench) -> None:
+        """An image or text from the clipboard."""
+        match await bench.clipboard.paste():
+            case ClipboardImage(content=content):
+                await bench.desk.attach([content])
+            case ClipboardText(text=text):
+                await bench.dock.composer.insert_pasted(text)
+            case ClipboardTrouble(reason=reason):
+                self._stage.tell(reason, bad=True)
+
+    async def edit(self, bench: Bench) -> None:
+        """Write the draft in $EDITOR."""
+        composer = bench.dock.composer
+        text = await edit_outside(self._stage.app, composer.content)
+        if text is None:
+            self._stage.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+        else:
+            composer.load(text)
+
+    async def open_link(self, target: str) -> None:
+        """Show the real target and ask before it is opened."""
+        app = self._stage.app
+        if not target.startswith(OPENED_LINKS):
+            self._stage.tell(f"Only web and mail links are opened, not {target}", bad=True)
+        elif await app.push_screen_wait(ConfirmScreen(f"Open {target} ?", "open it", "stay here")):
+            app.open_url(target)

@@ -1,0 +1,34 @@
+"""The widgets that show one conversation, and how something is said in passing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.status_line import StatusLine
+from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.transcript.view import TranscriptView
+from phoenix_tui.widgets.welcome_panel import WelcomePanel
+
+
+class Parts(Struct, frozen=True):
+    """The widgets that show one conversation."""
+
+    transcript: TranscriptView
+    welcome: WelcomePanel
+    title: TitleRow
+    dock: Dock
+    status: StatusLine
+    greet: Callable[[bool], None]
+    """Show the welcome panel, or put it away."""
+
+
+class Teller(Protocol):
+    """Says something in passing."""
+
+    def __call__(self, text: str, *, bad: bool = False) -> None:
+        """Show a toast; the text may come from outside."""
+        ...
