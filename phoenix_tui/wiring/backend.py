@@ -52,6 +52,8 @@ async def open_backend(
 ) -> Backend:
     """Open everything for `setup`; a sandbox that was asked for is tested here.
 
+    `strict_guide` is for runs that nobody watches: then no conversation is named by a model either.
+
     Raises:
         StorageError: the database cannot be opened.
         OSError: no process can be started.
@@ -79,7 +81,12 @@ async def open_backend(
     )
     instructions = Instructions(paths.instructions_file, TrustFile(paths.trust_file))
     diagnostics = None if setup.ephemeral else Diagnostics(paths.log_file.parent)
-    settings = EngineSettings(instructions=instructions, readable=(paths.outputs,), diagnostics=diagnostics)
+    settings = EngineSettings(
+        instructions=instructions,
+        readable=(paths.outputs,),
+        diagnostics=diagnostics,
+        auto_title=setup.settings.flag("auto_title") and not strict_guide,
+    )
     engine = Engine(ports, settings)
     return Backend(engine, store.library, registry, models, processes, tuple(tools))
 

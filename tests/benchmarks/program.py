@@ -108,6 +108,7 @@ def environment(home: Path, url: str, tag: str) -> dict[str, str]:
         "SHELL": "/bin/bash",
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "sk-ant-benchmark",
+        "PHOENIX_AUTO_TITLE": "false",
         TAG: tag,
     }
 

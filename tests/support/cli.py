@@ -53,6 +53,7 @@ class Phoenix:
             "PHOENIX_HOME": str(self.home),
             "PYTHONPATH": str(ROOT),
             "PHOENIX_MODEL": "demo/guide",
+            "PHOENIX_AUTO_TITLE": "false",
             **self.extra,
         }
 
