@@ -109,7 +109,7 @@ class Bash(Struct, frozen=True):
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the whole command."""
         wanted = BashInput.parse(args)
-        return ToolRequest(summary=clean_line(wanted.command).strip(), preview=PlainDisplay(wanted.command))
+        return ToolRequest(clean_line(wanted.command).strip(), (), PlainDisplay(wanted.command), wanted.command)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Run it to the end, or start the job."""

@@ -110,6 +110,8 @@ class ToolRequest(Struct, frozen=True):
     """Every file or folder it names, resolved through symbolic links."""
     preview: Display | None = None
     """The whole command or the whole diff, for an approval."""
+    command: str = ""
+    """What a shell would be given, to the letter: permission rules go by it, never by the cleaned summary."""
 
 
 # What a tool says while it runs.

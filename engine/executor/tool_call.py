@@ -174,8 +174,16 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -
         except ToolInputError as error:
             _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
             return
-    rule = suggest(ready.tool.spec, ready.request, record.cwd)
-    session.drafted_question = Question(act.call, ready.request, reason, str(rule), record.title)
+    rule = suggest(tool.spec, ready.request, record.cwd)
+    session.drafted_question = Question(
+        act.call,
+        ready.request,
+        reason,
+        str(rule or ""),
+        record.title,
+        tool.spec.tool_class,
+        session.ports.clock.monotonic(),
+    )
     session.post(lambda: ApprovalNeeded(act.gen, act.call.id, reason))
 
 

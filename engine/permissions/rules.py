@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +25,14 @@ EXACT_ONLY = frozenset(
 )
 """Programs whose next words decide what happens: only the very same command is suggested for them."""
 
-RULE = re.compile(r"^(?P<tool>[a-z_]+)\((?P<pattern>.*)\)$", re.DOTALL)
+RULE = re.compile(r"^(?P<tool>[\w.-]+)\((?P<pattern>.*)\)\Z", re.DOTALL)
+GLOB = re.compile(r"[*?\[]")
+ANYWHERE = ("*", "?", "[", "/")
+"""What a path pattern begins with that may match outside the working directory."""
+BLANKS = " \t\n"
+"""What a shell drops at both ends of a command."""
+SHORTEST_TO_CUT = 60
+"""Letters of a pattern from which a sentence shows only its beginning."""
 
 
 class Rule(Struct, frozen=True):
@@ -59,24 +67,97 @@ def parse_rule(text: str) -> Rule | None:
     return Rule(found["tool"], found["pattern"]) if found else None
 
 
+class Call(Struct, frozen=True):
+    """What a rule is held against: a tool, what it would do, and the working directory."""
+
+    tool: str
+    tool_class: ToolClass
+    request: ToolRequest
+    working_dir: Path
+
+    @property
+    def command(self) -> str:
+        """What would run, to the letter."""
+        return (self.request.command or self.request.summary).strip(BLANKS)
+
+
 def matches(rule: Rule, spec: ToolSpec, request: ToolRequest, working_dir: Path) -> bool:
     """Whether `rule` allows this call."""
-    if rule.tool != spec.name:
+    return allows(rule, Call(spec.name, spec.tool_class, request, working_dir))
+
+
+def allows(rule: Rule, call: Call) -> bool:
+    """Whether `rule` allows this call."""
+    if rule.tool != call.tool:
         return False
-    if spec.tool_class is ToolClass.RUN:
-        return _command_matches(rule.pattern, request.summary)
-    if not request.paths:
-        return rule.pattern in {"*", request.summary}
-    return all(fnmatchcase(_path_text(path, working_dir), rule.pattern) for path in request.paths)
+    if call.tool_class is ToolClass.RUN:
+        return _command_matches(rule.pattern, call.command)
+    if not call.request.paths:
+        return rule.pattern in {"*", call.request.summary}
+    return all(fnmatchcase(_path_text(path, call.working_dir), rule.pattern) for path in call.request.paths)
 
 
-def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule:
+def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | None:
     """The rule that "always" offers: wide enough to be of use, never wider than its first words say."""
+    call = Call(spec.name, spec.tool_class, request, working_dir)
     if spec.tool_class is ToolClass.RUN:
-        return Rule(spec.name, _command_pattern(request.summary))
-    if len(request.paths) != 1:
+        return Rule(spec.name, _command_pattern(call.command))
+    if not request.paths:
         return Rule(spec.name, request.summary)
-    return Rule(spec.name, _path_text(request.paths[0], working_dir))
+    if len(request.paths) > 1:
+        return None  # one pattern for all of them would let through more than was asked
+    return Rule(spec.name, escape(_path_text(request.paths[0], working_dir)))
+
+
+def refusal(text: str, call: Call) -> str:
+    """Why a rule that somebody wrote for this call is not kept, in one sentence; empty where it may be."""
+    rule = parse_rule(text)
+    if rule is None:
+        return f"{_short(text)} is no rule: write it as {call.tool}(pattern)."
+    if rule.tool != call.tool:
+        return f"This rule is for {rule.tool}, but {call.tool} asks."
+    if allows(rule, call):
+        return ""
+    if call.tool_class is ToolClass.RUN:
+        return _why_no_command(rule.pattern, call.command)
+    if not call.request.paths:
+        return f"This rule does not match: write * or {_short(call.request.summary)}."
+    missed = next(
+        text for path in call.request.paths if not fnmatchcase(text := _path_text(path, call.working_dir), rule.pattern)
+    )
+    return f"This rule does not match {_short(missed)}: * stands for any letters, ? for one."
+
+
+def meaning(text: str, call: Call) -> str:
+    """What a rule lets through, in one sentence; empty for what is no rule."""
+    rule = parse_rule(text)
+    if rule is None:
+        return ""
+    pattern = rule.pattern
+    if call.tool_class is ToolClass.RUN:
+        if not pattern.endswith("*") or pattern == call.command:
+            return "Allows this very command and no other."
+        first = pattern[:-1].strip()
+        return f"Allows {_short(first)} with any words behind it." if first else "Allows every plain command."
+    if not call.request.paths:
+        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {_short(pattern)} alone."
+    if not GLOB.search(pattern):
+        return f"Allows {rule.tool} on {_short(pattern)} alone."
+    where = ", also outside the working directory" if pattern.startswith(ANYWHERE) else ""
+    return f"Allows {rule.tool} on every path like {_short(pattern)}{where}."
+
+
+def _why_no_command(pattern: str, command: str) -> str:
+    if pattern.endswith("*") and SHELL_SYNTAX.search(command):
+        return "A rule with * never matches a command with shell signs in it: write the whole command."
+    return (
+        f"This rule does not match: begin with the words of the command, such as {_short(_command_pattern(command))}."
+    )
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return f"“{line if len(line) <= SHORTEST_TO_CUT else f'{line[: SHORTEST_TO_CUT - 1]}…'}”"
 
 
 def _command_matches(pattern: str, command: str) -> bool:
