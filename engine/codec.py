@@ -19,7 +19,7 @@ from msgspec.structs import fields
 
 from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import STATE_NAMES, CompactingContext, Requesting, RetryWait, Routing, State
-from engine.records import Totals
+from engine.records import EarlierView, Omission, Totals
 from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 
 Decoder: TypeAlias = Callable[[object], object]
@@ -94,6 +94,26 @@ def encode_usage(usage: Usage) -> str:
 def decode_usage(text: str) -> Usage:
     """What `encode_usage` wrote. Raises CodecError."""
     return cast("Usage", _decode(text, Usage))
+
+
+def encode_omitted(omitted: Sequence[Omission]) -> str:
+    """The column `conversations.context_omitted_json`."""
+    return _encode(tuple(omitted))
+
+
+def decode_omitted(text: str) -> tuple[Omission, ...]:
+    """What `encode_omitted` wrote. Raises CodecError."""
+    return cast("tuple[Omission, ...]", _decode(text, tuple[Omission, ...]))
+
+
+def encode_earlier(earlier: Sequence[EarlierView]) -> str:
+    """The column `conversations.context_earlier_json`."""
+    return _encode(tuple(earlier))
+
+
+def decode_earlier(text: str) -> tuple[EarlierView, ...]:
+    """What `encode_earlier` wrote. Raises CodecError."""
+    return cast("tuple[EarlierView, ...]", _decode(text, tuple[EarlierView, ...]))
 
 
 def encode_totals(totals: Totals) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import State
+from engine.search import Speaker
 
 
 class PermissionMode(StrEnum):
@@ -221,14 +222,49 @@ class QueuedMessage(Struct, frozen=True):
 
 
 class SearchHit(Struct, frozen=True):
-    """A message that matches a search."""
+    """A message or a tool call that matches a search."""
 
     conversation_id: str
     title: str
+    cwd: Path
     seq: int
-    role: Role
+    """The message; for a tool call the one that asked for it."""
+    speaker: Speaker
     snippet: str
+    """One line of the text around the best place."""
     created_at: float
+    call_id: str = ""
+    """The tool call, empty for a message."""
+    archived: bool = False
+
+
+class SearchAnswer(Struct, frozen=True):
+    """What a search has found so far, the best first."""
+
+    hits: tuple[SearchHit, ...]
+    next: int | None = None
+    """Where to search on; None when everything was looked through."""
+    reached: float = 0.0
+    """The time of the oldest text that was looked at; 0 when everything was."""
+    unindexed: float = 0.0
+    """The share of older messages that are not indexed yet."""
+
+
+class FoundText(Struct, frozen=True):
+    """A message or tool call of one conversation that contains a text."""
+
+    seq: int
+    call_id: str
+    """The tool call, empty for the message itself."""
+    count: int
+    """How often it does."""
+
+
+class IndexProgress(Struct, frozen=True):
+    """How many of the messages from before the search index are in it."""
+
+    done: int
+    total: int
 
 
 class Recovery(Struct, frozen=True):

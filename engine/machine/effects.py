@@ -160,6 +160,10 @@ class Compact(Struct, frozen=True):
 
     gen: int
     manual: bool
+    focus: str = ""
+    """What the summary must not lose, in the user's words."""
+    full: bool = False
+    """The window has overflowed: without a summary the conversation cannot go on."""
 
 
 class RouteRequest(Struct, frozen=True):

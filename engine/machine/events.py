@@ -21,6 +21,8 @@ class UserMessage(Struct, frozen=True):
     run_id: str
     max_iterations: int
     supervisor: bool = False
+    compact_due: bool = False
+    """The window is past the threshold: older messages are summarized before the first call (SPEC C12)."""
 
 
 class UserCancelled(Struct, frozen=True):
@@ -42,7 +44,9 @@ class RetryAsked(Struct, frozen=True):
 
 
 class CompactAsked(Struct, frozen=True):
-    """The user wants older messages summarized now."""
+    """The user wants older messages summarized now; `focus` says what matters most."""
+
+    focus: str = ""
 
 
 class Verdict(StrEnum):
@@ -171,10 +175,11 @@ class AgentFinished(Struct, frozen=True):
 
 
 class CompactionEnded(Struct, frozen=True):
-    """A compaction is over; `failure` is empty when it worked."""
+    """A compaction is over; `failure` is empty when it worked, and then `note` is the row that tells of it."""
 
     gen: int
     failure: str = ""
+    note: str = ""
 
 
 class RouteDecided(Struct, frozen=True):

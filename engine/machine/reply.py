@@ -10,7 +10,9 @@ from engine.machine import texts
 from engine.machine.effects import (
     AfterRun,
     Compact,
+    Effect,
     FinishRun,
+    Notice,
     RequestLlm,
     RunStatus,
     Save,
@@ -57,8 +59,7 @@ ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided
 def step(state: State, event: ReplyEvent) -> Step:
     """Route one answer of a model call; a late one changes nothing."""
     if isinstance(state, Compacting) and isinstance(event, CompactionEnded):
-        text = event.failure or texts.COMPACTED
-        return Step(Idle(state.gen + 1), (SaveNotice(text),))
+        return Step(Idle(state.gen + 1), (SaveNotice(event.failure or event.note or texts.COMPACTED),))
     if not isinstance(state, AwaitingLlm):
         return Step(state)
     match event, state.phase:
@@ -69,13 +70,23 @@ def step(state: State, event: ReplyEvent) -> Step:
         case RetryDue(), RetryWait():
             return _again(state, state.partial)
         case CompactionEnded(), CompactingContext():
-            return request(state.gen + 1, state.run)
+            return _compacted(state, event)
         case RouteDecided(), Routing():
             return _routed(state, event)
         case ((LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided()), _):
             return Step(state)
         case _:
             assert_never(event)
+
+
+def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
+    """Go on with the call that waited: a failure changes nothing but is said (SPEC CLAW-30)."""
+    told: Effect = Notice(event.failure) if event.failure else SaveNotice(event.note or texts.COMPACTED)
+    if state.partial:
+        onward = _again(state, state.partial)
+    else:
+        onward = request(state.gen + 1, state.run)
+    return Step(onward.state, (told, *onward.effects))
 
 
 def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool = False) -> Step:
@@ -139,7 +150,7 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     gen = state.gen + 1
     if event.context_overflow and not run.compacted:
         after = replace(state, gen=gen, phase=CompactingContext(), run=replace(run, compacted=True), attempt=0)
-        return Step(after, (Compact(gen, manual=False),))
+        return Step(after, (Compact(gen, manual=False, full=True),))
     if event.retryable and state.attempt < RETRIES:
         seconds = min(max(2.0**state.attempt, event.retry_after), LONGEST_WAIT)
         waiting = replace(state, gen=gen, phase=RetryWait(seconds, event.message), attempt=state.attempt + 1)

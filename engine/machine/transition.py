@@ -60,6 +60,12 @@ def request(gen: int, run: Run) -> Step:
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(), ask))
 
 
+def compact_first(gen: int, run: Run) -> Step:
+    """Summarize older messages before the next call; once in a run (SPEC CLAW-30)."""
+    run = replace(run, compacted=True, compact_due=False)
+    return Step(AwaitingLlm(gen, run, CompactingContext()), (Compact(gen, manual=False),))
+
+
 def next_iteration(gen: int, run: Run, saves: tuple[Effect, ...]) -> Step:
     """Ask again after a tool round, unless the run has used up its model calls."""
     if run.iteration >= run.max_iterations:
@@ -68,10 +74,7 @@ def next_iteration(gen: int, run: Run, saves: tuple[Effect, ...]) -> Step:
         )
         return Step(Idle(gen), (*saves, SaveNotice(texts.iteration_limit(run.iteration)), limit))
     run = run.next_iteration()
-    if run.compact_due and not run.compacted:
-        run = replace(run, compacted=True, compact_due=False)
-        return Step(AwaitingLlm(gen, run, CompactingContext()), (*saves, Compact(gen, manual=False)))
-    after = request(gen, run)
+    after = compact_first(gen, run) if run.compact_due and not run.compacted else request(gen, run)
     return Step(after.state, (*saves, *after.effects))
 
 

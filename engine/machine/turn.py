@@ -35,7 +35,7 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
-from engine.machine.transition import Step, opens_turn, request, start_current
+from engine.machine.transition import Step, compact_first, opens_turn, request, start_current
 
 TurnEvent = UserMessage | RetryAsked | CompactAsked | UserShell | InboxArrived
 
@@ -55,7 +55,7 @@ def step(state: State, event: TurnEvent) -> Step:
         case RetryAsked():
             return _retry(state, event)
         case CompactAsked():
-            return Step(Compacting(state.gen + 1), (Compact(state.gen + 1, manual=True),))
+            return Step(Compacting(state.gen + 1), (Compact(state.gen + 1, manual=True, focus=event.focus),))
         case UserShell():
             return _shell(state.gen + 1, event)
         case _:
@@ -84,7 +84,7 @@ def _message(gen: int, event: UserMessage) -> Step:
     saves = (SaveMessage(event.message, opens_turn(event.last)), StartRun(run.id, event.message.id))
     if event.supervisor:
         return Step(AwaitingLlm(gen, run, Routing()), (*saves, RouteRequest(gen, run.id)))
-    asked = request(gen, run)
+    asked = compact_first(gen, run) if event.compact_due else request(gen, run)
     return Step(asked.state, (*saves, *asked.effects))
 
 

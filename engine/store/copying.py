@@ -10,7 +10,16 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from engine.codec import decode_blocks, decode_display, decode_state, decode_totals, decode_usage, encode_blocks
+from engine.codec import (
+    decode_blocks,
+    decode_display,
+    decode_earlier,
+    decode_omitted,
+    decode_state,
+    decode_totals,
+    decode_usage,
+    encode_blocks,
+)
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
 from engine.ports import StorageError
 from engine.records import PermissionMode
@@ -59,6 +68,8 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "usage_json": decode_usage,
     "last_usage_json": decode_usage,
     "permission_mode": PermissionMode,
+    "context_omitted_json": decode_omitted,
+    "context_earlier_json": decode_earlier,
 }
 """What the text of a column must pass to be read back; each raises ValueError."""
 _NAMES_AN_IMAGE = '"attachment_id"'

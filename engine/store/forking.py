@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from engine.codec import encode_state, encode_totals
+from engine.codec import decode_omitted, encode_omitted, encode_state, encode_totals
 from engine.machine.states import STATE_NAMES, Idle
 from engine.records import Totals
 from engine.store.copying import Row, Rows, insert_rows, read_rows, renamed
@@ -60,6 +60,7 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
         "context_estimated": source["context_estimated"] if up_to_seq is None else 1,
         "summary": source["summary"] if summarized else "",
         "context_start_seq": source["context_start_seq"] if summarized else 0,
+        "context_omitted_json": _omitted_up_to(source, up_to_seq),
         "context_earlier_json": source["context_earlier_json"] if summarized else "[]",
         "draft": "",
         "scroll_seq": 0,
@@ -74,6 +75,12 @@ def _fresh_start(source: Row, at: float, up_to_seq: int | None) -> Row:
         "updated_at": at,
     }
     return source | beginning
+
+
+def _omitted_up_to(source: Row, up_to_seq: int | None) -> str:
+    """Behind the cut other messages will take the same numbers."""
+    omitted = decode_omitted(str(source["context_omitted_json"]))
+    return encode_omitted([each for each in omitted if up_to_seq is None or each.seq <= up_to_seq])
 
 
 def _number(value: str | int | float | None) -> int:

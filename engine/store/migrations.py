@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
+from engine.store.schema_context import add_context_columns
 from engine.store.schema_list import add_list_columns
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
@@ -18,7 +19,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (create_tables, add_list_columns)
+MIGRATIONS: tuple[Migration, ...] = (create_tables, add_list_columns, add_context_columns)
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 
 VERSION = len(MIGRATIONS)

@@ -140,7 +140,7 @@ def test_a_context_overflow_compacts_once_and_then_is_an_error() -> None:
     driver.on(overflow)
     assert isinstance(driver.state, AwaitingLlm)
     assert driver.state.phase == CompactingContext()
-    assert driver.effect(Compact) == Compact(driver.gen, manual=False)
+    assert driver.effect(Compact) == Compact(driver.gen, manual=False, full=True)
     driver.on(CompactionEnded(driver.gen))
     assert driver.has(RequestLlm)
     driver.on(LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True))
