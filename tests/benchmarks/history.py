@@ -135,16 +135,21 @@ def _make(home: Path, name: str, count: int) -> Case:
     (home / "work").mkdir(exist_ok=True)
     conversation_id = asyncio.run(_create(folder, home / "work"))
     with contextlib.closing(sqlite3.connect(folder / "phoenix.db")) as connection, connection:
-        connection.executemany(
-            "INSERT INTO turns (id, conversation_id, turn_number, started_at) VALUES (?, ?, ?, ?)",
-            ((f"{conversation_id}-{turn}", conversation_id, turn, 1.0) for turn in range(1, (count + 1) // 2)),
-        )
-        connection.executemany(
-            """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json,
-                text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            (_message(conversation_id, seq, count) for seq in range(3, count + 1)),
-        )
+        long_turns(connection, conversation_id, count)
     return Case(name, home, conversation_id, "LASTWORD" if count > EMPTY else "And what is next")
+
+
+def long_turns(connection: sqlite3.Connection, conversation_id: str, count: int) -> None:
+    """Make a conversation of two messages one of `count`."""
+    connection.executemany(
+        "INSERT INTO turns (id, conversation_id, turn_number, started_at) VALUES (?, ?, ?, ?)",
+        ((f"{conversation_id}-{turn}", conversation_id, turn, 1.0) for turn in range(1, (count + 1) // 2)),
+    )
+    connection.executemany(
+        """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json,
+            text, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (_message(conversation_id, seq, count) for seq in range(3, count + 1)),
+    )
 
 
 async def _create(folder: Path, cwd: Path) -> str:
