@@ -219,6 +219,37 @@ class Onboarding(Protocol):
         ...
 
 
+class Setting(Struct, frozen=True):
+    """One key of `config.toml` as it is in force."""
+
+    name: str
+    value: str
+    """As it would be typed; empty for none."""
+    source: str
+    """`default`, a file with its line, a variable or a flag."""
+    allowed: str
+    meaning: str
+    choices: tuple[str, ...] = ()
+    live: bool = False
+    """Whether a change counts at once; else from the next start."""
+
+
+class SettingsSurface(Protocol):
+    """The settings of this start, read anew each time. Everything raises EngineError, which names file and line."""
+
+    def all(self) -> Sequence[Setting]:
+        """Every setting, in the order of the documentation."""
+        ...
+
+    def save(self, name: str, value: str) -> None:
+        """Keep one key in the user's file; everything else in it stays as it is, comments too."""
+        ...
+
+    def reset(self, name: str) -> None:
+        """Take one key out of the user's file."""
+        ...
+
+
 class Services(Struct, frozen=True):
     """Everything behind the screens, opened after the first frame."""
 
@@ -230,8 +261,7 @@ class Services(Struct, frozen=True):
     """The models on offer now."""
     doctor: Callable[[], Awaitable[str]]
     """What works on this machine and what does not, as text."""
-    save_setting: Callable[[str, str], None]
-    """Keep one key of the user's `config.toml`. Raises EngineError."""
+    settings: SettingsSurface
     recoveries: Sequence[Recovery] = ()
     """What boot recovery found."""
     warning: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -27,6 +28,8 @@ class Setup(Struct, frozen=True):
     credentials: Credentials
     project: Project
     trust: TrustStatus
+    settings_now: Callable[[], Settings]
+    """Reads the files again and merges them as at the start. Raises ConfigError."""
     ephemeral: bool = False
 
     @property
@@ -56,16 +59,25 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         project = find_project(folder)
         trust = _trust(paths, project, give=arguments.trust)
         asked = (environment_layer(environment), flag_layer(_flags(arguments)))
-        user = user_layer(paths.config_file)
-        profile = profile_layer(paths.profiles, merge(user, Layer(), *asked).text("profile"))
         narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
-        settings = merge(beneath(user, profile), narrowing, *asked)
+        settings_now = partial(_merged, paths, narrowing, asked)
+        settings = settings_now()
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(_cannot_write(error)) from error
-    return Setup(paths, settings, credentials, project, trust, arguments.ephemeral)
+    return Setup(paths, settings, credentials, project, trust, settings_now, arguments.ephemeral)
+
+
+def _merged(paths: Paths, narrowing: Layer, asked: tuple[Layer, Layer]) -> Settings:
+    user = user_layer(paths.config_file)
+    profile = profile_layer(paths.profiles, merge(user, Layer(), *asked).text("profile"))
+    return merge(beneath(user, profile), narrowing, *asked)
+
+
+def _merged_for_command(paths: Paths, environment: Layer) -> Settings:
+    return merge(user_layer(paths.config_file), Layer(), environment, Layer())
 
 
 def prepare_command(environment: Mapping[str, str]) -> Setup:
@@ -77,13 +89,14 @@ def prepare_command(environment: Mapping[str, str]) -> Setup:
     try:
         paths = find_paths(environment)
         paths.make()
-        settings = merge(user_layer(paths.config_file), Layer(), environment_layer(environment), Layer())
+        settings_now = partial(_merged_for_command, paths, environment_layer(environment))
+        settings = settings_now()
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(_cannot_write(error)) from error
-    return Setup(paths, settings, credentials, Project(Path.cwd()), TrustStatus(Trust.NOT_NEEDED))
+    return Setup(paths, settings, credentials, Project(Path.cwd()), TrustStatus(Trust.NOT_NEEDED), settings_now)
 
 
 def checked_folder(folder: Path) -> Path:

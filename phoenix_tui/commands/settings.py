@@ -107,7 +107,7 @@ async def theme(bench: Bench, name: str) -> None:
         return
     bench.sheets.choose_theme(chosen)
     try:
-        bench.desk.services.save_setting("theme", chosen)
+        bench.desk.services.settings.save("theme", chosen)
     except EngineError as error:
         bench.tell(str(error), bad=True)
 

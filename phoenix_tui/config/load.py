@@ -86,7 +86,7 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
     for name, key in KEYS.items():
         text = environment.get(key.variable, "")
         if text:
-            layer.values[name] = check(key, _from_text(key, text), key.variable)
+            layer.values[name] = check(key, from_text(key, text), key.variable)
             layer.sources[name] = key.variable
     return layer
 
@@ -144,7 +144,8 @@ def line_of(text: str, key: str, table: str = "") -> int:
     return 1
 
 
-def _from_text(key: Key, text: str) -> object:
+def from_text(key: Key, text: str) -> object:
+    """A value that was written as text; what makes no sense stays text, for `check` to refuse."""
     if key.kind is bool:
         return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(text.lower(), text)
     if key.kind is str:

@@ -9,7 +9,7 @@ from phoenix_tui.config.load import check, user_layer
 from phoenix_tui.config.settings import KEYS, ConfigError, Value
 
 
-def set_value(path: Path, name: str, value: Value) -> None:
+def set_value(path: Path, name: str, value: object) -> None:
     """Write `name = value` into the file `path`, which is made if need be.
 
     Raises:
@@ -18,11 +18,28 @@ def set_value(path: Path, name: str, value: Value) -> None:
     """
     if name not in KEYS:
         raise ConfigError(f"Unknown key '{name}'. Known are {', '.join(KEYS)}.")
-    check(KEYS[name], value, str(path))
+    checked = check(KEYS[name], value, str(path))
+    _rewrite(path, name, checked)
+
+
+def remove_value(path: Path, name: str) -> None:
+    """Take `name` out of the file `path`; nothing happens where it is not in it.
+
+    Raises:
+        ConfigError: the file is broken.
+        OSError: it cannot be written.
+    """
+    if path.exists():
+        _rewrite(path, name, None)
+
+
+def _rewrite(path: Path, name: str, value: Value | None) -> None:
     user_layer(path)  # a file with an error stays as the user left it
     import tomlkit  # noqa: PLC0415 - 40 ms, needed only to change a file
 
-    text = path.read_text("utf-8") if path.exists() else ""
-    document = tomlkit.parse(text)
-    document[name] = value
+    document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
+    if value is None:
+        document.pop(name, None)
+    else:
+        document[name] = value
     write_private(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub

@@ -15,13 +15,12 @@ from engine.ports import ProviderError, StorageError
 from engine.providers import prices
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.settings import KEYS, ConfigError
-from phoenix_tui.config.write import set_value
 from phoenix_tui.models.files import FileState
 from phoenix_tui.surface import CannotOpen, EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
+from phoenix_tui.wiring.settings import SettingsBoard
 from tools.process.link import ZygoteLink
 
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
@@ -74,7 +73,7 @@ class ServiceOpener:
             runner=backend.processes.runner,
             models=backend.providers.models,
             doctor=self._doctor,
-            save_setting=self._save_setting,
+            settings=SettingsBoard(setup),
             recoveries=recoveries,
             warning=await self._warning(backend),
         )
@@ -113,14 +112,6 @@ class ServiceOpener:
 
         found = await findings(self.setup)
         return "\n".join(f"{each.health.value:5}{each.topic:14} {each.text}" for each in found)
-
-    def _save_setting(self, name: str, value: str) -> None:
-        key = KEYS.get(name)
-        try:
-            typed = key.kind(value) if key is not None and key.kind is not bool else value in {"true", "yes", "1"}
-            set_value(self.setup.paths.config_file, name, typed)
-        except (ConfigError, OSError, ValueError) as error:
-            raise EngineError(str(error)) from error
 
 
 async def _settle() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from engine.executor.requests import RunCaps
-from phoenix_tui.config.settings import Settings
-from phoenix_tui.config.write import set_value
+from msgspec import Struct
+
+from engine.executor.requests import EngineError, RunCaps
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.load import from_text
+from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value
+from phoenix_tui.config.write import remove_value, set_value
+from phoenix_tui.surface import Setting
 
 
 def caps_of(settings: Settings) -> RunCaps:
@@ -19,3 +24,52 @@ def caps_of(settings: Settings) -> RunCaps:
 def default_setter(config_file: Path) -> Callable[[str], None]:
     """What makes a model reference the default of new conversations."""
     return partial(set_value, config_file, "model")
+
+
+class SettingsBoard(Struct, frozen=True):
+    """The settings in force, read from their files each time, and kept in the user's."""
+
+    setup: Setup
+
+    def all(self) -> Sequence[Setting]:
+        """Every setting. Raises EngineError."""
+        try:
+            settings = self.setup.settings_now()
+        except (ConfigError, OSError) as error:
+            raise EngineError(str(error)) from error
+        return [
+            Setting(
+                name,
+                as_text(settings.values[name]),
+                settings.sources[name],
+                key.allowed,
+                key.meaning,
+                ("true", "false") if key.kind is bool else key.choices,
+                key.live,
+            )
+            for name, key in KEYS.items()
+        ]
+
+    def save(self, name: str, value: str) -> None:
+        """Keep one key in the user's file. Raises EngineError."""
+        key = KEYS.get(name)
+        try:
+            set_value(self.setup.paths.config_file, name, value if key is None else from_text(key, value))
+        except (ConfigError, OSError) as error:
+            raise EngineError(str(error)) from error
+
+    def reset(self, name: str) -> None:
+        """Take one key out of the user's file. Raises EngineError."""
+        try:
+            remove_value(self.setup.paths.config_file, name)
+        except (ConfigError, OSError) as error:
+            raise EngineError(str(error)) from error
+
+
+def as_text(value: Value) -> str:
+    """A value as it would be typed; nothing for no limit."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

@@ -51,7 +51,7 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services
+from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
 
 RUN = Run("run-1", 50)
@@ -373,6 +373,39 @@ class FakeOnboarding:
         return self.servers
 
 
+@dataclass
+class FakeSettings:
+    """Settings that keep what was saved; a value "wrong" is refused."""
+
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    rows: list[Setting] = field(
+        default_factory=lambda: [
+            Setting("model", "", "default", "text", "model of new conversations"),
+            Setting("theme", "phoenix-dark", "config.toml:1", "text", "colours", (), True),
+            Setting(
+                "notifications", "auto", "default", "one of auto, bell, off", "tell me", ("auto", "bell", "off"), True
+            ),
+            Setting("mouse", "true", "default", "true or false", "the mouse", ("true", "false"), True),
+        ]
+    )
+
+    def all(self) -> Sequence[Setting]:
+        return self.rows
+
+    def save(self, name: str, value: str) -> None:
+        if value == "wrong":
+            raise EngineError(f"config.toml: '{name}' must be something else, not 'wrong'.")
+        self.kept.append((name, value))
+        self._put(name, value, "config.toml:3")
+
+    def reset(self, name: str) -> None:
+        self.kept.append((name, ""))
+        self._put(name, "", "default")
+
+    def _put(self, name: str, value: str, source: str) -> None:
+        self.rows = [replace(row, value=value, source=source) if row.name == name else row for row in self.rows]
+
+
 class NoPrograms:
     """A runner on a machine without programs."""
 
@@ -396,7 +429,7 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
         return "everything works"
 
     made = Services(
-        engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, lambda key, value: None
+        engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, FakeSettings()
     )
     return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from phoenix_tui.app import PhoenixApp
@@ -17,7 +18,7 @@ from phoenix_tui.commands.bench import Bench
 from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.composer import Composer
-from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, launch, services
+from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.waiting import LOOK, PATIENCE, poll
 
 
@@ -112,17 +113,7 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
 
         async def open_services() -> Services:
             made = services(engine, onboarding, **behind)
-            return Services(
-                made.engine,
-                made.library,
-                made.onboarding,
-                made.runner,
-                made.models,
-                made.doctor,
-                lambda key, value: kept.append((key, value)),
-                (),
-                made.warning,
-            )
+            return replace(made, settings=FakeSettings(kept))
 
         app = PhoenixApp(launch(tmp_path, **asked), open_services)
         exits: list[int] = []
