@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from tests.benchmarks import cancel, commit, crash, history, idle, machine, parse, start, steps, stream, turns
+from tests.benchmarks import cancel, commit, crash, history, idle, machine, many, parse, start, steps, stream, turns
 from tests.benchmarks.bench import Bench, Family
 from tests.benchmarks.costs import kill_all, tagged
 from tests.benchmarks.program import RUN_TAG
@@ -34,6 +34,7 @@ FAMILIES: Final = (
     Family("full-speed", stream.full_speed, 180, 60),
     Family("history", history.history, 200, 90),
     Family("idle", idle.idle, 90, 60),
+    Family("many", many.many, 150, 90),
     Family("steps", steps.steps, 180, 40),
     Family("esc", cancel.esc_stream, 90, 40),
     Family("esc-command", cancel.esc_command, 90, 30),
