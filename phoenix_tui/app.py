@@ -16,7 +16,7 @@ from textual.driver import Driver
 
 from phoenix_tui.crash import crash_note
 from phoenix_tui.driver import QuietDriver
-from phoenix_tui.keymap import KeymapError, Scope, bindings, read_keymap, to_textual
+from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.stage import Stage
@@ -126,9 +126,12 @@ class PhoenixApp(App[None]):
             self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, "Ctrl+Q quits")
             return
         self._services = services
-        await self._workspace.attend(module.Backstage(self._workspace, services, self._write_terminal, keymap))
+        await self._workspace.attend(module.Backstage(self._workspace, services, self._terminal, keymap))
 
     def _keymap_of_user(self) -> dict[str, str]:
+        # Not before the first frame, which needs none of it.
+        from phoenix_tui.keymap_file import KeymapError, read_keymap  # noqa: PLC0415 - as above
+
         try:
             keymap = read_keymap(self._launch.keymap_file)
         except KeymapError as error:
@@ -137,9 +140,10 @@ class PhoenixApp(App[None]):
         self.set_keymap(to_textual(keymap))
         return keymap
 
-    def _write_terminal(self, sequence: str) -> None:
-        if isinstance(self._driver, QuietDriver):
-            self._driver.write_own(sequence)
+    @property
+    def _terminal(self) -> QuietDriver | None:
+        """The terminal, where it is one of our own."""
+        return self._driver if isinstance(self._driver, QuietDriver) else None
 
     def action_interrupt(self) -> None:
         """Ctrl+C: closes a sheet, else what the workspace makes of it."""

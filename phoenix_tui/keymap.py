@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -31,10 +29,6 @@ class Key(Struct, frozen=True):
     meaning: str
     scope: Scope
     priority: bool = True
-
-
-class KeymapError(ValueError):
-    """The user's `keymap.toml` makes no sense; the message names file and key."""
 
 
 A, W, C, L, Q = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION
@@ -98,26 +92,6 @@ def bindings(scope: Scope) -> list[BindingType]:
         for key in KEYS
         if key.scope is scope
     ]
-
-
-def read_keymap(path: Path) -> dict[str, str]:
-    """The user's keys by action id; empty where there is no file.
-
-    Raises:
-        KeymapError: not TOML, an unknown action, or a value that is no text.
-    """
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise KeymapError(f"{path} cannot be read: {error}") from error
-    for name, keys in table.items():
-        if name not in KEYS_BY_ID:
-            raise KeymapError(f'{path}: "{name}" is no action. Actions: {", ".join(sorted(KEYS_BY_ID))}.')
-        if not isinstance(keys, str):
-            raise KeymapError(f'{path}: "{name}" must be text such as "ctrl+j,f5".')
-    return {name: str(keys) for name, keys in table.items()}
 
 
 def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:

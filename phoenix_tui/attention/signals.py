@@ -114,7 +114,8 @@ def notification(skills: Skills, heading: str, body: str) -> str:
         case Notifying.OSC_777:
             sequence = f"\x1b]777;notify;{heading.replace(';', ',')};{body.replace(';', ',')}{BELL}"
         case Notifying.OSC_99:
-            sequence = f"\x1b]99;i=phoenix:d=0:e=1;{_base64(heading)}\x1b\\\x1b]99;i=phoenix:d=1:e=1:p=body;{_base64(body)}\x1b\\"
+            words = f"i=phoenix:d=1:e=1:p=body;{_base64(body)}"
+            sequence = f"\x1b]99;i=phoenix:d=0:e=1;{_base64(heading)}\x1b\\\x1b]99;{words}\x1b\\"
         case Notifying.BELL:
             return BELL
         case Notifying.NONE:

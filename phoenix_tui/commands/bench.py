@@ -19,6 +19,7 @@ from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
     from phoenix_tui.screens.deeds import Deeds
+    from phoenix_tui.screens.surroundings import Surroundings
 
 
 class Sheets(Protocol):
@@ -67,6 +68,7 @@ class Bench(Struct, frozen=True):
     clipboard: Clipboard
     keymap: Mapping[str, str]
     deeds: Deeds
+    around: Surroundings
     undo: Undo = msgspec.field(default_factory=Undo)
 
 

@@ -21,12 +21,13 @@ from phoenix_tui.screens.deeds import Deeds
 from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.screens.welcoming import Welcoming
-from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.welcome_panel import GUIDE
 
 if TYPE_CHECKING:
+    from phoenix_tui.driver import QuietDriver
     from phoenix_tui.screens.stage import Stage
     from phoenix_tui.surface import Launch, Services
 
@@ -34,16 +35,15 @@ if TYPE_CHECKING:
 class Backstage:
     """Joins the stage to the services; opens sheets over it (`commands.bench.Sheets`)."""
 
-    def __init__(
-        self, stage: Stage, services: Services, write_terminal: Callable[[str], None], keymap: dict[str, str]
-    ) -> None:
+    def __init__(self, stage: Stage, services: Services, driver: QuietDriver | None, keymap: dict[str, str]) -> None:
         self._stage = stage
         self._services = services
         parts = stage.parts
-        clipboard = Clipboard(services.runner, os.environ, sys.platform, write_terminal)
+        clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
+        self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts.title, self._mark_unread)
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
-        self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage))
+        self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage), self.around)
         self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
 
     async def open(self, launch: Launch) -> None:
@@ -62,6 +62,7 @@ class Backstage:
     async def begin(self, launch: Launch) -> None:
         """What was typed meanwhile, and what the command line brought."""
         desk, composer = self.bench.desk, self._stage.parts.dock.composer
+        self.around.start()
         if composer.content:
             desk.typed(composer.content)
         if self._services.warning:
@@ -93,8 +94,8 @@ class Backstage:
         self._stage.app.push_screen(TextSheet(heading, text))
 
     def themes(self) -> tuple[str, ...]:
-        """Names of Phoenix's themes, the one in use first."""
-        return tuple(sorted((theme.name for theme in THEMES), key=lambda name: name != self._stage.app.theme))
+        """Names of all themes, the one in use first."""
+        return self.around.themes()
 
     def choose_theme(self, name: str) -> None:
         """Change the colours."""
@@ -138,3 +139,7 @@ async def _use_installed(bench: Bench, reference: str) -> None:
     else:
         bench.desk.prefer(model=reference)
         bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
+
+
+def _drop(_: str) -> None:
+    """Where there is no terminal of our own, as in a browser, nothing is written beside the screen."""

@@ -11,7 +11,8 @@ from engine.machine.messages import Role
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, is_busy
 from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
-from phoenix_tui.keymap import KEYS, KeymapError, help_rows, key_names, read_keymap
+from phoenix_tui.keymap import KEYS, help_rows, key_names
+from phoenix_tui.keymap_file import KeymapError, read_keymap
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.screens.text_sheet import TextSheet

@@ -1,0 +1,164 @@
+"""What lies around the workspace: the terminal's title and bell, the user's files of colours, keys and settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from engine.executor.requests import EngineError
+from phoenix_tui.attention.attention import Attention, Terminal, Wishes
+from phoenix_tui.attention.signals import skills_of
+from phoenix_tui.keymap import to_textual
+from phoenix_tui.keymap_file import KeymapError, read_keymap
+from phoenix_tui.live_files import LOOK_EVERY, LiveFiles
+from phoenix_tui.themes import DARK, THEMES
+from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.surface import Services
+
+TROUBLE_SECONDS: Final = 20.0
+"""How long a broken file is named: longer than a toast in passing."""
+
+
+class Screen(Terminal, Protocol):
+    """What is needed of the driver."""
+
+    def watch_mouse(self, wanted: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        ...
+
+
+class Surroundings:
+    """Keeps title, colours, keys and settings true while Phoenix runs."""
+
+    def __init__(self, stage: Stage, services: Services, screen: Screen | None, keymap: dict[str, str]) -> None:
+        self._stage = stage
+        self._services = services
+        self._screen = screen
+        self._keymap = keymap
+        launch = stage.launch
+        self.mouse = launch.mouse
+        self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
+        self._attention = Attention(skills_of(os.environ), self._wishes, screen, lambda: stage.app.app_focus)
+        self._files = LiveFiles(self._watched)
+
+    def start(self) -> None:
+        """Show the title, notify from now on, look at the files."""
+        stage, parts = self._stage, self._stage.parts
+        self._services.engine.watch(self._attention.noticed)
+        stage.watch(parts.status, "status", self._show_state)
+        stage.watch(parts.title, "heading", self._show_state)
+        self._read_themes()
+        self._choose(stage.launch.theme)
+        stage.set_interval(LOOK_EVERY, self.look)
+
+    def look(self) -> None:
+        """Take over what was saved since the last look."""
+        for path in self._files.changed():
+            if path == self._stage.launch.keymap_file:
+                self._read_keys()
+            elif path == self._stage.launch.config_file:
+                self._read_settings()
+            else:
+                self._read_changed_theme(path)
+
+    def themes(self) -> tuple[str, ...]:
+        """Names of all themes, the one in use first."""
+        app = self._stage.app
+        own = [path.stem for path in theme_files(self._stage.launch.themes_folder)]
+        names = [*(theme.name for theme in THEMES), *(name for name in own if name in app.available_themes)]
+        return tuple(sorted(names, key=lambda name: name != app.theme))
+
+    def apply(self, name: str, value: str) -> None:
+        """Let a setting count now, where it can."""
+        match name:
+            case "theme":
+                self._choose(value)
+            case "mouse":
+                self.watch_mouse(value == "true")
+            case "notifications":
+                self._wish(Wishes(value, self._wishes.titles, self._wishes.plain))
+            case "terminal_title":
+                self._wish(Wishes(self._wishes.notifications, value == "true", self._wishes.plain))
+            case _:
+                pass  # counts from the next start
+
+    def watch_mouse(self, wanted: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        if wanted is not self.mouse:
+            self.mouse = wanted
+            if self._screen is not None:
+                self._screen.watch_mouse(wanted)
+
+    def _wish(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+        self._attention.wish(wishes)
+        self._show_state()
+
+    def _show_state(self, _: object = None) -> None:
+        parts = self._stage.parts
+        self._attention.show(parts.title.heading, parts.status.status)
+
+    def _watched(self) -> Iterator[Path]:
+        launch = self._stage.launch
+        yield launch.keymap_file
+        yield launch.config_file
+        yield from theme_files(launch.themes_folder)
+
+    def _trouble(self, error: Exception, kept: str) -> None:
+        self._stage.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
+
+    def _read_themes(self) -> None:
+        for path in theme_files(self._stage.launch.themes_folder):
+            self._attempt(self._register, path)
+
+    def _attempt(self, read: Callable[[Path], None], path: Path) -> bool:
+        try:
+            read(path)
+        except ThemeError as error:
+            self._trouble(error, "The colours stay as they were.")
+            return False
+        return True
+
+    def _register(self, path: Path) -> None:
+        self._stage.app.register_theme(read_theme(path))
+
+    def _read_changed_theme(self, path: Path) -> None:
+        app = self._stage.app
+        if path.exists() and self._attempt(self._register, path) and app.theme == path.stem:
+            app.theme = DARK.name  # the same name again would change nothing
+            app.theme = path.stem
+
+    def _choose(self, name: str) -> None:
+        app = self._stage.app
+        if not name:
+            return
+        if name in app.available_themes:
+            app.theme = name
+        else:
+            known = ", ".join(sorted(self.themes()))
+            self._trouble(ValueError(f"There is no theme {name}."), f"There are {known}.")
+
+    def _read_keys(self) -> None:
+        try:
+            keymap = read_keymap(self._stage.launch.keymap_file)
+        except KeymapError as error:
+            self._trouble(error, "The keys stay as they were.")
+            return
+        self._keymap.clear()
+        self._keymap.update(keymap)
+        self._stage.app.set_keymap(to_textual(keymap))
+
+    def _read_settings(self) -> None:
+        try:
+            settings = self._services.settings.all()
+        except EngineError as error:
+            self._trouble(error, "The settings stay as they were.")
+            return
+        for setting in settings:
+            if setting.live:
+                self.apply(setting.name, setting.value)

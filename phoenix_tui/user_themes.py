@@ -1,0 +1,105 @@
+"""The user's own themes: `themes/NAME.toml`, colours by meaning over one of Phoenix's themes.
+
+base = "phoenix-light"
+background = "#fdf6e3"
+needs_you = "#b58900"
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from textual.theme import Theme
+
+from phoenix_tui.config.load import line_of
+from phoenix_tui.themes import THEMES
+from tools.clean import clean_line
+
+BASES: Final = {theme.name: theme for theme in THEMES}
+MEANINGS: Final = {"you": "accent", "work": "primary", "needs_you": "warning", "good": "success", "bad": "error"}
+"""The five hues of LOOK 7 under their names in a theme file, and Textual's names for them."""
+SURFACES: Final = ("background", "surface", "panel", "foreground")
+VARIABLES: Final = {"quiet": "text-muted", "selection": "screen-selection-background", "scrollbar": "scrollbar"}
+COLOURS: Final = (*SURFACES, *MEANINGS, *VARIABLES)
+_COLOUR: Final = re.compile(r"#[0-9a-fA-F]{6}|#[0-9a-fA-F]{3}")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+LONGEST_FILE: Final = 65_536
+
+
+class ThemeError(ValueError):
+    """A theme makes no sense; the message names file, line and the allowed values."""
+
+
+def read_theme(path: Path) -> Theme:
+    """The theme of one file, named like the file.
+
+    Raises:
+        ThemeError: it cannot be read or holds something that is no theme.
+    """
+    try:
+        text = path.read_bytes()[:LONGEST_FILE].decode("utf-8")
+        table = tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise ThemeError(f"{path}: {_reason(error)}") from error
+    if _NAME.fullmatch(path.stem) is None or path.stem in BASES:
+        raise ThemeError(f"{path}: a theme's name is letters, digits, - and _, and none of {', '.join(BASES)}.")
+    base = table.pop("base", THEMES[0].name)
+    if base not in BASES:
+        raise ThemeError(f"{_where(path, text, 'base')}: 'base' must be one of {', '.join(BASES)}, not {base!r}.")
+    for name, value in table.items():
+        if name not in COLOURS:
+            raise ThemeError(
+                f"{_where(path, text, name)}: '{clean_line(name)}' is no colour of a theme. "
+                f"There are base, {', '.join(COLOURS)}."
+            )
+        if not isinstance(value, str) or _COLOUR.fullmatch(value) is None:
+            raise ThemeError(
+                f"{_where(path, text, name)}: '{name}' must be a colour such as \"#6cb2ff\", not {value!r}."
+            )
+    return _made(path.stem, BASES[base], {name: str(value) for name, value in table.items()})
+
+
+def theme_files(folder: Path | None) -> Iterator[Path]:
+    """The theme files of a folder, by name; none where there is no folder."""
+    if folder is None:
+        return
+    try:
+        found = sorted(folder.glob("*.toml"))
+    except OSError:
+        return
+    yield from (path for path in found if not path.name.startswith("."))
+
+
+def _made(name: str, base: Theme, colours: dict[str, str]) -> Theme:
+    named = {MEANINGS.get(key, key): value for key, value in colours.items() if key not in VARIABLES}
+    inner = {VARIABLES[key]: value for key, value in colours.items() if key in VARIABLES}
+    grounds = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
+    if "background" in colours:
+        inner |= dict.fromkeys(grounds, colours["background"])
+    if "you" in colours:
+        inner["scrollbar-active"] = colours["you"]
+    if "scrollbar" in colours:
+        inner["scrollbar-hover"] = colours["scrollbar"]
+    kept = {field: getattr(base, field) for field in (*SURFACES, *MEANINGS.values())}
+    fields = kept | named
+    return Theme(
+        name=name,
+        dark=base.dark,
+        secondary=fields["primary"],
+        variables={**base.variables, **inner},
+        **fields,
+    )
+
+
+def _where(path: Path, text: str, key: str) -> str:
+    return f"{path}:{line_of(text, key)}"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}."
+    return "is no UTF-8 text." if isinstance(error, UnicodeDecodeError) else f"is not valid TOML: {error}."
