@@ -18,6 +18,8 @@ class Scope(StrEnum):
     COMPOSER = "Writing"
     LIST = "Conversation list"
     QUESTION = "A question"
+    QUEUE = "The queue"
+    BLOCKS = "Blocks of the conversation"
 
 
 class Key(Struct, frozen=True):
@@ -31,7 +33,8 @@ class Key(Struct, frozen=True):
     priority: bool = True
 
 
-A, W, C, L, Q = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION
+A, W, C, L, Q, U = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION, Scope.QUEUE
+B: Final = Scope.BLOCKS
 KEYS: Final[tuple[Key, ...]] = (
     Key("quit", "ctrl+q", "leave", "quit", A),
     Key("interrupt", "ctrl+c", "interrupt", "copy a selection, else stop, clear the draft, press again to quit", A),
@@ -49,16 +52,45 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("page_down", "pagedown", "view('page_down')", "scroll the conversation down", W),
     Key("top", "ctrl+home", "view('top')", "to the first message", W),
     Key("bottom", "ctrl+end", "view('bottom')", "to the newest message", W),
+    Key(
+        "blocks",
+        "alt+up,alt+down",
+        "view('blocks')",
+        "take a block of the conversation: copy, open, fork, send again",
+        W,
+    ),
+    Key("prompt_above", "alt+pageup", "view('prompt_above')", "to the prompt above", W),
+    Key("prompt_below", "alt+pagedown", "view('prompt_below')", "to the prompt below", W),
     *(Key(f"go_{n}", f"alt+{n}", f"go({n})", f"conversation {n} of the list", W) for n in range(1, 10)),
     Key("send", "enter", "send", "send; accept a completion", C),
     Key("newline", "ctrl+j,shift+enter,alt+enter", "newline", "new line", C),
     Key("older", "up", "older", "up; at the first line older prompts", C),
     Key("newer", "down", "newer", "down; at the last line newer prompts", C),
-    Key("complete", "tab", "complete", "accept a completion", C),
+    Key("complete", "tab", "complete", "accept a completion; while the agent works queue the draft", C),
     Key("paste", "ctrl+v,alt+v", "screen.paste_clipboard", "paste an image or text", C),
     Key("editor", "ctrl+g", "screen.editor", "write in $EDITOR", C),
-    Key("undo", "ctrl+underscore", "undo", "undo", C),
+    Key("undo", "ctrl+underscore", "edit('undo')", "undo", C),
+    Key("redo", "alt+slash", "edit('redo')", "redo", C),
+    Key("line_start", "ctrl+a,home", "edit('line_start')", "start of the line", C),
+    Key("line_end", "ctrl+e,end", "edit('line_end')", "end of the line", C),
+    Key("word_left", "alt+b,ctrl+left", "edit('word_left')", "a word left", C),
+    Key("word_right", "alt+f,ctrl+right", "edit('word_right')", "a word right", C),
+    Key("kill_to_end", "ctrl+k", "edit('kill_to_end')", "cut to the end of the line", C),
+    Key("kill_to_start", "ctrl+u", "edit('kill_to_start')", "cut to the start of the line", C),
+    Key("kill_big_word", "ctrl+w", "edit('kill_big_word')", "cut back to a space", C),
+    Key("kill_word_left", "alt+backspace", "edit('kill_word_left')", "cut the word before", C),
+    Key("kill_word_right", "alt+d", "edit('kill_word_right')", "cut the word behind", C),
+    Key("yank", "ctrl+y", "edit('yank')", "insert what was cut", C),
+    Key("yank_older", "alt+y", "edit('yank_older')", "then: what was cut before that", C),
     Key("leave", "ctrl+d", "leave", "on an empty line: quit", C),
+    Key("queue_up", "up,k", "row(-1)", "the message before; beyond the first: older prompts", U, priority=False),
+    Key("queue_down", "down,j", "row(1)", "the message behind; beyond the last: back", U, priority=False),
+    Key("queue_edit", "enter,e", "queue('edit')", "edit it", U, priority=False),
+    Key("queue_earlier", "alt+up,shift+up", "queue('move', -1)", "send it earlier", U, priority=False),
+    Key("queue_later", "alt+down,shift+down", "queue('move', 1)", "send it later", U, priority=False),
+    Key("queue_remove", "delete,d,backspace", "queue('remove')", "remove it", U, priority=False),
+    Key("queue_send", "s", "queue('send')", "stop the run and send it now", U, priority=False),
+    Key("queue_leave", "escape", "leave", "back to the composer", U),
     Key("row_up", "up,k", "row(-1)", "up", L, priority=False),
     Key("row_down", "down,j", "row(1)", "down", L, priority=False),
     Key("open", "enter", "open", "open", L, priority=False),
@@ -71,6 +103,18 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("answer_always", "a", "answer('a')", "yes, always: shows the rule first", Q, priority=False),
     Key("answer_no", "n", "answer('n')", "no", Q, priority=False),
     Key("answer_reason", "r", "answer('r')", "no, with a reason", Q, priority=False),
+    Key("block_up", "up,k", "block(-1)", "block above", B, priority=False),
+    Key("block_down", "down,j", "block(1)", "block below", B, priority=False),
+    Key("block_first", "home,g", "block_end(-1)", "first block", B, priority=False),
+    Key("block_last", "end,G", "block_end(1)", "last block", B, priority=False),
+    Key("block_prompt_up", "left_square_bracket", "block_prompt(-1)", "prompt above", B, priority=False),
+    Key("block_prompt_down", "right_square_bracket", "block_prompt(1)", "prompt below", B, priority=False),
+    Key("block_open", "enter,space", "block_toggle", "open or fold", B, priority=False),
+    Key("block_copy", "c,y", "block_deed('COPY')", "copy: text, code, output or change", B, priority=False),
+    Key("block_edit", "e", "block_deed('EDIT')", "edit this prompt and send it again, in a copy", B, priority=False),
+    Key("block_fork", "f", "block_deed('FORK')", "continue in a copy that ends here", B, priority=False),
+    Key("block_file", "o", "block_deed('OPEN_FILE')", "open the file in $EDITOR, or the image", B, priority=False),
+    Key("block_leave", "i,q,escape", "block_leave", "back to writing", B, priority=False),
 )
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}
 WORDS: Final[dict[str, str]] = {
@@ -80,6 +124,8 @@ WORDS: Final[dict[str, str]] = {
     "question_mark": "?",
     "underscore": "_",
     "delete": "Del",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
 }
 
 

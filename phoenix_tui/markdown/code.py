@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, cast
 
+from msgspec import Struct
+
 from phoenix_tui.markdown.lines import CODE, QUIET, Line, Look, Span, Surface, Tone, altered, spans_width
 from phoenix_tui.markdown.wrap import wrap
 
@@ -24,6 +26,15 @@ class _Lexer(Protocol):
     def get_tokens(self, text: str) -> Iterable[tuple[_TokenKind, str]]:
         """Types and texts in order, lazily."""
         ...
+
+
+class CodeBlock(Struct, frozen=True):
+    """A piece of code as it was written, and the rows it takes among the lines around it."""
+
+    first: int
+    after: int
+    text: str
+    language: str
 
 
 TAB = 4

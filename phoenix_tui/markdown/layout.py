@@ -7,9 +7,9 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from msgspec import Struct
+from msgspec import Struct, field
 
-from phoenix_tui.markdown.code import CodeJob, code_rows, plain_code
+from phoenix_tui.markdown.code import CodeBlock, CodeJob, code_rows, plain_code
 from phoenix_tui.markdown.inline import inline_lines
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Look, Span, altered, cells, spans_width
 from phoenix_tui.markdown.table import read_table, table_lines
@@ -59,6 +59,7 @@ class Page(Struct, frozen=True):
     lines: list[Line]
     jobs: list[CodeJob]
     width: int
+    codes: list[CodeBlock] = field(default_factory=list[CodeBlock])
 
     def room(self, gutter: Gutter) -> int:
         """The cells right of a gutter."""
@@ -75,6 +76,8 @@ class Page(Struct, frozen=True):
         first, width = len(self.lines), self.room(gutter)
         for source in sources or [""]:
             self.code_line(source, gutter)
+        if sources:
+            self.codes.append(CodeBlock(first, len(self.lines), "\n".join(sources), language))
         if language:
             self.jobs.append(CodeJob(first, sources, language, gutter.lead, width))
 

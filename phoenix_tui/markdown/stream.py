@@ -10,7 +10,7 @@ from typing import Final
 from markdown_it.token import Token
 from msgspec import Struct
 
-from phoenix_tui.markdown.code import CodeJob
+from phoenix_tui.markdown.code import CodeBlock, CodeJob
 from phoenix_tui.markdown.layout import (
     Gutter,
     Page,
@@ -64,6 +64,8 @@ class MarkdownStream:
         self.settled = 0
         self.jobs: list[CodeJob] = []
         """Settled code that stands plain until `colour` has passed over it."""
+        self.codes: list[CodeBlock] = []
+        """Settled code as it was written."""
         self._raw: list[str] = []
         self._hostile = False
         self._unsure = False
@@ -77,6 +79,7 @@ class MarkdownStream:
     def _restart(self) -> None:
         self.lines.clear()
         self.jobs.clear()
+        self.codes.clear()
         self.settled = 0
         self._tail = ""
         self._fence: _OpenFence | None = None
@@ -131,7 +134,7 @@ class MarkdownStream:
         complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")
         certain = sum(unit.line < complete for unit in units)
         settling = certain if final else self._certain_cut(units, certain)
-        page = Page(self.lines, self.jobs, self.width)
+        page = Page(self.lines, self.jobs, self.width, self.codes)
         for unit in units[:settling]:
             self._lay(tokens, unit, page)
         self.settled = len(self.lines)
@@ -235,7 +238,9 @@ class MarkdownStream:
         if not fence.sources:
             del self.lines[fence.first :]
             page.code([], "", gutter)
-        elif fence.language:
+        else:
+            self.codes.append(CodeBlock(fence.first, len(self.lines), "\n".join(fence.sources), fence.language))
+        if fence.sources and fence.language:
             self.jobs.append(CodeJob(fence.first, fence.sources, fence.language, gutter.lead, page.room(gutter)))
         self._fence = None
         self.settled = len(self.lines)

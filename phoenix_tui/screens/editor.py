@@ -34,3 +34,29 @@ async def edit_outside(app: App[object], text: str, environment: Mapping[str, st
     finally:
         with contextlib.suppress(OSError):
             await asyncio.to_thread(path.unlink)
+
+
+async def open_outside(app: App[object], path: Path, line: int, environment: Mapping[str, str] = os.environ) -> bool:
+    """Show a file in the user's own editor at a line; False when it could not be started or failed."""
+    editor = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
+    try:
+        with app.batch_update(), app.suspend():
+            process = await asyncio.create_subprocess_exec(*editor, *place_arguments(editor[0], path, line))
+            failed = await process.wait() != 0
+        app.refresh(layout=True)
+    except (OSError, SuspendNotSupported, IndexError):
+        return False
+    return not failed
+
+
+def place_arguments(program: str, path: Path, line: int) -> tuple[str, ...]:
+    """How an editor is told the line; all but those of windows know `+LINE FILE`."""
+    match Path(program).name:
+        case "code" | "code-insiders" | "codium" | "cursor" | "windsurf":
+            return ("--goto", f"{path}:{line}")
+        case "hx" | "helix" | "subl" | "zed":
+            return (f"{path}:{line}",)
+        case "ed" | "gedit" | "notepad" | "open":
+            return (str(path),)
+        case _:
+            return (f"+{line}", str(path))

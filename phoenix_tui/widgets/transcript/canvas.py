@@ -12,8 +12,10 @@ from textual.strip import Strip
 
 from phoenix_tui.markdown.code import is_loaded
 from phoenix_tui.markdown.lines import Line
+from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
+from phoenix_tui.widgets.transcript.key_row import key_row
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.overlays import Overlays, prompt_above
+from phoenix_tui.widgets.transcript.overlays import Overlays, barred, prompt_above
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Drawn, Part
 from phoenix_tui.widgets.transcript.selecting import painted, row_number
@@ -44,21 +46,28 @@ class Canvas:
         self.model = model
         self.stack = Stack(model)
         self.viewport = Viewport(self.stack)
+        self.cursor = BlockCursor(self.stack, self.viewport)
         self.overlays = Overlays()
         self.new_below = 0
         """Messages that came while the end was out of sight."""
         self._marked = 0
         """What the mark at the bottom says."""
 
+    @property
+    def reserved(self) -> int:
+        """Rows at the bottom that are not the conversation's: the keys of the block cursor."""
+        return int(self.cursor.is_on)
+
     def reset(self) -> None:
         """Show another conversation from its end."""
         self.stack.reset()
+        self.cursor.leave()
         self.viewport.following = True
         self.new_below = 0
 
     def resize(self, width: int, height: int) -> bool:
         """Take another size; True when rows are broken anew."""
-        self.viewport.height = height
+        self.viewport.height = height - self.reserved
         return self.stack.resize(max(width - RIGHT_MARGIN, 1))
 
     def note_new(self, *, counts: bool, follow: bool) -> None:
@@ -98,13 +107,13 @@ class Canvas:
             self.new_below = 0
         heights = self.stack.heights
         if self.viewport.hold() != before:
-            return Placed(y, heights.total, 0)
+            return Placed(y, heights.total + self.reserved, 0)
         rows = [heights.top(slot) + row - y for slot, row in changed]
         visible = [max(row, 0) for row in rows if row < self.viewport.height]
         if self._marked != self.new_below:
             self._marked = self.new_below
             visible.append(self.viewport.height - 1)
-        return Placed(y, heights.total, min(visible, default=None))
+        return Placed(y, heights.total + self.reserved, min(visible, default=None))
 
     def _take_changes(self) -> list[tuple[int, int]]:
         """Draw again what changed; gives the first row that did, per slot."""
@@ -140,6 +149,7 @@ class Canvas:
         strips = [self._row_strip(drawn, row, slot, painter, selection, blank) for slot, row, drawn in rows]
         strips.extend([blank] * (self.viewport.height - len(strips)))
         self._overlay(strips, painter)
+        self._show_cursor(strips, rows, painter)
         for line_filter in filters:
             strips = [strip.apply_filter(line_filter, background) for strip in strips]
         return strips
@@ -184,6 +194,19 @@ class Canvas:
             strips[0] = self.overlays.sticky(prompt, painter)
         if not self.viewport.following and self.new_below:
             strips[-1] = self.overlays.mark(f"{self.new_below} new", strips[-1], painter)
+
+    def _show_cursor(
+        self, strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter
+    ) -> None:
+        """Mark the block under the cursor and say what can be done with it."""
+        chosen = self.cursor.chosen() if self.cursor.is_on else None
+        marked = self.cursor.rows() if chosen is not None else None
+        if marked is not None:
+            for position, (slot, row, _) in enumerate(rows):
+                if slot == marked[0] and marked[1] <= row < marked[2]:
+                    strips[position] = barred(strips[position], painter)
+        if self.reserved:
+            strips.append(self.overlays.keys(key_row(self.model, chosen, painter.width), painter))
 
 
 def part_strip(part: Part, index: int, painter: Painter) -> Strip:

@@ -27,7 +27,7 @@ class LiveAnswer:
         part, self.first_changed = self._part, -1
         if part is None or part.stream is None or self._reply is not live:
             stream = MarkdownStream(width)
-            part = self._part = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream)
+            part = self._part = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
             self._reply, self._fed = live, 0
         if part.stream is not None and self._fed < len(live.pieces):
             self.first_changed = part.stream.feed("".join(live.pieces[self._fed :]))
@@ -55,4 +55,5 @@ class LiveAnswer:
             stream, strips = MarkdownStream(width), []
             stream.feed(text)
             stream.finish()
-        return Part(key, Kind.ANSWER, stream.lines, stream=stream if stream.jobs else None, strips=strips)
+        waiting = stream if stream.jobs else None
+        return Part(key, Kind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.segment import Segment
@@ -14,6 +15,8 @@ from phoenix_tui.widgets.blocks.speech import sticky_prompt
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Painter
 
+BAR: Final = "▌"
+"""Stands left of every row of the block under the cursor."""
 _FAR: Final = 400
 """Messages looked through for the prompt above the window."""
 
@@ -35,6 +38,7 @@ class Overlays:
     def __init__(self) -> None:
         self._sticky: tuple[tuple[str, Painter], Strip] | None = None
         self._mark: tuple[tuple[str, Strip, Painter], Strip] | None = None
+        self._keys: tuple[tuple[tuple[Span, ...], Painter], Strip] | None = None
 
     def sticky(self, text: str, painter: Painter) -> Strip:
         """A prompt as the top row."""
@@ -47,6 +51,16 @@ class Overlays:
             self._sticky = (key, painter.spans_strip(spans))
         return self._sticky[1]
 
+    def keys(self, spans: Sequence[Span], painter: Painter) -> Strip:
+        """What can be done with the block under the cursor, as the bottom row."""
+        key = (tuple(spans), painter)
+        if self._keys is None or self._keys[0] != key:
+            tinted = [span._replace(look=span.look._replace(surface=Surface.CODE)) for span in spans]
+            fill = painter.width - sum(cells(span.text) for span in tinted)
+            tinted.append(Span(" " * max(fill, 0), Look(surface=Surface.CODE)))
+            self._keys = (key, painter.spans_strip(tinted))
+        return self._keys[1]
+
     def mark(self, label: str, under: Strip, painter: Painter) -> Strip:
         """A row with what is new below at its right end."""
         key = (label, under, painter)
@@ -54,10 +68,15 @@ class Overlays:
             text = f" ↓ {label} "
             if cells(text) >= painter.width:
                 return under
-            room = painter.width - cells(text) - 1
+            room = painter.width - cells(text) - 1  # the scrollbar lies over the last column
             style = painter.style(Look(Tone.YOU, Surface.CODE, bold=True)) + Style(meta={"@click": "scroll_end"})
             self._mark = (
                 key,
                 Strip([*under.crop(0, room), Segment(text, style), *under.crop(painter.width - 1)], painter.width),
             )
         return self._mark[1]
+
+
+def barred(strip: Strip, painter: Painter) -> Strip:
+    """A row of the block under the cursor: its first column is the cursor's bar."""
+    return Strip([Segment(BAR, painter.style(Look(Tone.YOU, bold=True))), *strip.crop(1)], strip.cell_length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from textual.strip import Strip
 from phoenix_tui.markdown.lines import BLANK, Line
 
 if TYPE_CHECKING:
+    from phoenix_tui.markdown.code import CodeBlock
     from phoenix_tui.markdown.stream import MarkdownStream
 
 
@@ -37,6 +39,10 @@ class Part:
     """Painted in quiet throughout: text that was not saved."""
     stream: MarkdownStream | None = None
     """Where its lines come from, while code in it is still to be coloured or text to come."""
+    codes: Sequence[CodeBlock] = ()
+    """The pieces of code in it, top down."""
+    image_id: str = ""
+    """The stored image it shows."""
     gap: int = 0
     """Blank rows above it."""
     strips: list[Strip | None] = field(default_factory=list[Strip | None])

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 from textual.message import Message
 from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from phoenix_tui.widgets.transcript.targets import Deed, Target
 
 
 class TranscriptMessage(Message):
@@ -51,3 +57,42 @@ class MoreNeeded(TranscriptMessage):
         super().__init__(view)
         self.before_seq = before_seq
         self.limit = limit
+
+
+class CursorMoved(TranscriptMessage):
+    """The block cursor was taken or left."""
+
+    def __init__(self, view: Widget, *, is_on: bool) -> None:
+        super().__init__(view)
+        self.is_on = is_on
+
+
+class BlockDeed(Struct, frozen=True):
+    """Something that the transcript cannot do with a block itself."""
+
+    deed: Deed
+    target: Target
+
+
+class FarPrompt(Struct, frozen=True):
+    """The prompt before (-1) or behind (1) message `seq`, which is not in memory."""
+
+    seq: int
+    by: int
+
+
+class Remark(Struct, frozen=True):
+    """Something to say in passing."""
+
+    text: str
+
+
+Request: TypeAlias = BlockDeed | FarPrompt | Remark
+
+
+class Wanted(TranscriptMessage):
+    """Something that needs the engine, the editor or the user's ear."""
+
+    def __init__(self, view: Widget, request: Request) -> None:
+        super().__init__(view)
+        self.request = request

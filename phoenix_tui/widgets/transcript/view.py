@@ -13,12 +13,12 @@ from engine.machine.messages import Origin, Role
 from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
 from phoenix_tui.follow import follow
 from phoenix_tui.widgets.transcript import signals
+from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Placed
 from phoenix_tui.widgets.transcript.errands import Errands
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.history import History, Loader
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.painted import PaintedTranscript
 
 BAR_SECONDS: Final = 1.0
 """How often the scrollbar follows while text streams; painting it dirties its whole column."""
@@ -27,20 +27,21 @@ REQUEST_FIRST: Final = 0.006
 """Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
 
 
-class TranscriptView(PaintedTranscript, can_focus=True):
+class TranscriptView(BlockKeys, can_focus=True):
     """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
 
     FOCUS_ON_CLICK: ClassVar[bool] = False
     """A click selects, folds or follows a link; what is typed next still belongs to the composer."""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "toggle_lowest", "Open or fold", show=False),
         Binding("ctrl+o", "toggle_details", "Details", show=False),
     ]
-    HELP = "Up, Down, PgUp, PgDn, Home and End scroll; Enter opens the lowest row in sight; Ctrl+O opens all."
+    HELP = "Up, Down, PgUp, PgDn, Home and End scroll; Alt+Up takes a block, Enter opens it; Ctrl+O opens all."
 
     LinkClicked = signals.LinkClicked
     FoldToggled = signals.FoldToggled
     SelectionCopied = signals.SelectionCopied
+    CursorMoved = signals.CursorMoved
+    Wanted = signals.Wanted
     MoreNeeded = signals.MoreNeeded
 
     def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
@@ -86,7 +87,8 @@ class TranscriptView(PaintedTranscript, can_focus=True):
         self.canvas.model.add_history(messages, calls)
         for message in messages:
             self.canvas.stack.forget_run(message.seq)
-        self._place(whole=True)
+        self.canvas.cursor.loaded()
+        self.place_again()
 
     @property
     def last_answer(self) -> str:
@@ -106,7 +108,7 @@ class TranscriptView(PaintedTranscript, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """The user scrolled: what comes into sight is measured, and the rows under the eye stay where they are."""
         # Textual clamps the position to a new height before it tells of that height.
-        self.canvas.viewport.height = self.size.height
+        self.canvas.viewport.height = self.size.height - self.canvas.reserved
         self.canvas.viewport.move_to(round(new_value))
         self._place(whole=True)
 
@@ -124,12 +126,6 @@ class TranscriptView(PaintedTranscript, can_focus=True):
         """Tell the screen of a clicked link."""
         self.post_message(signals.LinkClicked(self, target))
 
-    def action_toggle_lowest(self) -> None:
-        """Fold or open the lowest part in sight that can be."""
-        key = self.canvas.last_foldable()
-        if key:
-            self.action_fold(key)
-
     def action_toggle_details(self) -> None:
         """Open everything, or fold everything."""
         self.canvas.stack.toggle_all()
@@ -144,6 +140,10 @@ class TranscriptView(PaintedTranscript, can_focus=True):
         """Ask for the selected text on the clipboard."""
         if self.text_selection is not None and (found := self.get_selection(self.text_selection)):
             self.post_message(signals.SelectionCopied(self, found[0]))
+
+    def place_again(self) -> None:
+        """Find the window's place and paint all of it."""
+        self._place(whole=True)
 
     def _place(self, *, whole: bool) -> None:
         placed = self.canvas.place()

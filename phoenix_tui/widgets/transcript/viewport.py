@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from phoenix_tui.widgets.transcript.parts import Drawn
 from phoenix_tui.widgets.transcript.stack import Stack
+
+ABOVE: Final = 2
+"""Rows kept in sight above a block that is brought there: the prompt that stays on top and a blank."""
 
 
 class Viewport:
@@ -32,6 +36,21 @@ class Viewport:
         heights = self._stack.heights
         self.following = y >= heights.total - self.height
         self.slot, self.row = heights.find(y)
+
+    def stand_at(self, slot: int, row: int = 0) -> None:
+        """Put a row of a message at the top, wherever it is: what is there is measured by the next `place`."""
+        self.following = False
+        self.slot, self.row = max(min(slot, self._stack.last), 0), row
+
+    def reveal(self, slot: int, first: int, after: int) -> None:
+        """Bring rows of a message into sight with as little movement as will do; a tall block shows its beginning."""
+        heights = self._stack.heights
+        top, here = heights.top(slot), heights.top(self.slot) + self.row
+        begin, end = top + first, top + after
+        if begin - ABOVE < here or end - begin > self.height - ABOVE:
+            self.move_to(max(begin - ABOVE, 0))
+        elif end > here + self.height:
+            self.move_to(end - self.height)
 
     def place(self) -> int:
         """Measure what is in sight and a page above; gives the row of all rows that stands at the top."""

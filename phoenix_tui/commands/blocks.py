@@ -1,0 +1,79 @@
+"""What is done with a block of a transcript: a copy that ends there, its prompt sent again, its file opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import assert_never
+
+from textual.app import App
+
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.screens.editor import open_outside
+from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
+from phoenix_tui.widgets.transcript.targets import Deed, Target
+from phoenix_tui.widgets.transcript.view import TranscriptView
+
+
+async def act(bench: Bench, app: App[object], wanted: Wanted) -> None:
+    """Do what a transcript asked for."""
+    match wanted.request:
+        case Remark(text=text):
+            bench.tell(text, bad=True)
+        case FarPrompt(seq=seq, by=by):
+            await _far_prompt(bench, wanted, seq, by)
+        case BlockDeed(deed=deed, target=target):
+            await _do(bench, app, deed, target)
+        case _:
+            assert_never(wanted.request)
+
+
+async def _do(bench: Bench, app: App[object], deed: Deed, target: Target) -> None:
+    match deed:
+        case Deed.FORK:
+            await fork_at(bench, target.conversation_id, target.last_seq)
+            bench.tell(f"This copy ends after message {target.last_seq}; the other one is untouched.")
+        case Deed.EDIT:
+            await edit_again(bench, target)
+        case Deed.OPEN_FILE:
+            await _open_file(bench, app, target)
+        case Deed.OPEN_IMAGE:
+            pass
+        case Deed.TOGGLE | Deed.COPY:
+            raise AssertionError(deed)  # the transcript does these itself
+        case _:
+            assert_never(deed)
+
+
+async def fork_at(bench: Bench, conversation_id: str, last_seq: int) -> None:
+    """Continue in a copy that ends with message `last_seq`; 0 for one without messages."""
+    await bench.desk.show(await bench.desk.services.engine.fork(conversation_id, last_seq))
+    await bench.desk.overview.reload()
+
+
+async def edit_again(bench: Bench, prompt: Target) -> None:
+    """A copy that ends before a prompt, with the prompt and its images in the composer."""
+    images = await bench.desk.services.engine.attachments(prompt.image_ids)
+    await fork_at(bench, prompt.conversation_id, prompt.seq - 1)
+    bench.dock.composer.load(prompt.text)
+    await bench.desk.attach([image.path for image in images])
+    bench.dock.composer.focus()
+    bench.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
+
+
+async def _open_file(bench: Bench, app: App[object], target: Target) -> None:
+    path = bench.desk.folder / Path(target.path).expanduser()
+    if not path.is_file():
+        bench.tell(f"{path} is {'a folder' if path.is_dir() else 'no longer there'}.", bad=True)
+    elif not await open_outside(app, path, target.line):
+        bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+
+
+async def _far_prompt(bench: Bench, wanted: Wanted, seq: int, by: int) -> None:
+    """Jump to a prompt that is not in memory."""
+    conversation = bench.desk.conversation
+    if conversation is None or not isinstance(wanted.view, TranscriptView):
+        return
+    turns = await bench.desk.services.library.turns(conversation.id)
+    found = [turn.seq for turn in turns if (turn.seq <= seq if by < 0 else turn.seq >= seq)]
+    if found:
+        wanted.view.jump(found[-1] if by < 0 else found[0])

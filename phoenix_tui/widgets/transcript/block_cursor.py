@@ -1,0 +1,124 @@
+"""The block cursor: one block of the conversation that keys act on (copy, open, fork, send again)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from phoenix_tui.widgets.transcript.parts import Part
+from phoenix_tui.widgets.transcript.stack import Stack
+from phoenix_tui.widgets.transcript.stops import Extent, Stop, extent, is_prompt, next_stop, still, stops_of
+from phoenix_tui.widgets.transcript.viewport import Viewport
+
+
+class Chosen(Struct, frozen=True):
+    """The block under the cursor; `code` is the piece of code it stands on, -1 for the whole part."""
+
+    slot: int
+    part: Part
+    code: int
+
+
+class BlockCursor:
+    """Stands on one stop of a stack and keeps it in sight; off until it is asked for."""
+
+    def __init__(self, stack: Stack, viewport: Viewport) -> None:
+        self._stack = stack
+        self._viewport = viewport
+        self._stop: Stop | None = None
+        self._wanted: tuple[int, int] | None = None
+        """A slot that is not in memory yet and the direction it is entered from."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is shown."""
+        return self._stop is not None
+
+    def leave(self) -> None:
+        """Show it no longer."""
+        self._stop = self._wanted = None
+
+    def start(self) -> bool:
+        """Stand on the lowest block in sight; False where there is none."""
+        found: Stop | None = None
+        for slot, row, drawn in self._viewport.rows():
+            for stop in () if drawn is None else stops_of(slot, drawn):
+                place = None if drawn is None else extent(stop, drawn)
+                if place is not None and place.first <= row < place.after and stop.code < 0:
+                    found = stop
+        self._stop, self._wanted = found, None
+        return found is not None
+
+    def move(self, by: int) -> bool:
+        """To the next block up (-1) or down (1); False at either end."""
+        stop = self._here()
+        found = None if stop is None else next_stop(self._stack, stop, by)
+        if isinstance(found, int):
+            self._want(found, by)
+        elif found is not None:
+            self._stand(found)
+        return found is not None
+
+    def go(self, slot: int, by: int = 1) -> None:
+        """To the first block of a slot (the last one when it is entered from below); loads it where it must."""
+        drawn = self._stack.drawn(slot)
+        if drawn is None:
+            self._want(slot, by)
+            return
+        found = stops_of(slot, drawn)
+        if found:
+            self._stand(found[0] if by > 0 else found[-1])
+
+    def end(self, by: int) -> None:
+        """To the first block of all (-1) or the last (1)."""
+        if by < 0:
+            self.go(0)
+            return
+        for slot in range(self._stack.last, max(self._stack.last - 9, -1), -1):
+            drawn = self._stack.drawn(slot)
+            if drawn is not None and stops_of(slot, drawn):
+                self.go(slot, -1)
+                self._viewport.following = True
+                return
+
+    def chosen(self) -> Chosen | None:
+        """The block it stands on."""
+        stop = self._here()
+        place = None if stop is None else self._extent(stop)
+        return None if stop is None or place is None else Chosen(stop.slot, place.part, stop.code)
+
+    def rows(self) -> tuple[int, int, int] | None:
+        """Slot, first row and the one after the last of what it marks."""
+        stop = self._here()
+        place = None if stop is None else self._extent(stop)
+        return None if stop is None or place is None else (stop.slot, place.first, place.after)
+
+    def loaded(self) -> None:
+        """Messages came: go where it was on the way to."""
+        wanted = self._wanted
+        if wanted is not None and self._stack.drawn(wanted[0]) is not None:
+            self._wanted = None
+            self.go(*wanted)
+
+    def on_prompt(self) -> bool:
+        """Whether it stands on what a person said."""
+        chosen = self.chosen()
+        return chosen is not None and is_prompt(chosen.part)
+
+    def _here(self) -> Stop | None:
+        if self._stop is not None:
+            self._stop = still(self._stack, self._stop) or self._stop
+        return self._stop
+
+    def _extent(self, stop: Stop) -> Extent | None:
+        drawn = self._stack.drawn(stop.slot)
+        return None if drawn is None else extent(stop, drawn)
+
+    def _stand(self, stop: Stop) -> None:
+        self._stop, self._wanted = stop, None
+        place = self._extent(stop)
+        if place is not None:
+            self._viewport.reveal(stop.slot, place.first, place.after)
+
+    def _want(self, slot: int, by: int) -> None:
+        self._wanted = (slot, by)
+        self._viewport.stand_at(slot)

@@ -1,0 +1,146 @@
+"""The keys of the block cursor: Alt+Up takes it, then vim's letters or the arrows move it and letters act."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+
+from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.widgets.transcript import signals
+from phoenix_tui.widgets.transcript.painted import PaintedTranscript
+from phoenix_tui.widgets.transcript.targets import Deed, Target, is_human, target_of
+
+_REFUSALS: Final = {
+    Deed.TOGGLE: "There is nothing to open here.",
+    Deed.COPY: "There is no text to copy here.",
+    Deed.FORK: "This is not stored yet: fork once the answer is there.",
+    Deed.EDIT: "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
+    Deed.OPEN_FILE: "This block names no file.",
+    Deed.OPEN_IMAGE: "There is no image here.",
+}
+
+
+class BlockKeys(PaintedTranscript):
+    """What the keys of the block cursor do; without it the arrows scroll."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.BLOCKS)
+
+    @abstractmethod
+    def action_fold(self, key: str) -> None:
+        """Fold or open one part."""
+
+    @abstractmethod
+    def place_again(self) -> None:
+        """Find the window's place and paint all of it."""
+
+    def take_blocks(self) -> bool:
+        """Turn the block cursor on; False where there is no block."""
+        if not self.display or not (self.canvas.cursor.is_on or self.canvas.cursor.start()):
+            return False
+        self._settle()
+        self.post_message(signals.CursorMoved(self, is_on=True))
+        return True
+
+    def leave_blocks(self) -> bool:
+        """Turn the block cursor off; False where it was off."""
+        if not self.canvas.cursor.is_on:
+            return False
+        self.canvas.cursor.leave()
+        self._settle()
+        self.post_message(signals.CursorMoved(self, is_on=False))
+        return True
+
+    def on_blur(self) -> None:
+        """Whoever goes to write leaves the blocks; a sheet or another window keeps them."""
+        if self.app.app_focus and self.screen.is_current:
+            self.leave_blocks()
+
+    def action_block(self, by: int) -> None:
+        """To the block above or below; without the cursor a row up or down."""
+        if not self.canvas.cursor.is_on:
+            (self.action_scroll_up if by < 0 else self.action_scroll_down)()
+        else:
+            self.canvas.cursor.move(by)
+            self._settle()
+
+    def action_block_end(self, by: int) -> None:
+        """To the first or the last block; without the cursor to the first or the last row."""
+        if self.canvas.cursor.is_on:
+            self.canvas.cursor.end(by)
+            self._settle()
+        elif by < 0:
+            self.action_scroll_home()
+        else:
+            self.action_scroll_end()
+
+    def action_block_prompt(self, by: int) -> None:
+        """To the prompt above or below."""
+        if self.canvas.cursor.is_on:
+            self.go_prompt(by)
+
+    def action_block_toggle(self) -> None:
+        """Open or fold the block under the cursor, or the lowest in sight that can be."""
+        chosen = self.canvas.cursor.chosen()
+        key = self.canvas.last_foldable() if chosen is None else chosen.part.key
+        if key and (chosen is None or chosen.part.foldable):
+            self.action_fold(key)
+
+    def action_block_leave(self) -> None:
+        """Leave the blocks."""
+        self.leave_blocks()
+
+    def action_block_deed(self, name: str) -> None:
+        """Do something with the block under the cursor."""
+        chosen = self.canvas.cursor.chosen()
+        if chosen is None:
+            return
+        target, deed = target_of(self.canvas.model, chosen), Deed[name]
+        if deed is Deed.OPEN_FILE and Deed.OPEN_IMAGE in target.deeds:
+            deed = Deed.OPEN_IMAGE
+        if deed not in target.deeds:
+            self.post_message(signals.Wanted(self, signals.Remark(_REFUSALS[deed])))
+        elif deed is Deed.TOGGLE:
+            self.action_fold(chosen.part.key)
+        elif deed is Deed.COPY:
+            self.post_message(signals.SelectionCopied(self, target.text))
+        else:
+            self.post_message(signals.Wanted(self, signals.BlockDeed(deed, target)))
+
+    def go_prompt(self, by: int) -> None:
+        """To the nearest prompt above (-1) or below (1), with the cursor where that is on."""
+        model, cursor = self.canvas.model, self.canvas.cursor
+        chosen = cursor.chosen()
+        here = chosen.slot if chosen is not None else self.canvas.viewport.slot
+        slot = here + by
+        if by < 0 and chosen is None and self.canvas.viewport.row:
+            slot = here
+        while 0 <= slot < model.count:
+            human = is_human(model, slot + 1)
+            if human is None:
+                self.post_message(signals.Wanted(self, signals.FarPrompt(slot + 1, by)))
+                return
+            if human:
+                self.jump(slot + 1)
+                return
+            slot += by
+        if by > 0:
+            self.action_scroll_end()
+
+    def jump(self, seq: int) -> None:
+        """Put message `seq` at the top, loading it where it must; the block cursor goes along where it is on."""
+        self.canvas.viewport.stand_at(seq - 1)
+        if self.canvas.cursor.is_on:
+            self.canvas.cursor.go(seq - 1)
+            self.canvas.viewport.stand_at(seq - 1)
+        self.place_again()
+
+    def target(self) -> Target | None:
+        """The block under the cursor and what can be done with it."""
+        chosen = self.canvas.cursor.chosen()
+        return None if chosen is None else target_of(self.canvas.model, chosen)
+
+    def _settle(self) -> None:
+        self.canvas.viewport.height = self.size.height - self.canvas.reserved
+        self.place_again()

@@ -1,0 +1,40 @@
+"""The row at the foot of a transcript while the block cursor is on: what the block is and which keys act on it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
+from phoenix_tui.widgets.transcript.block_cursor import Chosen
+from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.targets import Deed, target_of
+
+KEYS: Final[dict[Deed, str]] = {
+    Deed.TOGGLE: "Enter",
+    Deed.COPY: "c",
+    Deed.EDIT: "e",
+    Deed.OPEN_FILE: "o",
+    Deed.OPEN_IMAGE: "o",
+    Deed.FORK: "f",
+}
+_ALWAYS: Final = (("[ ]", "prompts"), ("Esc", "back"))
+
+
+def key_row(model: TranscriptModel, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
+    """The words of the row; what has no room is left out from the right, never the way back."""
+    if chosen is None:
+        return (Span(" ▌", Look(Tone.YOU, bold=True)), Span(" Esc back", QUIET))
+    target = target_of(model, chosen)
+    spans = [Span(" ▌", Look(Tone.YOU, bold=True)), Span(f"{target.name}  ", Look(bold=True))]
+    entries = [(KEYS[deed], deed.value, f"block_deed({deed.name!r})") for deed in target.deeds]
+    entries += [(key, words, "") for key, words in _ALWAYS]
+    back = cells("Esc back") + 2
+    room = width - sum(cells(span.text) for span in spans) - back
+    for key, words, action in entries[:-1]:
+        need = cells(key) + cells(words) + 4
+        if need > room:
+            break
+        room -= need
+        spans += [Span(key, Look(Tone.YOU), action), Span(f" {words}", QUIET, action), Span(" · ", QUIET)]
+    spans += [Span(entries[-1][0], Look(Tone.YOU), "block_leave"), Span(f" {entries[-1][1]}", QUIET, "block_leave")]
+    return tuple(spans)

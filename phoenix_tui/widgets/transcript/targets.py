@@ -1,0 +1,172 @@
+"""What can be done with the block under the cursor: the text it copies, the file and the image it names."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
+from phoenix_tui.widgets.blocks.tool_row import output_of
+from phoenix_tui.widgets.transcript.block_cursor import Chosen
+from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
+from phoenix_tui.widgets.transcript.parts import Kind, Part
+from phoenix_tui.widgets.transcript.stops import is_prompt
+from tools.contract import DiffDisplay, JsonValue
+
+_HUNK: Final = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)", re.MULTILINE)
+_PATHS: Final = ("path", "file_path", "file")
+
+
+class Deed(StrEnum):
+    """What may be asked of a block; the value names it in the row of keys."""
+
+    TOGGLE = "open"
+    COPY = "copy"
+    FORK = "fork from here"
+    EDIT = "edit and resend"
+    OPEN_FILE = "open file"
+    OPEN_IMAGE = "open image"
+
+
+class Target(Struct, frozen=True):
+    """The block a deed is done to."""
+
+    conversation_id: str
+    name: str
+    """What it is, in a word or two."""
+    seq: int = 0
+    """Its message; 0 while that is not stored."""
+    last_seq: int = 0
+    """The last message of the same step: the results of its calls."""
+    text: str = ""
+    """What copying gives."""
+    path: str = ""
+    line: int = 0
+    """The file a call names, and where in it something happened."""
+    image_id: str = ""
+    """The stored image it shows."""
+    image_ids: tuple[str, ...] = ()
+    """Images of the prompt."""
+    deeds: tuple[Deed, ...] = ()
+
+
+def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
+    """All that is known of a block."""
+    part, seq = chosen.part, chosen.slot + 1
+    stored = seq in model.messages
+    target = Target(
+        model.conversation.id if model.conversation is not None else "",
+        _name(part, chosen.code),
+        seq if stored else 0,
+        _step_end(model, seq) if stored else 0,
+        _text(model, chosen),
+        *_file(model, chosen),
+        image_id=part.image_id,
+        image_ids=_images(model, seq) if is_prompt(part) else (),
+    )
+    return replace(target, deeds=_deeds(target, part))
+
+
+def _deeds(target: Target, part: Part) -> tuple[Deed, ...]:
+    """What this block can be asked for, the likeliest first."""
+    offered = (
+        (Deed.TOGGLE, part.foldable),
+        (Deed.COPY, bool(target.text)),
+        (Deed.EDIT, is_prompt(part) and target.seq > 0),
+        (Deed.OPEN_FILE, bool(target.path)),
+        (Deed.OPEN_IMAGE, bool(target.image_id)),
+        (Deed.FORK, target.seq > 0),
+    )
+    return tuple(deed for deed, possible in offered if possible)
+
+
+def _name(part: Part, code: int) -> str:
+    if code >= 0:
+        block = part.codes[code]
+        return f"{block.language or 'plain'} code"
+    if part.image_id:
+        return "image"
+    return part.key.partition(":")[0] if part.kind is Kind.NOTE else _NAMES[part.kind]
+
+
+_NAMES: Final = {Kind.PROMPT: "prompt", Kind.ANSWER: "answer", Kind.THINKING: "thinking", Kind.TOOL: "call"}
+
+
+def _step_end(model: TranscriptModel, seq: int) -> int:
+    """The last message that belongs to a step: the results of its calls follow it."""
+    last = seq
+    while (following := model.messages.get(last + 1)) is not None and following.origin is Origin.TOOL:
+        last += 1
+    return last
+
+
+def _images(model: TranscriptModel, seq: int) -> tuple[str, ...]:
+    message = model.messages.get(seq)
+    blocks = () if message is None else message.blocks
+    return tuple(block.attachment_id for block in blocks if isinstance(block, ImageBlock))
+
+
+def _text(model: TranscriptModel, chosen: Chosen) -> str:
+    part = chosen.part
+    if chosen.code >= 0:
+        return part.codes[chosen.code].text
+    kind, _, name = part.key.partition(":")
+    if part.key == "answer:live":
+        return model.live.text
+    if part.key == "thinking:live":
+        return "".join(model.live.thinking)
+    if kind in {"answer", "thinking"}:
+        seq, _, position = name.partition(":")
+        block = model.messages[int(seq)].blocks[int(position)]
+        return block.text if isinstance(block, TextBlock | ThinkingBlock) else ""
+    if kind == "message":
+        message = model.messages[int(name)]
+        return text_of(message)
+    if kind == "call":
+        return _call_text(model, name)
+    return "\n".join(line.text[line.margin :].rstrip() for line in part.lines)
+
+
+def _call_text(model: TranscriptModel, call_id: str) -> str:
+    """The change, the output, else what was called."""
+    view = model.calls.get(call_id)
+    if view is None:
+        return ""
+    return output_of(view).rstrip("\n") or view.summary
+
+
+def _file(model: TranscriptModel, chosen: Chosen) -> tuple[str, int]:
+    """The file a call names and the line to open it at."""
+    kind, _, call_id = chosen.part.key.partition(":")
+    view = model.calls.get(call_id) if kind == "call" else None
+    if view is None:
+        return "", 0
+    if isinstance(view.display, DiffDisplay):
+        hunk = _HUNK.search(view.display.diff)
+        return view.display.path, int(hunk[1]) if hunk else 1
+    message = model.messages.get(chosen.slot + 1)
+    calls = () if message is None else (one for one in message.blocks if isinstance(one, ToolUseBlock))
+    return next((_named_file(one.input_json) for one in calls if one.id == call_id), ("", 0))
+
+
+def _named_file(input_json: str) -> tuple[str, int]:
+    try:
+        arguments: JsonValue = json.loads(input_json or "{}")
+    except ValueError:
+        return "", 0
+    if not isinstance(arguments, dict):
+        return "", 0
+    path = next((value for key in _PATHS if isinstance(value := arguments.get(key), str) and value), "")
+    line = arguments.get("offset", arguments.get("line", 1))
+    return path, line if isinstance(line, int) and line > 0 else 1
+
+
+def is_human(model: TranscriptModel, seq: int) -> bool | None:
+    """Whether a person said message `seq`; None while it is not in memory."""
+    message = model.messages.get(seq)
+    return None if message is None else message.role is Role.USER and message.origin is Origin.HUMAN
