@@ -129,6 +129,17 @@ class ConversationRecord(Struct, frozen=True):
     """0: not pinned."""
     last_status: str = ""
     """How the newest run stands, as in `runs.status`; empty before the first one."""
+    omitted: tuple[Omission, ...] = ()
+    earlier_views: tuple[EarlierView, ...] = ()
+    compact_percent: int = 0
+    """From how full a window on older messages are summarized; 0: the default, above 100: never."""
+    last_usage: Usage | None = None
+    """Of the newest reply, as the provider counted it."""
+
+    @property
+    def view(self) -> ContextView:
+        """What of its messages a model is sent."""
+        return ContextView(self.summary, self.context_start_seq, self.omitted, self.earlier_views)
 
 
 class ConversationSummary(Struct, frozen=True):
@@ -265,6 +276,24 @@ class IndexProgress(Struct, frozen=True):
 
     done: int
     total: int
+
+
+class TurnSummary(Struct, frozen=True):
+    """One prompt and what it led to."""
+
+    seq: int
+    words: str
+    """Its first line, cut."""
+    created_at: float
+    tools: tuple[tuple[str, int], ...] = ()
+    """Tool and number of its calls, the most called first."""
+    failed: int = 0
+    """Calls that ended in an error."""
+    files: tuple[str, ...] = ()
+    """Paths that edits changed, in order."""
+    seconds: float = 0.0
+    cost_usd: float | None = None
+    """None where a price is unknown or nothing ran."""
 
 
 class Recovery(Struct, frozen=True):

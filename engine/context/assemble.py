@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from engine.context.omissions import apply
 from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
 from engine.context.view import build_view
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
-from engine.records import StoredMessage
+from engine.records import ContextView, StoredMessage
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"
 TRUNCATED_TEXT = (
@@ -27,11 +28,13 @@ class Assembly(Struct, frozen=True):
     model: str
     """The part of the reference after the provider's name."""
     now: float
+    view: ContextView = ContextView()
 
 
 async def assemble(store: Store, rows: Sequence[StoredMessage], ask: RequestLlm, assembly: Assembly) -> ModelRequest:
     """The request for one model call over the stored messages `rows`."""
-    messages = build_view(rows, ask.partial, _transient(ask))
+    view = assembly.view
+    messages = build_view(apply(rows, view.omitted), ask.partial, _transient(ask), view.summary)
     return ModelRequest(
         model=assembly.model,
         system=(

@@ -13,19 +13,24 @@ from engine.records import StoredMessage
 
 MISSING_RESULT = "[Tool result missing -- session was compacted]"
 """Answers a tool use whose result is nowhere (SPEC C24)."""
+SUMMARY = "[Summary of earlier conversation]\n"
+UNDERSTOOD = "I understand the context from our previous conversation."
+"""How a summary stands before the messages that stay (SPEC CLAW-05)."""
 EMPTY = "(no text)"
 CONTINUE = "Continue."
 
 
 def build_view(
-    messages: Iterable[StoredMessage], partial: Sequence[Block] = (), transient: str = ""
+    messages: Iterable[StoredMessage], partial: Sequence[Block] = (), transient: str = "", summary: str = ""
 ) -> tuple[ModelMessage, ...]:
     """The request's messages: alternating, starting with the user, every tool use answered at once.
 
-    `partial` is the unfinished reply being continued; `transient` goes to the end of the last user
-    message and is never stored (SPEC UNI-33).
+    `summary` stands for what came before `messages`; `partial` is the unfinished reply being continued; `transient`
+    goes to the end of the last user message and is never stored (SPEC UNI-33).
     """
     spoken = [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]
+    if summary:
+        spoken = [*_summary_pair(summary, spoken), *spoken]
     if partial:
         spoken.append(ModelMessage(Role.ASSISTANT, tuple(partial)))
     chain = _answer_tools(_merge_roles(_settled(spoken)))
@@ -34,6 +39,15 @@ def build_view(
     elif transient:
         chain[-1] = replace(chain[-1], blocks=(*chain[-1].blocks, TextBlock(transient)))
     return tuple(_in_order(message) for message in chain)
+
+
+def _summary_pair(summary: str, following: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The summary and its answer; a reply that thinks or calls tools answers it itself, for it must begin so."""
+    pair = [ModelMessage(Role.USER, (TextBlock(SUMMARY + summary),))]
+    replies = following and following[0].role is Role.ASSISTANT
+    if not (replies and any(isinstance(b, ThinkingBlock | ToolUseBlock) for b in following[0].blocks)):
+        pair.append(ModelMessage(Role.ASSISTANT, (TextBlock(UNDERSTOOD),)))
+    return pair
 
 
 def _settled(messages: list[ModelMessage]) -> list[ModelMessage]:

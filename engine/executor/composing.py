@@ -117,7 +117,11 @@ async def send(
     run_id = session.ports.ids.new()
     limit = caps.max_turns or session.settings.max_iterations
     writes = (RemoveQueued(queued_id),) if queued_id else ()
-    return await ask(session, lambda: UserMessage(message, session.last, run_id, limit), message.id, caps, writes)
+
+    def sent() -> UserMessage:
+        return UserMessage(message, session.last, run_id, limit, compact_due=session.compact_due)
+
+    return await ask(session, sent, message.id, caps, writes)
 
 
 def answer_text(answer: Answer, suggested: str) -> str:

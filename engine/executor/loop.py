@@ -13,10 +13,10 @@ from engine.executor.inbox import Entry
 from engine.executor.mending import mend
 from engine.executor.performer import Performer
 from engine.executor.requests import Accepted, Refused
-from engine.executor.session import Session
+from engine.executor.session import Session, with_view
 from engine.executor.writes import add_usage, saves_of, writes_of
 from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
-from engine.machine.events import Event, LlmReplied, UserCancelled
+from engine.machine.events import CompactionEnded, Event, LlmReplied, UserCancelled
 from engine.machine.messages import Role, TextBlock, ToolResult
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, RetryWait, State, run_of
 from engine.machine.step import step
@@ -24,7 +24,6 @@ from engine.machine.transition import Step
 from engine.ports import Committed, Move, StorageError
 from engine.updates import (
     Asked,
-    ContextChanged,
     ConversationChanged,
     LiveTextDropped,
     MessageSaved,
@@ -154,6 +153,8 @@ class MoveLoop:
             publish(MessageSaved(message))
         if isinstance(event, LlmReplied):
             self._count(event)
+        if isinstance(event, CompactionEnded) and not event.failure:
+            self._take_view()
         if isinstance(before, AwaitingApproval):
             session.question = None
             publish(Asked(None))
@@ -187,12 +188,21 @@ class MoveLoop:
             context_tokens=session.context_of(event.usage),
             context_estimated=run.reply_estimated,
         )
-        record = session.record
-        session.publisher.publish(
-            ContextChanged(
-                record.context_tokens, record.context_window, record.context_estimated, record.totals.cost_usd
-            )
+        session.tell_context()
+
+    def _take_view(self) -> None:
+        """A compaction is stored: requests are made from its view from now on."""
+        session, draft = self.session, self.session.compaction
+        if draft is None:
+            return
+        record, run, session.compaction = session.record, session.run, None
+        if run.cost_usd is not None:
+            run.cost_usd = None if draft.cost_usd is None else run.cost_usd + draft.cost_usd
+        session.record = replace(
+            with_view(record, draft.view, draft.tokens), totals=add_usage(record.totals, draft.usage, draft.cost_usd)
         )
+        session.forget_rows()
+        session.tell_context()
 
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:

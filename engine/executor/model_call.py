@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from engine.context.assemble import Assembly, assemble
 from engine.context.prompt import PromptFacts
 from engine.executor.session import Session
-from engine.machine import texts
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
 from engine.machine.messages import Block, ToolUseBlock
@@ -112,9 +111,10 @@ def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) ->
     return tuple(fresh)
 
 
-def _assembly(session: Session, name: str) -> Assembly:
+def prompt_facts(session: Session) -> PromptFacts:
+    """What the system prompt of this conversation speaks of now."""
     record = session.record
-    facts = PromptFacts(
+    return PromptFacts(
         cwd=record.cwd,
         conversation_id=record.id,
         model=record.model,
@@ -124,7 +124,10 @@ def _assembly(session: Session, name: str) -> Assembly:
         replacement=record.system_prompt,
         appended=record.append_system_prompt,
     )
-    return Assembly(facts, name, session.ports.clock.now())
+
+
+def _assembly(session: Session, name: str) -> Assembly:
+    return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view)
 
 
 def _check_budget(session: Session) -> None:
@@ -164,8 +167,9 @@ def _note_failure(session: Session, request: ModelRequest | None, error: Provide
 def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:
     if error.kind in {"rate_limit", "overloaded"}:
         session.governor.throttled(session.record.model)
-    message = texts.overflow(error.message) if error.context_overflow else error.message
-    event = LlmFailed(ask.gen, error.kind, message, error.retryable, error.retry_after)
+    event = LlmFailed(
+        ask.gen, error.kind, error.message, error.retryable, error.retry_after, context_overflow=error.context_overflow
+    )
     session.post(lambda: event)
 
 
@@ -183,5 +187,6 @@ def _replied(session: Session, ask: RequestLlm, reply: ModelReply, duration_ms: 
             duration_ms=duration_ms,
             truncated_call=reply.truncated_call,
             context_tokens=session.context_of(reply.usage),
+            compact_above=session.compact_above,
         )
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
+from engine.executor.compacting import compact
 from engine.executor.model_call import call_model
 from engine.executor.requests import RunCaps
 from engine.executor.session import RunFacts, Session
@@ -48,7 +49,6 @@ from engine.updates import Asked, Noticed, RetryScheduled, RunningCall
 log = logging.getLogger(__name__)
 
 FAILED_INSIDE = "Phoenix itself failed here; the log has the details (phoenix doctor names the file)"
-NO_SUMMARY = "Summaries of older messages are not available"
 
 AskingAct: TypeAlias = RequestLlm | AbortLlm | ScheduleRetry | CancelTimer | Compact | RouteRequest
 ToolAct: TypeAlias = ExecTool | KillTool | StartCancelDeadline | AskApproval
@@ -93,7 +93,7 @@ class Performer:
             case CancelTimer():
                 _stop(self._retry)
             case Compact():
-                session.post(lambda: CompactionEnded(act.gen, NO_SUMMARY))
+                self._model = self._spawn(compact(session, act), lambda: self._compaction_broke(act.gen))
             case RouteRequest():
                 session.post(lambda: RouteDecided(act.gen, session.ports.ids.new()))
             case _:
@@ -205,6 +205,9 @@ class Performer:
 
     def _model_broke(self, gen: int) -> None:
         self.session.post(lambda: LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False))
+
+    def _compaction_broke(self, gen: int) -> None:
+        self.session.post(lambda: CompactionEnded(gen, f"{FAILED_INSIDE}."))
 
     def _tool_broke(self, act: ExecTool) -> None:
         result = ToolResult(act.call.id, f"{act.call.name}: {FAILED_INSIDE}.", ToolStatus.ERROR)

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.context.compaction import FEWEST
 from engine.diagnostics import Diagnostics
 from engine.executor.governor import Governor
 from engine.executor.inbox import Entry, Inbox, Priority
@@ -21,8 +22,8 @@ from engine.machine.messages import LastMessage, Role, ToolResultBlock, ToolUseB
 from engine.machine.states import State
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
-from engine.records import ConversationRecord, StoredMessage
-from engine.updates import Question
+from engine.records import ContextView, ConversationRecord, StoredMessage
+from engine.updates import ContextChanged, Question
 from tools.contract import ImageReader, JobBoard, Tool
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,8 @@ class EngineSettings(Struct, frozen=True):
 
     max_iterations: int = 250
     """Model calls of a user's run (SPEC C11)."""
+    compact_percent: int = 75
+    """From how full a window on older messages are summarized (SPEC C12); above 100 never."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
     readable: tuple[Path, ...] = ()
@@ -79,6 +82,17 @@ class RunFacts:
     reply_estimated: bool = False
 
 
+class CompactionDraft(Struct, frozen=True):
+    """What a compaction wants to write, once the machine takes its answer."""
+
+    view: ContextView
+    tokens: int
+    """In the window from then on, estimated."""
+    usage: Usage
+    """Of the call that wrote the summary."""
+    cost_usd: float | None
+
+
 @dataclass(slots=True)
 class Session:
     """One conversation while it is open here."""
@@ -103,6 +117,10 @@ class Session:
     """The approval that is open."""
     drafted_question: Question | None = None
     """What the current call would ask; open only once the machine waits for the answer."""
+    compaction: CompactionDraft | None = None
+    """Of the newest compaction; taken with its answer."""
+    uncompacted: int = 0
+    """How many messages there were when a compaction last failed: the next waits for more."""
     _rows: list[StoredMessage] | None = None
     _forgetting: asyncio.TimerHandle | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -174,6 +192,18 @@ class Session:
             self._forgetting = None
 
     @property
+    def compact_above(self) -> int:
+        """Tokens from which older messages are summarized before the next call (SPEC C12); 0 never."""
+        percent = self.record.compact_percent or self.settings.compact_percent
+        return self.record.context_window * percent // 100 if percent <= 100 else 0
+
+    @property
+    def compact_due(self) -> bool:
+        """Whether a message that comes now finds the window too full."""
+        grown = self.record.message_count - self.uncompacted >= FEWEST
+        return grown and 0 < self.compact_above <= self.record.context_tokens
+
+    @property
     def resumable(self) -> bool:
         """Whether the last message waits for an answer: "Resume interrupted turn" (SPEC c10)."""
         return self.last in {LastMessage.USER, LastMessage.TOOL_RESULT}
@@ -181,6 +211,28 @@ class Session:
     def context_of(self, usage: Usage) -> int:
         """Tokens in the window after a reply."""
         return usage.context_tokens or self.record.context_tokens
+
+    def tell_context(self) -> None:
+        """Tell subscribers how full the window is."""
+        record = self.record
+        self.publisher.publish(
+            ContextChanged(
+                record.context_tokens, record.context_window, record.context_estimated, record.totals.cost_usd
+            )
+        )
+
+
+def with_view(record: ConversationRecord, view: ContextView, tokens: int) -> ConversationRecord:
+    """The conversation with another view of its messages, and so many tokens in the window, estimated."""
+    return replace(
+        record,
+        summary=view.summary,
+        context_start_seq=view.start_seq,
+        omitted=view.omitted,
+        earlier_views=view.earlier,
+        context_tokens=tokens,
+        context_estimated=True,
+    )
 
 
 def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.executor.session import Session
+from engine.executor.session import CompactionDraft, Session
 from engine.machine.effects import (
     DrainInbox,
     Effect,
@@ -21,10 +21,10 @@ from engine.machine.effects import (
     SaveToolResult,
     StartRun,
 )
-from engine.machine.events import Event, LlmReplied
+from engine.machine.events import CompactionEnded, Event, LlmReplied
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage
 from engine.machine.states import round_of, run_of
-from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, Write
+from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, SetView, Write
 from engine.records import Totals
 
 INBOX_ROWS = 32
@@ -52,6 +52,8 @@ def writes_of(
             writes += _tool_facts(session, save.result, run_id, elapsed(save.result.call_id))
     if isinstance(event, LlmReplied):
         writes += _reply_facts(session, event, run_id)
+    if isinstance(event, CompactionEnded) and not event.failure and session.compaction is not None:
+        writes += _compaction_facts(session, session.compaction)
     return tuple(writes)
 
 
@@ -135,6 +137,12 @@ def _reply_facts(session: Session, event: LlmReplied, run_id: str) -> list[Write
         last_usage=event.usage,
     )
     return [span, context]
+
+
+def _compaction_facts(session: Session, draft: CompactionDraft) -> list[Write]:
+    record = session.record
+    totals = add_usage(record.totals, draft.usage, draft.cost_usd)
+    return [SetView(draft.view), SetContext(draft.tokens, record.context_window, estimated=True, totals=totals)]
 
 
 def add_usage(totals: Totals, usage: Usage, cost_usd: float | None) -> Totals:

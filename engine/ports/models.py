@@ -107,6 +107,8 @@ class ModelInfo(Struct, frozen=True):
     vision: bool | None = None
     local: bool = False
     note: str = ""
+    summarizes: bool = True
+    """Whether it can retell a conversation; where it cannot, rules do."""
 
     @property
     def reference(self) -> str:

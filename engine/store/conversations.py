@@ -105,6 +105,10 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         title_by=TitleBy(row["title_by"]),
         pinned_at=row["pinned_at"] or 0.0,
         last_status=row["last_status"] or "",
+        omitted=decode_omitted(row["context_omitted_json"]),
+        earlier_views=decode_earlier(row["context_earlier_json"]),
+        compact_percent=row["compact_percent"],
+        last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
     )
 
 

@@ -94,7 +94,8 @@ class GuideProvider:
 
     def describe(self, model: str) -> ModelInfo:
         """The guide, whatever it is called by."""
-        return ModelInfo(PROVIDER, model, CONTEXT_WINDOW, vision=False, local=True, note="rules, no model")
+        note = "rules, no model"
+        return ModelInfo(PROVIDER, model, CONTEXT_WINDOW, vision=False, local=True, note=note, summarizes=False)
 
     async def models(self) -> list[ModelInfo]:
         """The one there is."""

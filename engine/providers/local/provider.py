@@ -67,7 +67,9 @@ class LocalProvider:
 
     def describe(self, model: str) -> ModelInfo:
         """An 8,192-token window, no images, and a word of caution."""
-        return ModelInfo(PROVIDER, model, CONTEXT_WINDOW, MAX_TOKENS, vision=False, local=True, note=NOTE)
+        return ModelInfo(
+            PROVIDER, model, CONTEXT_WINDOW, MAX_TOKENS, vision=False, local=True, note=NOTE, summarizes=False
+        )
 
     async def models(self) -> list[ModelInfo]:
         """The usable files."""

@@ -1,0 +1,181 @@
+"""What fills the context window: shares by kind and the biggest single parts, guessed and then scaled to the
+provider's own count where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.context import omissions
+from engine.context.estimate import block_tokens, text_tokens, tools_tokens
+from engine.context.prompt import PromptFacts, dynamic_prompt, static_prompt
+from engine.context.view import SUMMARY, UNDERSTOOD
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from engine.records import ContextView, Omission, OmissionKind, StoredMessage
+
+MOST_PARTS = 60
+"""Single parts that are listed."""
+LABEL = 200
+"""Characters of a part's label."""
+
+
+class Filling(StrEnum):
+    """What a part of the window holds; the value is how people call it."""
+
+    SYSTEM = "system prompt"
+    TOOLS = "tools"
+    INSTRUCTIONS = "instructions"
+    SUMMARY = "summary"
+    HISTORY = "messages"
+    RESULTS = "tool results"
+    IMAGES = "images"
+    THINKING = "thinking"
+
+
+class Part(Struct, frozen=True):
+    """One block of a stored message, as the model sees it now."""
+
+    seq: int
+    block: int
+    part: int
+    """Of an image inside a tool result: its place there, else -1."""
+    filling: Filling
+    label: str
+    """A tool with its argument, or the beginning of a text; from outside."""
+    tokens: int
+    omission: OmissionKind | None = None
+    """How it is left out now."""
+    whole: int = 0
+    """Tokens of it where nothing were left out."""
+
+
+class Measured(Struct, frozen=True):
+    """Tokens by kind, in the order of `Filling`, and the single parts, biggest first."""
+
+    shares: tuple[tuple[Filling, int], ...]
+    parts: tuple[Part, ...]
+    messages: int
+    """That a model sees, the summary left out."""
+
+    @property
+    def total(self) -> int:
+        """Everything."""
+        return sum(tokens for _, tokens in self.shares)
+
+
+def measure(facts: PromptFacts, rows: Sequence[StoredMessage], view: ContextView) -> Measured:
+    """Guess every share of a request over the stored messages `rows`."""
+    bare = static_prompt(replace(facts, instructions=""))
+    instructions = "" if facts.replacement else facts.instructions
+    shares = dict.fromkeys(Filling, 0)
+    shares[Filling.SYSTEM] = text_tokens(bare) + text_tokens(dynamic_prompt(0.0, facts.permission_mode))
+    shares[Filling.TOOLS] = tools_tokens(facts.tools)
+    shares[Filling.INSTRUCTIONS] = text_tokens(instructions)
+    if view.summary:
+        shares[Filling.SUMMARY] = text_tokens(SUMMARY + view.summary) + text_tokens(UNDERSTOOD)
+    seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
+    kinds = {(each.seq, each.block, each.part): each.kind for each in view.omitted}
+    shown = omissions.apply(seen, view.omitted)
+    parts = [part for pair in zip(seen, shown, strict=True) for part in _parts(*pair, kinds)]
+    labels = _labels(seen)
+    for part in parts:
+        shares[part.filling] += part.tokens
+    parts.sort(key=lambda part: -max(part.tokens, part.whole))
+    named = tuple(replace(part, label=labels.get((part.seq, part.block), part.label)) for part in parts[:MOST_PARTS])
+    return Measured(tuple(shares.items()), named, len(seen))
+
+
+def scaled(measured: Measured, total: int) -> Measured:
+    """The same with every guess scaled so that they add up to `total`, the provider's own count."""
+    guessed = measured.total
+    if not guessed or not total:
+        return measured
+    factor = total / guessed
+    shares = [(filling, round(tokens * factor)) for filling, tokens in measured.shares]
+    largest = max(range(len(shares)), key=lambda place: shares[place][1])
+    shares[largest] = (shares[largest][0], shares[largest][1] + total - sum(tokens for _, tokens in shares))
+    parts = tuple(
+        replace(part, tokens=round(part.tokens * factor), whole=round(part.whole * factor)) for part in measured.parts
+    )
+    return Measured(tuple(shares), parts, measured.messages)
+
+
+def _parts(
+    whole: StoredMessage, shown: StoredMessage, kinds: Mapping[tuple[int, int, int], OmissionKind]
+) -> Iterator[Part]:
+    for place, (before, block) in enumerate(zip(whole.blocks, shown.blocks, strict=True)):
+        kind = kinds.get((whole.seq, place, -1))
+        size, now = _text_size(before), 0 if kind is OmissionKind.IMAGE else _text_size(block)
+        yield Part(whole.seq, place, -1, _filling(before), _beginning(before), now, kind, size)
+        if isinstance(before, ToolResultBlock):
+            for part, inner in enumerate(before.content):
+                if isinstance(inner, ImageBlock):
+                    kind = kinds.get((whole.seq, place, part))
+                    now = 0 if kind else block_tokens(inner)
+                    yield Part(
+                        whole.seq, place, part, Filling.IMAGES, _beginning(inner), now, kind, block_tokens(inner)
+                    )
+
+
+def _text_size(block: Block) -> int:
+    """Tokens of a block; of a result only those of its texts, for its images are parts of their own."""
+    if not isinstance(block, ToolResultBlock):
+        return block_tokens(block)
+    return sum(block_tokens(part) for part in block.content if isinstance(part, TextBlock))
+
+
+def _filling(block: Block) -> Filling:
+    match block:
+        case TextBlock() | ToolUseBlock():
+            return Filling.HISTORY
+        case ThinkingBlock():
+            return Filling.THINKING
+        case ToolResultBlock():
+            return Filling.RESULTS
+        case ImageBlock():
+            return Filling.IMAGES
+        case _:
+            assert_never(block)
+
+
+def _beginning(block: Block) -> str:
+    match block:
+        case TextBlock(text=text) | ThinkingBlock(text=text):
+            return text[:LABEL]
+        case ImageBlock(width=width, height=height):
+            return f"{width}×{height}"
+        case ToolUseBlock(name=name, input_json=arguments):
+            return f"{name} {arguments[:LABEL]}"
+        case ToolResultBlock(content=content):
+            return next((part.text[:LABEL] for part in content if isinstance(part, TextBlock)), "")
+        case _:
+            assert_never(block)
+
+
+def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
+    """What asked for each tool result: its tool and arguments."""
+    asked = {
+        block.id: f"{block.name} {block.input_json[:LABEL]}"
+        for row in rows
+        for block in row.blocks
+        if isinstance(block, ToolUseBlock)
+    }
+    return {
+        (row.seq, place): asked[block.tool_use_id]
+        for row in rows
+        for place, block in enumerate(row.blocks)
+        if isinstance(block, ToolResultBlock) and block.tool_use_id in asked
+    }
+
+
+def omission_of(part: Part) -> Omission:
+    """What leaves this part out: an image whole, a result shortened, and one that is short already cleared."""
+    if part.filling is Filling.IMAGES:
+        return Omission(part.seq, part.block, OmissionKind.IMAGE, part.part)
+    long = part.tokens * 4 > omissions.LONG_RESULT and part.omission is None
+    return Omission(part.seq, part.block, OmissionKind.SHORTENED if long else OmissionKind.CLEARED)

@@ -1,0 +1,157 @@
+"""Parts of old messages that models no longer see whole: shortened results, cleared results, removed images.
+
+The stored messages stay as they are; what is left out is a list beside them, so every omission can be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock
+from engine.records import Omission, OmissionKind, StoredMessage
+
+LONG_RESULT = 4_000
+"""Characters above which an old result is shortened (SPEC CLAW-21)."""
+KEPT_END = 1_500
+"""Characters kept of each end of it."""
+KEPT_ANSWERS = 3
+"""Assistant messages that are protected at the end, with all that follows the first of them (SPEC CLAW-22)."""
+WORTH_CLEARING = 50_000
+"""Characters of old results below which none is cleared (SPEC C19)."""
+SHORTEN_FROM, CLEAR_FROM = 0.3, 0.5
+"""Shares of the window from which results are shortened, and cleared."""
+CLEARED = "[Old tool result content cleared]"
+REMOVED_IMAGE = "[Image removed from the context]"
+
+
+def apply(rows: Iterable[StoredMessage], omitted: Sequence[Omission]) -> list[StoredMessage]:
+    """The messages as a model sees them; what names no such part is passed over."""
+    if not omitted:
+        return list(rows)
+    by_seq: dict[int, list[Omission]] = {}
+    for each in omitted:
+        by_seq.setdefault(each.seq, []).append(each)
+    return [replace(row, blocks=_without(row.blocks, by_seq[row.seq])) if row.seq in by_seq else row for row in rows]
+
+
+def prune(rows: Sequence[StoredMessage], tokens: int, window: int) -> tuple[Omission, ...]:
+    """The automatic rule of SPEC CLAW-21: what to shorten, then what to clear, for a window that holds `tokens`."""
+    if window <= 0 or tokens / window < SHORTEN_FROM:
+        return ()
+    sizes = {place: _length(_block(rows, place)) for place in old_results(rows)}
+    chosen = {place: OmissionKind.SHORTENED for place, size in sizes.items() if size > LONG_RESULT}
+    saved = sum(sizes[place] - _shortened_length(sizes[place]) for place in chosen) // 4
+    left = {place: _shortened_length(size) if place in chosen else size for place, size in sizes.items()}
+    if sum(left.values()) >= WORTH_CLEARING:
+        for place, size in left.items():
+            if (tokens - saved) / window < CLEAR_FROM:
+                break
+            chosen[place] = OmissionKind.CLEARED
+            saved += max(size - len(CLEARED), 0) // 4
+    return _as_omissions(chosen)
+
+
+def shorten_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
+    """Every long result that is not protected: what the user asks for by hand, however full the window is."""
+    return _as_omissions({
+        place: OmissionKind.SHORTENED for place in old_results(rows) if _length(_block(rows, place)) > LONG_RESULT
+    })
+
+
+def clear_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
+    """Every result that is not protected, taken out whole."""
+    return _as_omissions({
+        place: OmissionKind.CLEARED for place in old_results(rows) if _length(_block(rows, place)) > len(CLEARED)
+    })
+
+
+def old_results(rows: Sequence[StoredMessage]) -> list[tuple[int, int]]:
+    """(seq, place) of tool results that may be touched, oldest first (SPEC CLAW-22)."""
+    answers = [row.seq for row in rows if row.role is Role.ASSISTANT]
+    if len(answers) < KEPT_ANSWERS:
+        return []
+    protected = answers[-KEPT_ANSWERS]
+    return [
+        (row.seq, place)
+        for row in rows
+        if row.seq < protected
+        for place, block in enumerate(row.blocks)
+        if isinstance(block, ToolResultBlock)
+    ]
+
+
+def images(rows: Iterable[StoredMessage]) -> tuple[Omission, ...]:
+    """Every image of the messages, as something that can be left out."""
+    found: list[Omission] = []
+    for row in rows:
+        for place, block in enumerate(row.blocks):
+            if isinstance(block, ImageBlock):
+                found.append(Omission(row.seq, place, OmissionKind.IMAGE))
+            elif isinstance(block, ToolResultBlock):
+                found += [
+                    Omission(row.seq, place, OmissionKind.IMAGE, part)
+                    for part, inner in enumerate(block.content)
+                    if isinstance(inner, ImageBlock)
+                ]
+    return tuple(found)
+
+
+def joined(before: Sequence[Omission], more: Iterable[Omission]) -> tuple[Omission, ...]:
+    """Both; where the same part is named again the later kind counts."""
+    by_part = {(each.seq, each.block, each.part): each for each in (*before, *more)}
+    return tuple(sorted(by_part.values(), key=lambda each: (each.seq, each.block, each.part)))
+
+
+def shortened(text: str) -> str:
+    """Both ends of a long text (SPEC T-PRN 3)."""
+    return text if len(text) <= LONG_RESULT else f"{text[:KEPT_END]}\n...\n{text[-KEPT_END:]}"
+
+
+def _as_omissions(chosen: Mapping[tuple[int, int], OmissionKind]) -> tuple[Omission, ...]:
+    return tuple(Omission(seq, place, kind) for (seq, place), kind in chosen.items())
+
+
+def _block(rows: Sequence[StoredMessage], place: tuple[int, int]) -> Block:
+    return next(row for row in rows if row.seq == place[0]).blocks[place[1]]
+
+
+def _length(block: Block) -> int:
+    parts = block.content if isinstance(block, ToolResultBlock) else (block,)
+    return sum(len(part.text) for part in parts if isinstance(part, TextBlock))
+
+
+def _shortened_length(size: int) -> int:
+    return len("\n...\n") + 2 * KEPT_END if size > LONG_RESULT else size
+
+
+def _without(blocks: tuple[Block, ...], omitted: Sequence[Omission]) -> tuple[Block, ...]:
+    changed = list(blocks)
+    for each in sorted(omitted, key=lambda each: each.kind is not OmissionKind.IMAGE):  # places shift with the rest
+        if 0 <= each.block < len(changed):
+            changed[each.block] = _changed(changed[each.block], each)
+    return tuple(changed)
+
+
+def _changed(block: Block, omission: Omission) -> Block:
+    match omission.kind, block:
+        case OmissionKind.IMAGE, ImageBlock():
+            return TextBlock(REMOVED_IMAGE)
+        case OmissionKind.IMAGE, ToolResultBlock(content=content):
+            kept = [
+                TextBlock(REMOVED_IMAGE) if place == omission.part and isinstance(part, ImageBlock) else part
+                for place, part in enumerate(content)
+            ]
+            return replace(block, content=tuple(kept))
+        case OmissionKind.CLEARED, ToolResultBlock(content=content):
+            return replace(block, content=(TextBlock(CLEARED), *_images_of(content)))
+        case OmissionKind.SHORTENED, ToolResultBlock(content=content):
+            whole = "\n".join(part.text for part in content if isinstance(part, TextBlock))
+            return replace(block, content=(TextBlock(shortened(whole)), *_images_of(content)))
+        case _:
+            return block
+
+
+def _images_of(content: tuple[TextBlock | ImageBlock, ...]) -> tuple[ImageBlock, ...]:
+    return tuple(part for part in content if isinstance(part, ImageBlock))

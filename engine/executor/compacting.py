@@ -1,0 +1,119 @@
+"""One compaction: older messages become a summary, or old tool results get shorter; cancelled like a model call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from engine.context import omissions
+from engine.context.compaction import Selection, is_shorter, select, summary_request, with_quotes
+from engine.context.measure import measure
+from engine.context.transcribe import summary_by_rules
+from engine.executor.model_call import dollars, prompt_facts
+from engine.executor.session import CompactionDraft, Session
+from engine.machine.effects import Compact
+from engine.machine.events import CompactionEnded
+from engine.machine.messages import Role, TextBlock, Usage
+from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
+from engine.records import ContextView, EarlierView, StoredMessage
+
+TIME_LIMIT = 120.0
+"""Seconds a summary may take (SPEC CLAW-31)."""
+TOO_FEW = "There is nothing to summarize yet: the newest messages always stay as they are"
+EMPTY = "The model sent an empty summary: everything stays as it was"
+TOO_LONG = "The summary was no shorter than what it stands for: everything stays as it was"
+TOO_SLOW = "The summary took longer than 120 s: everything stays as it was"
+
+
+class NotCompacted(Exception):
+    """Nothing was changed, for this reason."""
+
+
+async def compact(session: Session, act: Compact) -> None:
+    """Perform one Compact; cancelling closes the connection and answers nothing."""
+    try:
+        session.compaction, note = await _draft(session, act)
+    except (NotCompacted, StorageError) as problem:
+        failure = str(problem)
+    except ProviderError as error:
+        failure = f"Older messages were not summarized: {error.message.rstrip('.')}"
+    except TimeoutError:
+        failure = TOO_SLOW
+    else:
+        session.post(lambda: CompactionEnded(act.gen, note=note))
+        return
+    session.uncompacted = session.record.message_count
+    session.post(lambda: CompactionEnded(act.gen, failure=failure))
+
+
+async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:
+    rows, view = await session.rows(), session.record.view
+    shown = omissions.apply(rows, view.omitted)
+    selection = select(shown, cut_tool_rounds=act.manual or act.full)
+    if selection is None:
+        return _shortened(session, rows, shown)
+    text, usage, cost = await _summary(session, selection, act.focus)
+    if not text.strip():
+        raise NotCompacted(EMPTY)
+    summary = with_quotes(text, selection)
+    if not is_shorter(summary, selection, view.summary):
+        raise NotCompacted(TOO_LONG)
+    record = session.record
+    earlier = EarlierView(view.summary, view.start_seq, record.context_tokens, record.context_estimated)
+    after = ContextView(summary, selection.start_seq, view.omitted, (*view.earlier, earlier))
+    draft = CompactionDraft(after, tokens_after(session, rows, after), usage, cost)
+    count = len(selection.summarized)
+    words = f"Summarized {count} older messages, {selection.kept} stay as they are"
+    return draft, f"{words} · {_sizes(session, rows, draft)}\n\n{summary}"
+
+
+def _shortened(
+    session: Session, rows: Sequence[StoredMessage], shown: Sequence[StoredMessage]
+) -> tuple[CompactionDraft, str]:
+    """Where no message can be summarized alone, such as in one long round of tools, old results get shorter."""
+    record = session.record
+    more = omissions.prune(shown, record.context_tokens, record.context_window)
+    if not more:
+        raise NotCompacted(TOO_FEW)
+    after = replace(record.view, omitted=omissions.joined(record.omitted, more))
+    draft = CompactionDraft(after, tokens_after(session, rows, after), Usage(), 0.0)
+    count = f"{len(more)} old tool result{'s' if len(more) != 1 else ''}"
+    return draft, f"Shortened {count} for the model · {_sizes(session, rows, draft)}"
+
+
+async def _summary(session: Session, selection: Selection, focus: str) -> tuple[str, Usage, float | None]:
+    """What the model, or rules, make of the older messages; what it cost."""
+    record = session.record
+    provider, name = session.ports.providers.resolve(record.model)
+    if not provider.describe(name).summarizes:
+        return summary_by_rules(selection.summarized, record.summary), Usage(), 0.0
+    system, text, limit = summary_request(selection, record.summary, focus, record.context_window)
+    request = ModelRequest(name, (system,), (ModelMessage(Role.USER, (TextBlock(text),)),), max_tokens=limit)
+    async with asyncio.timeout(TIME_LIMIT), aclosing(provider.stream(request)) as stream:
+        async for item in stream:
+            if isinstance(item, ModelReply):
+                cost = await asyncio.to_thread(session.ports.providers.price, record.model, item.usage)
+                said = "".join(block.text for block in item.blocks if isinstance(block, TextBlock))
+                return said, item.usage, cost
+    raise NotCompacted(EMPTY)
+
+
+def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:
+    """What the window will hold: the count of now, less what the guess gets smaller by, in the same measure."""
+    facts, record = prompt_facts(session), session.record
+    before = measure(facts, rows, record.view).total
+    then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
+    known = record.context_tokens or before
+    return max(round(known * then / before), 1) if before else then
+
+
+def _sizes(session: Session, rows: Sequence[StoredMessage], draft: CompactionDraft) -> str:
+    """Tokens before and after, and what it cost."""
+    record = session.record
+    known = record.context_tokens or measure(prompt_facts(session), rows, record.view).total
+    sign = "~" if record.context_estimated or not record.context_tokens else ""
+    cost = f" · {dollars(draft.cost_usd)}" if draft.cost_usd else ""
+    return f"{sign}{known:,} → ~{draft.tokens:,} tokens{cost}"
