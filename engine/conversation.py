@@ -17,6 +17,7 @@ from engine.executor.composing import (
     shell_arguments,
     window_of,
 )
+from engine.executor.context_desk import ContextDesk
 from engine.executor.inbox import Priority
 from engine.executor.loop import MoveLoop
 from engine.executor.mending import read_last
@@ -46,6 +47,8 @@ class Conversation:
         self.between_moves = self._loop.between_moves
         """Held during a move: whoever changes what a move writes holds it too."""
         self._task: asyncio.Task[None] | None = None
+        self.context = ContextDesk(session, self.between_moves)
+        """What fills its window, and what can be done about it."""
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
 
     async def load(self) -> None:

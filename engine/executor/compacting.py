@@ -104,7 +104,7 @@ async def _summary(session: Session, selection: Selection, focus: str) -> tuple[
 def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:
     """What the window will hold: the count of now, less what the guess gets smaller by, in the same measure."""
     facts, record = prompt_facts(session), session.record
-    before = measure(facts, rows, record.view).total
+    before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
     then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
     known = record.context_tokens or before
     return max(round(known * then / before), 1) if before else then

@@ -1,0 +1,203 @@
+"""What a user can see and do about the window of one conversation; the stored messages are never changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.context import omissions
+from engine.context.compaction import select
+from engine.context.measure import Filling, Measured, Part, measure, omission_of, scaled
+from engine.executor.compacting import tokens_after
+from engine.executor.composing import ask
+from engine.executor.model_call import prompt_facts
+from engine.executor.requests import Receipt, Refused
+from engine.executor.session import Session, with_view
+from engine.machine.events import CompactAsked
+from engine.machine.messages import Usage
+from engine.machine.turn import why_refused
+from engine.ports import ConversationChanges
+from engine.records import ContextView, EarlierView, Omission, StoredMessage
+from engine.updates import ConversationChanged
+
+NOTHING_TO_SHORTEN = "There is no old tool result left to shorten: the newest stay as they are."
+NOT_A_RESULT = "Only tool results and images are taken out one by one; /compact summarizes messages."
+NO_IMAGES = "There is no image in the context."
+NOTHING_OMITTED = "Nothing is left out: the model sees every message whole."
+NOTHING_TO_UNDO = "There is nothing to undo."
+NEVER_COMPACTED = "Nothing was summarized: there is no earlier view to put back."
+LOWEST, HIGHEST, STEP = 30, 95, 5
+"""Per cent that a threshold may be; one step above the highest is never."""
+
+
+class Edited(Struct, frozen=True):
+    """Something was left out of the window, or put back: how many parts, and the tokens before and after."""
+
+    count: int
+    before: int
+    after: int
+
+
+class ContextReport(Struct, frozen=True):
+    """How the window stands."""
+
+    measured: Measured
+    tokens: int
+    window: int
+    """0 while unknown."""
+    estimated: bool
+    """Whether `tokens` is a guess; the shares always are."""
+    compact_percent: int
+    """From here on older messages are summarized; above 100 never."""
+    usage: Usage | None
+    """Of the newest reply, as the provider counted it."""
+    summarizable: int
+    """Older messages that a summary would stand for; 0 where nothing can be."""
+    kept: int
+    shortens: int
+    """Old tool results that pruning would shorten, or clear where all are short."""
+    images: int
+    omitted: int
+    earlier: EarlierView | None
+    """What the newest compaction took the place of."""
+
+
+class ContextDesk:
+    """Looks at the window of a conversation and changes what is sent."""
+
+    def __init__(self, session: Session, between_moves: asyncio.Lock) -> None:
+        self._session = session
+        self._between_moves = between_moves
+        self._before: list[ContextView] = []
+        """Views before each edit of this sitting, for undo."""
+
+    async def report(self) -> ContextReport:
+        """What fills the window now."""
+        session, record = self._session, self._session.record
+        rows = list(await self._rows(record.view))
+        facts, view = prompt_facts(session), record.view
+        measured = await asyncio.to_thread(measure, facts, rows, view)
+        if record.context_tokens:
+            measured = scaled(measured, record.context_tokens)
+        shown = omissions.apply(rows, view.omitted)
+        selection = select(shown, cut_tool_rounds=True)
+        return ContextReport(
+            measured=measured,
+            tokens=record.context_tokens or measured.total,
+            window=record.context_window,
+            estimated=record.context_estimated or not record.context_tokens,
+            compact_percent=record.compact_percent or session.settings.compact_percent,
+            usage=record.last_usage,
+            summarizable=len(selection.summarized) if selection else 0,
+            kept=selection.kept if selection else 0,
+            shortens=len(_prunable(shown)),
+            images=len(omissions.images(shown)),
+            omitted=sum(each.seq >= view.start_seq for each in view.omitted),
+            earlier=view.earlier[-1] if view.earlier else None,
+        )
+
+    async def compact(self, focus: str = "") -> Receipt:
+        """Summarize older messages now; `focus` says what matters most."""
+        return await ask(self._session, lambda: CompactAsked(focus))
+
+    async def prune(self) -> Edited | Refused:
+        """Shorten every long tool result that is old; where none is long, clear them."""
+        view = self._session.record.view
+        shown = omissions.apply(await self._rows(view), view.omitted)
+        return await self._omit(_prunable(shown), NOTHING_TO_SHORTEN)
+
+    async def strip_images(self) -> Edited | Refused:
+        """Leave every image out."""
+        view = self._session.record.view
+        shown = omissions.apply(await self._rows(view), view.omitted)
+        return await self._omit(omissions.images(shown), NO_IMAGES)
+
+    async def omit(self, part: Part) -> Edited | Refused:
+        """Leave one part out: an image, or a tool result, shortened first and cleared when it is short."""
+        if part.filling not in {Filling.RESULTS, Filling.IMAGES}:
+            return Refused(NOT_A_RESULT)
+        return await self._omit((omission_of(part),), NOTHING_TO_SHORTEN)
+
+    async def put_back(self, part: Part | None = None) -> Edited | Refused:
+        """Send one part whole again, or all of them."""
+        view = self._session.record.view
+        kept = tuple(
+            each
+            for each in view.omitted
+            if part is not None and (each.seq, each.block, each.part) != (part.seq, part.block, part.part)
+        )
+        gone = len(view.omitted) - len(kept)
+        return await self._take(replace(view, omitted=kept), gone) if gone else Refused(NOTHING_OMITTED)
+
+    async def undo(self) -> Edited | Refused:
+        """Take the last edit of this sitting back."""
+        if not self._before:
+            return Refused(NOTHING_TO_UNDO)
+        view = self._session.record.view
+        earlier = self._before[-1]
+        if (view.start_seq, view.summary) != (earlier.start_seq, earlier.summary):
+            self._before.clear()  # a compaction came in between; what it did is taken back by restore
+            return Refused(NOTHING_TO_UNDO)
+        edited = await self._take(earlier, abs(len(view.omitted) - len(earlier.omitted)) or 1)
+        if isinstance(edited, Edited):
+            del self._before[-2:]
+        return edited
+
+    async def restore(self) -> Edited | Refused:
+        """Send the messages again that the newest summary stands for."""
+        view = self._session.record.view
+        if not view.earlier:
+            return Refused(NEVER_COMPACTED)
+        back = view.earlier[-1]
+        rows = await self._rows(replace(view, start_seq=back.start_seq))
+        again = sum(back.start_seq <= row.seq < view.start_seq for row in rows)
+        after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
+        return await self._take(after, again)
+
+    async def set_threshold(self, percent: int) -> None:
+        """From how full a window on older messages are summarized; above the highest never. Raises StorageError."""
+        session = self._session
+        if session.read_only:
+            return
+        chosen = max(LOWEST, percent) if percent <= HIGHEST else 101
+        changes = ConversationChanges(compact_percent=chosen)
+        await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
+        session.record = replace(session.record, compact_percent=chosen)
+        session.publisher.publish(ConversationChanged(session.record))
+
+    async def _omit(self, more: Iterable[Omission], nothing: str) -> Edited | Refused:
+        more, view = tuple(more), self._session.record.view
+        if not more:
+            return Refused(nothing)
+        return await self._take(replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
+
+    async def _take(self, after: ContextView, count: int) -> Edited | Refused:
+        """Send this from now on."""
+        session = self._session
+        async with self._between_moves:
+            refusal = session.read_only or why_refused(session.state)
+            if refusal:
+                return Refused(refusal)
+            before, was = session.record.view, session.record.context_tokens
+            rows = await self._rows(after if after.start_seq < before.start_seq else before)
+            tokens = await asyncio.to_thread(tokens_after, session, rows, after)
+            changes = ConversationChanges(view=after, context_tokens=tokens)
+            await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
+            session.record = with_view(session.record, after, tokens)
+            session.forget_rows()
+            self._before.append(before)
+        session.tell_context()
+        session.publisher.publish(ConversationChanged(session.record))
+        return Edited(count, was, tokens)
+
+    async def _rows(self, view: ContextView) -> Sequence[StoredMessage]:
+        """The stored messages that a view is made from."""
+        session = self._session
+        return await session.ports.store.messages(session.record.id, first_seq=max(1, view.start_seq))
+
+
+def _prunable(shown: Sequence[StoredMessage]) -> tuple[Omission, ...]:
+    return omissions.shorten_old(shown) or omissions.clear_old(shown)
