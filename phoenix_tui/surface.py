@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,10 +21,16 @@ if TYPE_CHECKING:
         ConversationQuery,
         ConversationRecord,
         ConversationSummary,
+        FoundText,
         Recovery,
-        SearchHit,
+        SearchAnswer,
+        StoredMessage,
+        TurnSummary,
     )
+    from engine.search import SearchQuery
     from engine.updates import Question, Update
+    from phoenix_tui.context_surface import ContextSurface
+    from phoenix_tui.queue_surface import QueueSurface
     from tools.contract import JobInfo, JsonObject, ProcessRunner
 
 Unsubscribe = Callable[[], None]
@@ -60,6 +66,16 @@ class ConversationSurface(Protocol):
     @property
     def question(self) -> Question | None:
         """The open question, if there is one."""
+        ...
+
+    @property
+    def queue(self) -> QueueSurface:
+        """Messages that wait until it rests."""
+        ...
+
+    @property
+    def context(self) -> ContextSurface:
+        """What fills its window."""
         ...
 
     async def subscribe(self, listener: Callable[[Update], None]) -> Unsubscribe:
@@ -115,8 +131,29 @@ class ConversationSurface(Protocol):
         ...
 
 
+class ShelfSurface(Protocol):
+    """What is done to conversations without opening them (`engine.shelf`)."""
+
+    async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
+        """Change many; gives those that another process has."""
+        ...
+
+    async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
+        """The newest messages, ascending."""
+        ...
+
+    async def purge(self, ids: Iterable[str]) -> Sequence[str]:
+        """Remove for good; gives those that another process has."""
+        ...
+
+
 class EngineSurface(Protocol):
     """All conversations, as the screens use them (ARCHITECTURE.md section 4)."""
+
+    @property
+    def shelf(self) -> ShelfSurface:
+        """Many conversations at once, a look inside, the trash."""
+        ...
 
     async def create(self, new: ConversationOptions) -> ConversationSurface:
         """Create a conversation. Raises EngineError."""
@@ -170,8 +207,18 @@ class EngineSurface(Protocol):
 class LibrarySurface(Protocol):
     """What is done to whole conversations (`engine.ports.Library`)."""
 
-    async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
-        """Messages that contain `text`, newest first."""
+    async def search(
+        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
+    ) -> SearchAnswer:
+        """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
+        ...
+
+    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
+        """Where `text` stands in one conversation, in its order."""
+        ...
+
+    async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
+        """Every prompt and what it led to, oldest first."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:

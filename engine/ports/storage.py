@@ -16,14 +16,18 @@ from engine.records import (
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
+    FoundText,
+    IndexProgress,
     NewConversation,
     PermissionMode,
     Recovery,
-    SearchHit,
+    SearchAnswer,
     StoredMessage,
     ToolCallRecord,
     Totals,
+    TurnSummary,
 )
+from engine.search import SearchQuery
 from tools.contract import JsonObject, PreparedImage
 
 
@@ -254,8 +258,22 @@ class Library(Protocol):
         """Change many in one transaction; gives those that another living process has, which stay as they are."""
         ...
 
-    async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
-        """Messages that contain `text`, newest first."""
+    async def search(
+        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
+    ) -> SearchAnswer:
+        """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
+        ...
+
+    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
+        """Where `text` stands in one conversation, in its order; upper and lower case alike."""
+        ...
+
+    async def index_older(self) -> IndexProgress:
+        """Index a slice of what was said before the search index was made; nothing is left once `done` is `total`."""
+        ...
+
+    async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
+        """Every prompt and what it led to, oldest first."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:

@@ -1,7 +1,8 @@
-"""The two connections of a store: one that writes, one transaction at a time, and one that reads."""
+"""The connections of a store: one that writes, one transaction at a time, one that reads, one for long reads."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -56,10 +57,15 @@ class Connection(aiosqlite.Connection):
 class Transactions:
     """Jobs on a writing and a reading connection, each in a transaction of its own."""
 
-    def __init__(self, writer: Connection, reader: Connection, path: Path) -> None:
+    def __init__(
+        self, writer: Connection, reader: Connection, path: Path, reading: Callable[[], sqlite3.Connection] | None
+    ) -> None:
         self._writer = writer
         self._reader = reader
         self._path = path
+        self._reading = reading
+        self._looker: Connection | None = None
+        self._opening = asyncio.Lock()
         self._stopped: WritingStopped | None = None
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
@@ -74,8 +80,25 @@ class Transactions:
         """Run `job` on one unchanging view of the database."""
         return await self._reader.run(partial(self._guarded, partial(_read, job)))
 
+    async def look(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a read that may take long: on a connection of its own, opened with the first one, no other read waits.
+
+        Raises:
+            StorageError, OSError, sqlite3.Error: also from opening.
+        """
+        if self._reading is None:
+            return await self.read(job)
+        async with self._opening:
+            if self._looker is None:
+                looker = Connection(self._reading)
+                await looker.open()
+                self._looker = looker
+        return await self._looker.run(partial(self._guarded, partial(_read, job)))
+
     async def close(self) -> None:
-        """End both when everything queued is done."""
+        """End all when everything queued is done."""
+        if self._looker is not None:
+            await self._looker.close()
         if self._reader is not self._writer:
             await self._reader.close()
         await self._writer.close()
@@ -137,11 +160,11 @@ async def open_connections(
     writer = Connection(writing)
     await writer.open()
     if reading is None:
-        return Transactions(writer, writer, path)
+        return Transactions(writer, writer, path, None)
     reader = Connection(reading)
     try:
         await reader.open()
     except BaseException:
         await writer.close()
         raise
-    return Transactions(writer, reader, path)
+    return Transactions(writer, reader, path, reading)

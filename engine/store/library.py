@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.ports import ConversationChanges, OwnedElsewhere
-from engine.records import ConversationRecord, SearchHit
-from engine.store import attachments, conversations, forking, messages, transfer
+from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer, TurnSummary
+from engine.search import SearchQuery
+from engine.store import attachments, conversations, forking, transfer, turn_summaries
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
+from engine.store.search import backlog, finding, looking
 from tools.contract import JsonObject
+
+SEARCH_SECONDS = 0.12
+"""How long one answer takes at most; first results are promised in 200 ms."""
 
 
 class SqliteLibrary:
@@ -68,9 +73,28 @@ class SqliteLibrary:
 
         return await self._transactions.write(job)
 
-    async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
-        """Messages that contain `text`, newest first."""
-        return await self._transactions.read(lambda connection: messages.search(connection, text, limit))
+    async def search(
+        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = SEARCH_SECONDS
+    ) -> SearchAnswer:
+        """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
+        return await self._transactions.look(
+            lambda connection: looking.search(connection, query, limit=limit, below=below, seconds=seconds)
+        )
+
+    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
+        """Where `text` stands in one conversation, in its order; upper and lower case alike."""
+        return await self._transactions.look(lambda connection: finding.find(connection, conversation_id, text))
+
+    async def index_older(self) -> IndexProgress:
+        """Index a slice of what was said before the search index was made; nothing is left once `done` is `total`."""
+        how_far = await self._transactions.look(backlog.progress)
+        if how_far.done >= how_far.total:
+            return how_far
+        return await self._transactions.write(backlog.index_slice)
+
+    async def turns(self, conversation_id: str) -> list[TurnSummary]:
+        """Every prompt and what it led to, oldest first."""
+        return await self._transactions.read(lambda connection: turn_summaries.read(connection, conversation_id))
 
     async def export(self, conversation_id: str) -> JsonObject:
         """Everything of a conversation as JSON, lossless."""

@@ -1,4 +1,4 @@
-"""The tables `turns` and `messages`: appending by the turn rule, reading by seq, searching."""
+"""The tables `turns` and `messages`: appending by the turn rule, reading by seq."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from msgspec import Struct
 from engine.codec import decode_blocks, decode_usage, encode_blocks, encode_usage, storable
 from engine.machine.messages import Block, Origin, Role, TextBlock
 from engine.ports import AppendMessage
-from engine.records import SearchHit, StoredMessage
-from engine.store.conversations import escape_like, name_after
-
-SNIPPET_BEFORE = 40
-SNIPPET_LENGTH = 160
-"""Characters of a search hit, and how many of them stand before the match."""
+from engine.records import StoredMessage
+from engine.store.conversations import name_after
 
 _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
@@ -97,31 +93,6 @@ def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> Stor
     return _stored(row) if row else None
 
 
-def search(connection: sqlite3.Connection, text: str, limit: int) -> list[SearchHit]:
-    """What was said that contains `text`, newest first; upper and lower case of ASCII letters are the same."""
-    wanted = storable(text)
-    if not wanted.strip():
-        return []
-    rows = connection.execute(
-        """SELECT m.conversation_id, c.title, m.seq, m.role, m.text, m.created_at
-            FROM messages AS m JOIN conversations AS c ON c.id = m.conversation_id
-            WHERE m.text LIKE ? ESCAPE '\\' AND m.role <> 'system' AND m.silent = 0 AND c.deleted_at IS NULL
-            ORDER BY m.created_at DESC, m.seq DESC LIMIT ?""",
-        (f"%{escape_like(wanted)}%", limit),
-    ).fetchall()
-    return [
-        SearchHit(
-            conversation_id=row["conversation_id"],
-            title=row["title"],
-            seq=row["seq"],
-            role=Role(row["role"]),
-            snippet=_snippet(row["text"], wanted),
-            created_at=row["created_at"],
-        )
-        for row in rows
-    ]
-
-
 def plain_text(blocks: tuple[Block, ...]) -> str:
     """The column `messages.text`: what the text blocks say."""
     return storable("\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
@@ -165,10 +136,3 @@ def _stored(row: Any) -> StoredMessage:
         usage=decode_usage(row["usage_json"]) if row["usage_json"] else None,
         duration_ms=row["duration_ms"],
     )
-
-
-def _snippet(text: str, wanted: str) -> str:
-    """One line around the first match."""
-    start = max(0, text.lower().find(wanted.lower()) - SNIPPET_BEFORE)
-    part = " ".join(text[start : start + SNIPPET_LENGTH].split())
-    return f"{'…' if start else ''}{part}{'…' if start + SNIPPET_LENGTH < len(text) else ''}"

@@ -9,6 +9,8 @@ from typing import TypeAlias
 from engine.store.schema import VERSION_1
 from engine.store.schema_context import add_context_columns
 from engine.store.schema_list import add_list_columns
+from engine.store.schema_rewind import add_rewind_tables
+from engine.store.schema_search import add_search_index
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 
@@ -19,7 +21,13 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (create_tables, add_list_columns, add_context_columns)
+MIGRATIONS: tuple[Migration, ...] = (
+    create_tables,
+    add_list_columns,
+    add_context_columns,
+    add_search_index,
+    add_rewind_tables,
+)
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 
 VERSION = len(MIGRATIONS)

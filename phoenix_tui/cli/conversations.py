@@ -18,6 +18,7 @@ from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.markdown_export import markdown
 from phoenix_tui.cli.output import write_json, write_line, write_table
+from phoenix_tui.cli.searching import SearchCommand
 from phoenix_tui.cli.times import local_time, utc_time
 from tools.contract import JsonObject, JsonValue
 
@@ -91,27 +92,7 @@ class ConversationCommands(Struct, frozen=True):
         write_json(whole)
 
     async def _search(self) -> None:
-        hits = await self.library.search(self.arguments.text, limit=self.arguments.limit)
-        if self.arguments.json:
-            write_json([
-                {
-                    "session_id": hit.conversation_id,
-                    "title": hit.title,
-                    "seq": hit.seq,
-                    "role": hit.role.value,
-                    "snippet": hit.snippet,
-                    "created_at": utc_time(hit.created_at),
-                }
-                for hit in hits
-            ])
-        elif hits:
-            rows = [
-                (hit.conversation_id[:SHORT_ID], local_time(hit.created_at), hit.title, hit.role.value, hit.snippet)
-                for hit in hits
-            ]
-            write_table(("ID", "WHEN", "TITLE", "WHO", "TEXT"), rows)
-        else:
-            write_line("No message contains that.")
+        await SearchCommand(self.library, self.arguments).run()
 
     async def _change(self, changes: ConversationChanges, done: str) -> None:
         found = await self._find()

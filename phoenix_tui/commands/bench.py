@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
@@ -12,9 +11,9 @@ from textual.content import Content
 
 from engine.ports import ConversationChanges
 from phoenix_tui.clipboard import Clipboard
+from phoenix_tui.screens.base import Result, Sheet
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
-from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
@@ -25,8 +24,12 @@ if TYPE_CHECKING:
 class Sheets(Protocol):
     """Opens something over the workspace and waits for its answer."""
 
-    async def pick(self, sheet: PickScreen) -> str | None:
-        """The key of the chosen row, None where nothing was."""
+    async def pick(self, sheet: Sheet[str]) -> str | None:
+        """What a sheet gives, such as the key of the chosen row; None where Esc was pressed."""
+        ...
+
+    async def show(self, sheet: Sheet[Result]) -> Result | None:
+        """What a sheet of any kind gives back."""
         ...
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
@@ -50,12 +53,11 @@ class Sheets(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Undo:
-    """The last archive or delete, and what takes it back."""
+class UndoStep(Struct, frozen=True):
+    """One archive or delete of one or many, and what takes it back."""
 
-    conversation_id: str = ""
-    changes: ConversationChanges = field(default_factory=ConversationChanges)
+    ids: tuple[str, ...]
+    changes: ConversationChanges
 
 
 class Bench(Struct, frozen=True):
@@ -69,7 +71,8 @@ class Bench(Struct, frozen=True):
     keymap: Mapping[str, str]
     deeds: Deeds
     around: Surroundings
-    undo: Undo = msgspec.field(default_factory=Undo)
+    undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
+    """What u in the list takes back, the newest last."""
 
 
 Run: TypeAlias = Callable[[Bench, str], Awaitable[None]]

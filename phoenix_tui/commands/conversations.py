@@ -8,16 +8,13 @@ import time
 from pathlib import Path
 from typing import Final
 
-from engine.machine.states import is_busy
-from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.labels import age
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.widgets.question_text import short_path
 from tools.contract import JsonObject
-
-HIT_ROWS: Final = 100
 
 
 async def new(bench: Bench, _: str) -> None:
@@ -54,14 +51,6 @@ async def rename(bench: Bench, title: str) -> None:
         await rename_one(bench, conversation.id, conversation.record.title, title)
 
 
-async def rename_one(bench: Bench, conversation_id: str, before: str, title: str = "") -> None:
-    """Ask for a title where none is given."""
-    title = title or await bench.sheets.ask_line("Title of this conversation", before) or ""
-    if title.strip():
-        await bench.desk.services.engine.change(conversation_id, ConversationChanges(title=title.strip()))
-        await bench.desk.overview.reload()
-
-
 async def fork(bench: Bench, _: str) -> None:
     """Continue in a copy."""
     conversation = bench.desk.conversation
@@ -71,23 +60,6 @@ async def fork(bench: Bench, _: str) -> None:
     await bench.desk.show(await bench.desk.services.engine.fork(conversation.id))
     await bench.desk.overview.reload()
     bench.tell("This is the copy.")
-
-
-async def search(bench: Bench, text: str) -> None:
-    """Find text in all conversations and open the one chosen."""
-    if not text:
-        bench.tell("/search TEXT finds text in all conversations.", bad=True)
-        return
-    hits = await bench.desk.services.library.search(text, limit=HIT_ROWS)
-    now = time.time()
-    choices = [
-        Choice(f"{hit.conversation_id}:{hit.seq}", hit.snippet, f"{hit.title} · {age(now - hit.created_at)}")
-        for hit in hits
-    ]
-    if not choices:
-        bench.tell(f"Nothing contains “{text}”. Fewer words find more.")
-    elif chosen := await bench.sheets.pick(PickScreen(f"Messages with “{text}”", choices)):
-        await bench.desk.open(chosen.rpartition(":")[0])
 
 
 async def export(bench: Bench, target: str) -> None:
@@ -135,41 +107,13 @@ async def stopall(bench: Bench, _: str) -> None:
 async def archive(bench: Bench, _: str) -> None:
     """Put the open conversation away."""
     if bench.desk.conversation is not None:
-        await put_aside(bench, bench.desk.conversation.id, delete=False)
+        await put_aside(bench, [bench.desk.conversation.id], delete=False)
 
 
 async def delete(bench: Bench, _: str) -> None:
     """Move the open conversation to the trash."""
     if bench.desk.conversation is not None:
-        await put_aside(bench, bench.desk.conversation.id, delete=True)
-
-
-async def put_aside(bench: Bench, conversation_id: str, *, delete: bool) -> None:
-    """Archive or trash; refused while it runs."""
-    desk = bench.desk
-    if any(one.id == conversation_id and is_busy(one.state) for one in desk.services.engine.live()):
-        bench.tell("It is running: stop it first.", bad=True)
-        return
-    if desk.conversation is not None and desk.conversation.id == conversation_id:
-        await desk.begin()
-    changes = ConversationChanges(deleted=True) if delete else ConversationChanges(archived=True)
-    await desk.services.engine.change(conversation_id, changes)
-    await desk.services.engine.forget(conversation_id)
-    bench.undo.conversation_id = conversation_id
-    bench.undo.changes = ConversationChanges(deleted=False) if delete else ConversationChanges(archived=False)
-    await desk.overview.reload()
-    bench.tell("In the trash. u in the list brings it back." if delete else "Archived. u in the list brings it back.")
-
-
-async def restore(bench: Bench) -> None:
-    """Take back the last archive or delete."""
-    conversation_id, bench.undo.conversation_id = bench.undo.conversation_id, ""
-    if not conversation_id:
-        bench.tell("There is nothing to bring back.")
-        return
-    await bench.desk.services.engine.change(conversation_id, bench.undo.changes)
-    await bench.desk.overview.reload()
-    bench.tell("It is back.")
+        await put_aside(bench, [bench.desk.conversation.id], delete=True)
 
 
 RUNS: Final[dict[str, Run]] = {
@@ -177,7 +121,6 @@ RUNS: Final[dict[str, Run]] = {
     "resume": resume,
     "rename": rename,
     "fork": fork,
-    "search": search,
     "export": export,
     "retry": retry,
     "stop": stop,

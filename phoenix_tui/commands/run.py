@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands import conversations, reading, settings
+from phoenix_tui.commands import conversations, panes, reading, searching, settings, shelving
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.screens.desk import ENGINE_ERRORS
 
-RUNS: Final[dict[str, Run]] = {**conversations.RUNS, **settings.RUNS, **reading.RUNS}
+RUNS: Final[dict[str, Run]] = {
+    **conversations.RUNS,
+    **settings.RUNS,
+    **reading.RUNS,
+    **searching.RUNS,
+    **panes.RUNS,
+    **shelving.RUNS,
+}
 
 
 async def run_command(bench: Bench, name: str, argument: str) -> bool:

@@ -13,14 +13,15 @@ from textual.timer import Timer
 from engine.ports import ConversationChanges
 from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.panes import restore
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.settings import use_model
 from phoenix_tui.screens.ask_line import AskLineScreen
+from phoenix_tui.screens.base import Result, Sheet
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.deeds import Deeds
 from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
 from phoenix_tui.screens.overview import Overview
-from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.screens.welcoming import Welcoming
@@ -41,7 +42,7 @@ class Backstage:
         parts = stage.parts
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
         self.around = Surroundings(stage, services, driver, keymap)
-        overview = Overview(services.engine, stage.rows, parts.title, self._mark_unread)
+        overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
         self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage), self.around)
         self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
@@ -55,9 +56,8 @@ class Backstage:
                 await desk.open(launch.conversation_id)
             except ENGINE_ERRORS as error:
                 self._stage.tell(str(error), bad=True)
-            else:
-                return
-        await desk.begin()
+        if not await restore(self.bench) and desk.conversation is None:
+            await desk.begin()
 
     async def begin(self, launch: Launch) -> None:
         """What was typed meanwhile, and what the command line brought."""
@@ -81,8 +81,12 @@ class Backstage:
         except ENGINE_ERRORS as error:
             self._stage.tell(str(error), bad=True)
 
-    async def pick(self, sheet: PickScreen) -> str | None:
-        """The key of the chosen row."""
+    async def pick(self, sheet: Sheet[str]) -> str | None:
+        """What a sheet gives, such as the key of the chosen row."""
+        return await self._stage.app.push_screen_wait(sheet)
+
+    async def show(self, sheet: Sheet[Result]) -> Result | None:
+        """What a sheet of any kind gives back."""
         return await self._stage.app.push_screen_wait(sheet)
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:

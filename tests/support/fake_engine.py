@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,10 +33,14 @@ from engine.records import (
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
+    FoundText,
+    SearchAnswer,
     SearchHit,
     StoredMessage,
     Totals,
+    TurnSummary,
 )
+from engine.search import SearchQuery, Speaker, occurrences
 from engine.summaries import summary_of
 from engine.updates import (
     Asked,
@@ -52,6 +56,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
+from tests.support.fake_queue import FakeQueue
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
 
 RUN = Run("run-1", 50)
@@ -84,6 +89,9 @@ class FakeConversation:
     running_jobs: tuple[JobInfo, ...] = ()
     listeners: list[Callable[[Update], None]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.queue = FakeQueue(self.play)
+
     @property
     def id(self) -> str:
         return self.record.id
@@ -114,6 +122,8 @@ class FakeConversation:
                 self.question,
                 self.resumable,
                 self.read_only,
+                queue=self.queue.waiting,
+                queue_held=self.queue.held,
             )
         )
         self.listeners.append(listener)
@@ -147,6 +157,7 @@ class FakeConversation:
 
     def answer_with(self, text: str) -> None:
         self.play(TextArrived(text), MessageSaved(self.add(text, Role.ASSISTANT)))
+        self.record = replace(self.record, last_status="success")
         self.play(RunEnded(RUN.id, "success", "", "", 1))
         self.become(Idle(2))
 
@@ -195,6 +206,8 @@ class FakeConversation:
             for name in ("title", "draft", "scroll_seq", "model", "permission_mode", "archived", "deleted")
             if (value := getattr(changes, name)) is not None
         }
+        if changes.pinned is not None:
+            kept["pinned_at"] = time.time() * changes.pinned
         if changes.unread is not None:
             (self.engine.unread.add if changes.unread else self.engine.unread.discard)(self.id)
         self.record = replace(self.record, **kept)
@@ -214,6 +227,10 @@ class FakeConversation:
         self.running_jobs = tuple(job for job in self.running_jobs if job.id != job_id)
 
 
+def _words(message: StoredMessage) -> str:
+    return next((block.text for block in message.blocks if isinstance(block, TextBlock)), "")
+
+
 def _image(name: str) -> Attachment:
     return Attachment(name, Path(name), "image/png", 640, 480, 20, 640, 480, 20)
 
@@ -229,6 +246,11 @@ class FakeEngine:
         self.closed = False
         self.watchers: list[Callable[[Activity], None]] = []
         self.unread: set[str] = set()
+        self.forks: list[tuple[str, int | None]] = []
+        self.searched: list[SearchQuery] = []
+        self.shelf = FakeShelf(self)
+        self.spoken: dict[str, list[StoredMessage]] = {}
+        """Messages of conversations that are closed."""
 
     def tell(self, conversation: FakeConversation, update: Update) -> None:
         if isinstance(update, StateChanged | ConversationChanged | MessageSaved | Asked):
@@ -292,13 +314,18 @@ class FakeEngine:
         if conversation_id not in self.stored:
             raise EngineError(f"There is no conversation {conversation_id}.")
         if conversation_id not in self.opened:
-            self.opened[conversation_id] = FakeConversation(self.stored[conversation_id], self)
+            self.opened[conversation_id] = opened = FakeConversation(self.stored[conversation_id], self)
+            opened.messages = self.spoken.pop(conversation_id, [])
         return self.opened[conversation_id]
 
     async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
-        kept = [record for record in self.stored.values() if not record.deleted and not record.archived]
+        query = query or ConversationQuery()
+        wanted = (query.deleted, query.archived and not query.deleted)
+        records = [self.opened[one].record if one in self.opened else self.stored[one] for one in self.stored]
+        kept = [one for one in records if (one.deleted, one.archived and not one.deleted) == wanted]
         rows = [replace(summary_of(record), unread=record.id in self.unread) for record in kept]
-        return sorted(rows, key=lambda row: -row.updated_at)
+        rows.sort(key=lambda row: -row.updated_at)
+        return rows[query.offset : query.offset + query.limit]
 
     async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
         return tuple(_image(name) for name in ids if name != "gone")
@@ -308,6 +335,7 @@ class FakeEngine:
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
         source = await self.open(conversation_id)
+        self.forks.append((conversation_id, up_to_seq))
         copy = self._make(ConversationOptions(self.cwd, source.record.model, f"{source.record.title} (copy)"))
         copy.messages = list(source.messages)
         return copy
@@ -326,6 +354,7 @@ class FakeEngine:
         conversation = self.opened.pop(conversation_id, None)
         if conversation is not None:
             self.stored[conversation_id] = conversation.record
+            self.spoken[conversation_id] = conversation.messages
 
     async def stop_all(self) -> None:
         for conversation in self.live():
@@ -335,17 +364,65 @@ class FakeEngine:
         await self.stop_all()
         self.closed = True
 
-    async def search(self, text: str, *, limit: int = 50) -> list[SearchHit]:
-        return [
-            SearchHit(one.id, one.record.title, message.seq, message.role, block.text, 0.0)
+    async def search(
+        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
+    ) -> SearchAnswer:
+        self.searched.append(query)
+        hits = [
+            SearchHit(one.id, one.record.title, one.record.cwd, message.seq, Speaker(message.role), block.text, 0.0)
             for one in self.opened.values()
             for message in one.messages
             for block in message.blocks
-            if isinstance(block, TextBlock) and text in block.text
-        ][:limit]
+            if isinstance(block, TextBlock) and message.role is not Role.SYSTEM and all(w in block.text for w in query.words)
+        ]
+        return SearchAnswer(tuple(hits[:limit]))
+
+    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
+        return [
+            FoundText(message.seq, "", count)
+            for message in self.opened[conversation_id].messages
+            for block in message.blocks
+            if isinstance(block, TextBlock) and (count := len(occurrences(block.text, (text,))))
+        ]
+
+    async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
+        return [
+            TurnSummary(message.seq, _words(message), message.created_at)
+            for message in self.opened[conversation_id].messages
+            if message.role is Role.USER and message.origin is Origin.HUMAN
+        ]
 
     async def export(self, conversation_id: str) -> JsonObject:
         return {"id": conversation_id}
+
+
+@dataclass
+class FakeShelf:
+    """Many at once."""
+
+    engine: FakeEngine
+    elsewhere: set[str] = field(default_factory=set)
+    """What another process has."""
+
+    async def change(self, ids: Iterable[str], changes: ConversationChanges) -> Sequence[str]:
+        refused: list[str] = []
+        for one in ids:
+            if one in self.elsewhere:
+                refused.append(one)
+            elif one in self.engine.opened:
+                await self.engine.opened[one].change(changes)
+            else:
+                conversation = FakeConversation(self.engine.stored[one], self.engine)
+                await conversation.change(changes)
+        return refused
+
+    async def newest(self, conversation_id: str, limit: int) -> Sequence[StoredMessage]:
+        return self.engine.spoken.get(conversation_id, [])[-limit:]
+
+    async def purge(self, ids: Iterable[str]) -> Sequence[str]:
+        for one in ids:
+            del self.engine.stored[one]
+        return []
 
 
 @dataclass
@@ -428,9 +505,7 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
     async def doctor() -> str:
         return "everything works"
 
-    made = Services(
-        engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, FakeSettings()
-    )
+    made = Services(engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, FakeSettings())
     return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
 
 

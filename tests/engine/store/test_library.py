@@ -266,26 +266,3 @@ async def test_a_running_conversation_can_be_forked(store: SqliteStore) -> None:
     assert isinstance(block, ToolResultBlock)
     assert block.content == (TextBlock("[Tool execution interrupted by restart]"),)
     assert query(store.path, "SELECT status FROM runs ORDER BY rowid") == [("running",), ("interrupted",)]
-
-
-async def test_search_finds_what_was_said_and_takes_signs_literally(store: SqliteStore) -> None:
-    conversation_id = await rich_conversation(store)
-    (hit,) = await store.library.search("100% hay_")
-    assert (hit.conversation_id, hit.title, hit.seq) == (conversation_id, "Look at this picture", 4)
-    assert hit.snippet == "A needle in 100% hay_stack."
-    assert [each.seq for each in await store.library.search("E")] == [5, 4, 1]
-    assert [each.seq for each in await store.library.search("E", limit=1)] == [5]
-    assert await store.library.search("seen") == []
-    assert await store.library.search(" ") == []
-    await store.change(conversation_id, ConversationChanges(deleted=True), 1.0)
-    assert await store.library.search("needle") == []
-
-
-async def test_a_hit_in_a_long_text_shows_its_surroundings_on_one_line(store: SqliteStore) -> None:
-    conversation_id = (await store.create(new_conversation(), 1.0)).id
-    await store.commit(move(conversation_id, say("a\n" * 500 + "NEEDLE" + " b" * 500)))
-    (hit,) = await store.library.search("needle")
-    assert hit.snippet.startswith("…a a")
-    assert hit.snippet.endswith("b…")
-    assert "NEEDLE" in hit.snippet
-    assert len(hit.snippet) <= 162

@@ -18,6 +18,7 @@ import pytest
 from engine.machine.messages import TextBlock
 from engine.ports import StorageError
 from engine.records import ConversationQuery
+from engine.search import SearchQuery
 from engine.store import (
     DamagedDatabase,
     NewerDatabase,
@@ -204,7 +205,7 @@ async def test_an_ephemeral_store_does_everything_and_leaves_nothing(
     attachment = await store.add_attachment(conversation_id, IMAGE, 1.0)
     assert attachment.path.read_bytes() == b"picture"
     assert attachment.path.parent.parent.stat().st_mode & 0o777 == 0o700
-    assert len(await store.library.search("Hello")) == 1
+    assert len((await store.library.search(SearchQuery(("Hello",)))).hits) == 1
     assert (await store.library.fork(conversation_id, "copy", 2.0)).message_count == 1
     assert store.warning == ""
     assert [path for path in everything_in(tmp_path) if path.suffix == ".db"] == []

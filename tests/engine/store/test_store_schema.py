@@ -41,6 +41,9 @@ EXPECTED = {
     "memory_fts": "path body",
     "profiles": "name json",
     "settings": "key value",
+    "search_rows": "id source conversation_id speaker created_at",
+    "search_index": "text",
+    "search_backlog": "below total",
 }
 
 
@@ -48,7 +51,7 @@ async def test_the_tables_and_columns_are_the_written_ones(store: SqliteStore) -
     tables = [
         str(row[0])
         for row in query(store.path, "SELECT name FROM sqlite_master WHERE type = 'table'")
-        if not str(row[0]).startswith("memory_fts_")
+        if not str(row[0]).startswith(("memory_fts_", "search_index_"))
     ]
     found = {
         table: " ".join(str(row[1]) for row in query(store.path, f"PRAGMA table_info({table})")) for table in tables
@@ -87,4 +90,5 @@ async def test_a_conversation_goes_with_all_its_rows(store: SqliteStore, paths: 
         )
     }
     holding = {table for table, columns in EXPECTED.items() if " conversation_id" in columns}
-    assert holding - referring == {"events", "traces"}  # events are purged by hand, traces go with their run
+    assert holding - referring == {"events", "traces", "search_rows"}
+    # Events are purged by hand, traces go with their run, rows of the search index with what they index.

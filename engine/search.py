@@ -1,0 +1,230 @@
+"""What a person asks a search, and how it is written: words, "phrases", -exclusions, filters such as after:2026-11-01.
+
+Words and phrases are looked for as they stand, anywhere in a text, upper and lower case alike; all of them must occur.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+LONGEST: Final = 200
+"""Characters of a word or phrase; what is pasted beyond that finds nothing more."""
+_PIECE: Final = re.compile(r'(?P<minus>-?)(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<word>\S*))')
+_DAYS: Final = {"today": 0, "yesterday": 1}
+_AGO: Final = re.compile(r"(\d{1,4})([dwmy])")
+_UNIT_DAYS: Final = {"d": 1, "w": 7, "m": 30, "y": 365}
+_DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+
+
+class Speaker(StrEnum):
+    """Who wrote what was found."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class SearchQuery(Struct, frozen=True):
+    """A search that makes sense. Times are seconds since the epoch; an empty or None filter takes all."""
+
+    words: tuple[str, ...] = ()
+    """Words and phrases that must occur."""
+    without: tuple[str, ...] = ()
+    """Those that must not."""
+    after: float | None = None
+    before: float | None = None
+    speakers: frozenset[Speaker] = frozenset()
+    folder: Path | None = None
+    """This folder and those below it."""
+    title: str = ""
+    """What the title of the conversation contains."""
+    trash: bool = False
+    """Only in the trash, which is left out otherwise; archived conversations are always looked through."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks for nothing."""
+        return self == SearchQuery()
+
+
+class SearchSyntaxError(ValueError):
+    """A search that makes no sense: the sentence, and the place in the text as first and last + 1 character."""
+
+    def __init__(self, sentence: str, start: int, end: int) -> None:
+        super().__init__(sentence)
+        self.start = start
+        self.end = end
+
+
+class _Piece(Struct, frozen=True):
+    """One piece of the text."""
+
+    start: int
+    end: int
+    minus: bool
+    name: str
+    value: str
+    closed: bool
+    written: str
+
+
+def parse_search(text: str, *, cwd: Path, now: datetime | None = None) -> SearchQuery:
+    """The search a text means; `in:` is resolved against `cwd`, dates are those of the local clock.
+
+    Raises:
+        SearchSyntaxError: a quote without its end, a filter without its value or with one that makes no sense,
+            or exclusions alone.
+    """
+    asked = _Asked(cwd, now or datetime.now().astimezone())
+    for piece in _pieces(text):
+        asked.take(piece)
+    if asked.query.without and not asked.query.words:
+        raise SearchSyntaxError("Say what to look for too: an exclusion alone finds nothing.", 0, len(text))
+    return asked.query
+
+
+def occurrences(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where any of the words stands, as first and last + 1 character; overlapping ones are joined."""
+    spans = sorted(span for word in words for span in _of_one(text, word))
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _of_one(text: str, word: str) -> Iterator[tuple[int, int]]:
+    """Every place of one word that does not overlap the one before."""
+    if not word:
+        return
+    low = text.lower()
+    if len(low) != len(text):  # a letter whose small form is two: only the pattern keeps the places true
+        yield from (match.span() for match in re.finditer(re.escape(word), text, re.IGNORECASE))
+        return
+    wanted = word.lower()
+    place = low.find(wanted)
+    while place >= 0:
+        yield place, place + len(wanted)
+        place = low.find(wanted, place + len(wanted))
+
+
+def _pieces(text: str) -> Iterator[_Piece]:
+    place = 0
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        match = _PIECE.match(text, place)
+        if match is None or match.end() == place:  # cannot be: a word takes any sign
+            return
+        quoted = match["quoted"]
+        value = match["word"] if quoted is None else quoted
+        closed = quoted is None or bool(match["end"])
+        yield _Piece(place, match.end(), bool(match["minus"]), match["name"] or "", value, closed, match[0])
+        place = match.end()
+
+
+class _Asked:
+    """A query while it is read."""
+
+    def __init__(self, cwd: Path, now: datetime) -> None:
+        self.query = SearchQuery()
+        self._cwd = cwd
+        self._now = now
+        self._filters: dict[str, Callable[[_Piece], dict[str, object]]] = {
+            "after": lambda piece: {"after": self._time(piece)},
+            "before": lambda piece: {"before": self._time(piece)},
+            "role": lambda piece: {"speakers": self.query.speakers | {_speaker(piece)}},
+            "in": lambda piece: {"folder": self._folder(piece)},
+            "title": lambda piece: {"title": piece.value},
+            "is": lambda piece: {"trash": _trash(piece)},
+        }
+
+    def take(self, piece: _Piece) -> None:
+        """Add one piece. Raises SearchSyntaxError."""
+        if not piece.closed:
+            quote = piece.start + piece.written.index('"')
+            raise SearchSyntaxError('This quote has no end: add " behind the phrase.', quote, piece.end)
+        read = self._filters.get(piece.name.lower())
+        if read is not None:
+            self._filter(piece, read)
+            return
+        word = (f"{piece.name}:{piece.value}" if piece.name else piece.value)[:LONGEST]
+        if not word.strip():
+            word = "" if not piece.minus or '"' in piece.written else "-"
+        if not word:
+            return
+        if piece.minus and word != "-":
+            self._change(without=(*self.query.without, word))
+        else:
+            self._change(words=(*self.query.words, word))
+
+    def _filter(self, piece: _Piece, read: Callable[[_Piece], dict[str, object]]) -> None:
+        if piece.minus:
+            raise SearchSyntaxError(f"{piece.name}: cannot be excluded: take the - away.", piece.start, piece.end)
+        if not piece.value.strip():
+            example = _EXAMPLES[piece.name.lower()]
+            raise SearchSyntaxError(f"{piece.name}: needs a value, such as {example}.", piece.start, piece.end)
+        self._change(**read(piece))
+
+    def _change(self, **fields: object) -> None:
+        known = {name: getattr(self.query, name) for name in SearchQuery.__struct_fields__}
+        self.query = SearchQuery(**known | fields)
+
+    def _folder(self, piece: _Piece) -> Path:
+        try:
+            return (self._cwd / Path(piece.value).expanduser()).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise SearchSyntaxError(f"{piece.value} is no folder.", piece.start, piece.end) from error
+
+    def _time(self, piece: _Piece) -> float:
+        value = piece.value.lower()
+        midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
+        if value in _DAYS:
+            return (midnight - timedelta(days=_DAYS[value])).timestamp()
+        if ago := _AGO.fullmatch(value):
+            return (midnight - timedelta(days=int(ago[1]) * _UNIT_DAYS[ago[2]])).timestamp()
+        try:
+            if date := _DATE.fullmatch(value):
+                year, month, day = (int(part or 1) for part in date.groups())
+                return datetime(year, month, day).astimezone().timestamp()
+        except (ValueError, OverflowError, OSError):
+            pass  # a day that is in no calendar; said below
+        sentence = f"{piece.value} is no day: write {_EXAMPLES['after']}, after:7d or after:yesterday."
+        raise SearchSyntaxError(sentence, piece.start, piece.end)
+
+
+_EXAMPLES: Final = {
+    "after": "after:2026-11-01",
+    "before": "before:2026-11-01",
+    "role": "role:user",
+    "in": "in:~/project",
+    "title": "title:parser",
+    "is": "is:trash",
+}
+FILTERS: Final = tuple(_EXAMPLES.values())
+"""Each filter as an example."""
+
+
+def _speaker(piece: _Piece) -> Speaker:
+    value = {"you": "user", "me": "user", "agent": "assistant", "model": "assistant"}.get(piece.value.lower())
+    try:
+        return Speaker(value or piece.value.lower())
+    except ValueError as error:
+        names = ", ".join(Speaker)
+        raise SearchSyntaxError(f"{piece.value} is no role: {names}.", piece.start, piece.end) from error
+
+
+def _trash(piece: _Piece) -> bool:
+    if piece.value.lower() != "trash":
+        raise SearchSyntaxError(f"is: knows trash alone, not {piece.value}.", piece.start, piece.end)
+    return True

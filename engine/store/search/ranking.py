@@ -1,0 +1,91 @@
+"""Which of the matches come first, and the line that shows one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from engine.search import occurrences
+
+SATURATION: Final = 1.2
+LENGTH_SHARE: Final = 0.75
+"""k1 and b of BM25, as everywhere."""
+USUAL_LENGTH: Final = 1_000
+"""Characters of a usual text; the true average would be one more figure to keep."""
+WHOLE_WORD: Final = 1.0
+"""What a word that stands alone counts for on top of one within another."""
+HALF_LIFE: Final = 30 * 86_400.0
+"""Seconds after which being new counts half."""
+OLD: Final = 0.4
+"""What is left of a score however old the text is."""
+SNIPPET_BEFORE: Final = 40
+SNIPPET_LENGTH: Final = 200
+"""Characters of a snippet, and how many of them stand before the match."""
+FAR: Final = 20_000
+"""Characters behind the first match in which the best place for a snippet is looked for."""
+
+
+class Candidate(Struct, frozen=True):
+    """A text that matches; `source` is the id of its message or tool call."""
+
+    source: str
+    is_call: bool
+    created_at: float
+    text: str
+
+
+def best(candidates: Sequence[Candidate], words: Sequence[str], now: float) -> list[Candidate]:
+    """The candidates by BM25 and age; without words simply the newest first."""
+    if not words:
+        return sorted(candidates, key=lambda one: -one.created_at)
+    return sorted(candidates, key=lambda one: (-_score(one, words, now), -one.created_at))
+
+
+def _score(candidate: Candidate, words: Sequence[str], now: float) -> float:
+    text = candidate.text
+    penalty = 1 - LENGTH_SHARE + LENGTH_SHARE * len(text) / USUAL_LENGTH
+    relevance = sum(_weight(text, word, penalty) for word in words)
+    age = max(now - candidate.created_at, 0.0)
+    return relevance * (OLD + (1 - OLD) * math.exp2(-age / HALF_LIFE))
+
+
+def _weight(text: str, word: str, penalty: float) -> float:
+    """BM25 of one word; a long word stands for a rare one, since every candidate holds them all."""
+    places = occurrences(text, (word,))
+    count = len(places)
+    rarity = math.log2(1 + len(word))
+    alone = any(_stands_alone(text, start, end) for start, end in places[:8])
+    return rarity * (count * (SATURATION + 1) / (count + SATURATION * penalty) + WHOLE_WORD * alone)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return not (before.isalnum() or after.isalnum())
+
+
+def snippet(text: str, words: Sequence[str]) -> str:
+    """One line around the place where most of the words stand together."""
+    start = max(0, _best_place(text, words) - SNIPPET_BEFORE)
+    part = " ".join(text[start : start + SNIPPET_LENGTH].split())
+    return f"{'…' if start else ''}{part}{'…' if start + SNIPPET_LENGTH < len(text) else ''}"
+
+
+def _best_place(text: str, words: Sequence[str]) -> int:
+    places = sorted((start, word) for word in words for start, _ in occurrences(text[: _reach(text, words)], (word,)))
+    if not places:
+        return 0
+    room = SNIPPET_LENGTH - SNIPPET_BEFORE
+    return max(places, key=lambda each: (_words_near(places, each[0], room), -each[0]))[0]
+
+
+def _reach(text: str, words: Sequence[str]) -> int:
+    """How far into the text is looked: behind the first place of the word that comes last."""
+    low = text.lower()
+    return max((low.find(word.lower()) for word in words), default=0) + FAR
+
+
+def _words_near(places: Sequence[tuple[int, str]], start: int, room: int) -> int:
+    return len({word for place, word in places if start <= place < start + room})

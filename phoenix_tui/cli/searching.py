@@ -1,0 +1,100 @@
+"""`phoenix conversations search`: the words and filters of the search screen, from a script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from engine.ports import Library
+from engine.records import SearchHit
+from engine.search import SearchQuery, SearchSyntaxError, occurrences, parse_search
+from phoenix_tui.cli.arguments import CommandArguments
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.output import write_json, write_line, write_table
+from phoenix_tui.cli.times import local_time, utc_time
+from tools.contract import JsonObject
+
+SHORT_ID: Final = 8
+"""Characters of an id in tables: a prefix that `--resume` takes."""
+RANKED: Final = 300
+"""Hits ranked together, of which the best are printed."""
+PATIENCE: Final = 3600.0
+"""Seconds one look may take: a script wants all there is."""
+
+
+class SearchCommand(Struct, frozen=True):
+    """One search over a whole store."""
+
+    library: Library
+    arguments: CommandArguments
+
+    async def run(self) -> None:
+        """Print what was found, the best first.
+
+        Raises:
+            CommandError: the search makes no sense.
+        """
+        query = self._query()
+        await self._index_all()
+        hits, limit = list[SearchHit](), self.arguments.limit
+        below: int | None = None
+        while len(hits) < limit:
+            answer = await self.library.search(query, limit=max(RANKED, limit), below=below, seconds=PATIENCE)
+            hits += answer.hits
+            below = answer.next
+            if below is None:
+                break
+        del hits[limit:]
+        if self.arguments.json:
+            write_json([_object(hit, query) for hit in hits])
+        elif hits:
+            write_table(("ID", "WHEN", "TITLE", "WHO", "TEXT"), [_row(hit) for hit in hits])
+        else:
+            write_line("No message contains that.")
+
+    def _query(self) -> SearchQuery:
+        text = self.arguments.text
+        try:
+            query = parse_search(text, cwd=Path.cwd())
+        except SearchSyntaxError as error:
+            place = f"\n  {text}\n  {' ' * error.start}{'^' * max(error.end - error.start, 1)}"
+            raise CommandError(f"{error}{place}") from error
+        if query.is_empty:
+            raise CommandError('Say what to look for: a word, a "phrase", or a filter such as role:user.')
+        return query
+
+    async def _index_all(self) -> None:
+        """What is older than the search index is indexed first, so that nothing is missing."""
+        said = -1
+        while (progress := await self.library.index_older()).done < progress.total:
+            percent = 100 * progress.done // progress.total
+            if percent != said and os.isatty(sys.stderr.fileno()):
+                said = percent
+                sys.stderr.write(f"\rIndexing older messages, once: {percent} %")
+                sys.stderr.flush()
+        if said >= 0:
+            sys.stderr.write("\r\033[K")
+
+
+def _object(hit: SearchHit, query: SearchQuery) -> JsonObject:
+    return {
+        "session_id": hit.conversation_id,
+        "title": hit.title,
+        "cwd": str(hit.cwd),
+        "archived": hit.archived,
+        "seq": hit.seq,
+        "role": hit.speaker.value,
+        "tool_use_id": hit.call_id or None,
+        "snippet": hit.snippet,
+        "marks": [list(span) for span in occurrences(hit.snippet, query.words)],
+        "created_at": utc_time(hit.created_at),
+    }
+
+
+def _row(hit: SearchHit) -> tuple[str, ...]:
+    title = f"{hit.title} (archived)" if hit.archived else hit.title
+    return hit.conversation_id[:SHORT_ID], local_time(hit.created_at), title, hit.speaker.value, hit.snippet

@@ -1,0 +1,108 @@
+"""Asks the store while someone types: one question at a time, the newest one; answers to older ones are dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from engine.ports import StorageError
+from engine.records import SearchHit
+from engine.search import SearchQuery
+from phoenix_tui.surface import LibrarySurface
+
+PAUSE: Final = 0.06
+"""Seconds without a letter before the store is asked."""
+BREATH: Final = 0.01
+"""Seconds between two looks at older messages, so that another question is never far from its turn."""
+PAGE: Final = 300
+"""Hits ranked together: the newest ones, so that a common word costs no more than a rare one."""
+
+
+class Found(Struct, frozen=True):
+    """What is known of the question in force."""
+
+    hits: tuple[SearchHit, ...] = ()
+    looking: bool = False
+    """Whether more may come without being asked for."""
+    reached: float = 0.0
+    """How far back was looked, seconds since the epoch; 0 where everything was."""
+    unindexed: float = 0.0
+    trouble: str = ""
+
+
+class SearchLoop:
+    """Runs as one worker; `show` is told of every change."""
+
+    def __init__(self, library: LibrarySurface, show: Callable[[Found], None]) -> None:
+        self._library = library
+        self._show = show
+        self._query = SearchQuery()
+        self._asked = asyncio.Event()
+        self._number = 0
+        """Counts questions; an answer to an older one is not shown."""
+        self._wanted = PAGE
+        self.found = Found()
+
+    def ask(self, query: SearchQuery) -> None:
+        """Another question; an empty one clears the answer."""
+        self._query = query
+        self._number += 1
+        self._wanted = PAGE
+        self._asked.set()
+
+    def more(self) -> None:
+        """The last hits came into sight: look for another page."""
+        if self.found.reached and not self.found.looking:
+            self._wanted = len(self.found.hits) + PAGE
+            self._asked.set()
+
+    def resume(self, query: SearchQuery, found: Found, below: int | None) -> None:
+        """Start with what was found before."""
+        self._query, self.found, self._below = query, found, below
+
+    _below: int | None = None
+
+    async def run(self) -> None:
+        """Answer for ever; ends by being cancelled."""
+        answered = 0
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            if answered != self._number:
+                await asyncio.sleep(PAUSE)
+                self._asked.clear()
+                answered = self._number
+                self._below = None
+                await self._answer(answered, ())
+            else:
+                await self._answer(answered, self.found.hits)
+
+    async def _answer(self, number: int, before: tuple[SearchHit, ...]) -> None:
+        """Look until the page is full, everything was looked through, or another question came."""
+        hits, query = before, self._query
+        if query.is_empty:
+            self._tell(Found())
+            return
+        while number == self._number:
+            try:
+                answer = await self._library.search(query, limit=PAGE, below=self._below)
+            except StorageError as error:
+                self._tell(Found(hits, trouble=str(error)))
+                return
+            if number != self._number:
+                return
+            hits += answer.hits
+            self._below = answer.next
+            more = answer.next is not None
+            looking = more and len(hits) < self._wanted
+            self._tell(Found(hits, looking, answer.reached if more else 0.0, answer.unindexed))
+            if not looking:
+                return
+            await asyncio.sleep(BREATH)
+
+    def _tell(self, found: Found) -> None:
+        self.found = found
+        self._show(found)

@@ -1,0 +1,89 @@
+"""Hits as rows: who, where and when on one line, what was said with the words marked on the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from textual.content import Content
+
+from engine.records import SearchHit
+from engine.search import Speaker, occurrences
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.question_text import short_path
+from tools.clean import clean_line
+
+HIT_ROWS: Final = 2
+"""Rows of one hit."""
+YEAR: Final = 330 * 86_400
+"""Seconds after which a date needs its year."""
+DAY: Final = 86_400
+WEEK: Final = 7 * DAY
+WHO: Final = {
+    Speaker.USER: ("you", Tone.YOU),
+    Speaker.ASSISTANT: ("agent", Tone.WORK),
+    Speaker.TOOL: ("tool", Tone.QUIET),
+}
+WHO_WIDTH: Final = 5
+DATE_WIDTH: Final = 11
+FOLDER_FROM: Final = 90
+"""Columns from which the folder is shown."""
+MARK: Final = "bold $warning"
+INDENT: Final = 2
+
+
+def hit_rows(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool, now: float | None = None) -> Content:
+    """Both rows of a hit, each exactly `width` cells."""
+    first = _heading(hit, width, now=time.time() if now is None else now, chosen=chosen)
+    second = _snippet(hit, words, width, chosen=chosen)
+    return Content("\n").join([first, second])
+
+
+def _heading(hit: SearchHit, width: int, *, now: float, chosen: bool) -> Content:
+    who, tone = WHO[hit.speaker]
+    where = f"{short_path(hit.cwd)}  " if width >= FOLDER_FROM else ""
+    archived = "archived  " if hit.archived else ""
+    right = Content.assemble(
+        (clean_line(where), Tone.QUIET.value),
+        (archived, Tone.NEEDS_YOU.value),
+        (f"{who:<{WHO_WIDTH}}", tone.value),
+        (f" {when(hit.created_at, now):>{DATE_WIDTH}}", Tone.QUIET.value),
+    ).truncate(max(width * 2 // 3, 1), ellipsis=True)
+    title = Content.styled(clean_line(hit.title) or "New conversation", "bold")
+    sign = Content.styled("› " if chosen else "  ", Tone.YOU.value)
+    left = (sign + title).truncate(max(width - right.cell_length - 1, 1), ellipsis=True, pad=True)
+    return left + " " + right
+
+
+def _snippet(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool) -> Content:
+    text = clean_line(hit.snippet)
+    room = max(width - INDENT, 1)
+    text = _around(text, words, room)
+    line = Content.styled(text, "" if chosen else Tone.QUIET.value)
+    for start, end in occurrences(text, words):
+        line = line.stylize(MARK, start, end)
+    indent = Content.styled("▌ " if chosen else "  ", Tone.YOU.value)
+    return (indent + line).truncate(width, ellipsis=True, pad=True)
+
+
+def _around(text: str, words: Sequence[str], room: int) -> str:
+    """The text, begun later where its first mark would lie outside the room."""
+    places = occurrences(text, words)
+    if not places or places[0][1] <= room - 1:
+        return text
+    start = max(places[0][0] - room // 3, 0)
+    return f"…{text[start:]}"
+
+
+def when(moment: float, now: float) -> str:
+    """A date as short as it may be: the time today, else the day, with its year once that is another."""
+    if not moment:
+        return ""
+    date = datetime.fromtimestamp(moment).astimezone()
+    if 0 <= now - moment < DAY and date.day == datetime.fromtimestamp(now).astimezone().day:
+        return date.strftime("%H:%M")
+    distance = abs(now - moment)
+    pattern = "%d %b %H:%M" if distance < WEEK else "%d %b" if distance < YEAR else "%d %b %Y"
+    return date.strftime(pattern).lstrip("0")

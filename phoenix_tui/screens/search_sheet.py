@@ -1,0 +1,194 @@
+"""Search everything that was said: results as you type, Enter jumps to the hit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Final
+
+from msgspec.structs import replace
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from engine.records import SearchHit
+from engine.search import FILTERS, SearchQuery, SearchSyntaxError, parse_search
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.search_loop import Found, SearchLoop
+from phoenix_tui.screens.search_rows import HIT_ROWS, hit_rows, when
+from phoenix_tui.surface import LibrarySurface
+from phoenix_tui.widgets.line_input import LineInput
+
+AHEAD: Final = 5
+"""Hits below the last one in sight at which the next page is asked for."""
+PROMPT: Final = 2
+"""Cells before the text of the input."""
+
+
+@dataclass(slots=True)
+class SearchMemory:
+    """A search as it was left, to come back to."""
+
+    text: str = ""
+    only_here: bool = False
+    chosen: int = 0
+    query: SearchQuery = field(default_factory=SearchQuery)
+
+
+class SearchSheet(Sheet[SearchHit]):
+    """Type to search, Up and Down to choose, Enter to go there, Tab for this folder only, Esc to leave."""
+
+    DEFAULT_CSS = """
+    SearchSheet {
+        & > .sheet { height: 1fr; max-height: 100%; }
+        & Static { height: 1; }
+        & #asked { height: 1; width: 1fr; }
+        & LineInput { margin: 0 0 0 2; background: $background; }
+        & #rows { height: 1fr; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True),
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True),
+        Binding("pageup", "page(-1)", "Up", priority=True),
+        Binding("pagedown", "page(1)", "Down", priority=True),
+        Binding("tab", "here", "This folder only", priority=True),
+    ]
+
+    def __init__(self, library: LibrarySurface, folder: Path, memory: SearchMemory) -> None:
+        super().__init__()
+        self._folder = folder
+        self._memory = memory
+        self._loop = SearchLoop(library, self._show)
+        self._error: SearchSyntaxError | None = None
+        self._returning = bool(memory.chosen)
+
+    def compose(self) -> ComposeResult:
+        """Heading, input, the place of a mistake, results."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield LineInput(self._memory.text, placeholder="words, a “phrase”, -without …")
+            yield Static(id="remark", markup=False)
+            yield Static(id="rows", markup=False)
+
+    def on_mount(self) -> None:
+        """Take the keys and begin with what was given."""
+        line = self.query_one(LineInput)
+        line.move_cursor(line.document.end)
+        self.set_focus(line)
+        self.run_worker(self._loop.run(), group="search")
+        self._ask()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Another question, unless it is the one that was brought along."""
+        if event.text_area.text != self._memory.text:
+            self._memory.text = event.text_area.text
+            self._memory.chosen, self._returning = 0, False
+            self._ask()
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Go to the chosen hit."""
+        event.stop()
+        hits = self._loop.found.hits
+        if hits and self._memory.chosen < len(hits):
+            self.dismiss(hits[self._memory.chosen])
+
+    def action_move(self, by: int) -> None:
+        """Choose another hit; near the last one older hits are asked for."""
+        hits = self._loop.found.hits
+        self._returning = False
+        self._memory.chosen = max(0, min(self._memory.chosen + by, len(hits) - 1))
+        if self._memory.chosen >= len(hits) - AHEAD:
+            self._loop.more()
+        self._draw()
+
+    def action_page(self, by: int) -> None:
+        """A screenful on."""
+        self.action_move(by * max(self._fitting - 1, 1))
+
+    def action_here(self) -> None:
+        """Only in this folder, or everywhere."""
+        self._memory.only_here = not self._memory.only_here
+        self._memory.chosen = 0
+        self._ask()
+
+    @property
+    def _fitting(self) -> int:
+        """Hits that are in sight at once."""
+        return max(self.query_one("#rows").size.height // HIT_ROWS, 1)
+
+    def _ask(self) -> None:
+        self._error = None
+        try:
+            query = parse_search(self._memory.text, cwd=self._folder)
+        except SearchSyntaxError as error:
+            self._error = error
+            self._draw()
+            return
+        if self._memory.only_here and query.folder is None and not query.is_empty:
+            query = replace(query, folder=self._folder)
+        self._memory.query = query
+        self._loop.ask(query)
+        self._draw()
+
+    def _show(self, found: Found) -> None:
+        if not (self._returning and found.looking):
+            self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
+        if self.is_attached:
+            self._draw()
+
+    def _draw(self) -> None:
+        found = self._loop.found
+        width = max(self.size.width - 2, 1)
+        self.query_one("#heading", Static).update(self._heading(found).truncate(width, ellipsis=True))
+        self.query_one("#remark", Static).update(self._remark(found).truncate(width, ellipsis=True))
+        self.query_one("#rows", Static).update(self._rows(found, width))
+
+    def _heading(self, found: Found) -> Content:
+        count = len(found.hits)
+        place = f"{self._memory.chosen + 1} of {count}{'+' if found.reached else ''}" if count else ""
+        scope = "this folder" if self._memory.only_here else "everywhere"
+        keys = " · ".join(part for part in (place, f"Tab {scope}", "Enter goes there", "Esc closes") if part)
+        return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
+
+    def _remark(self, found: Found) -> Content:
+        """The row under the input: what is wrong and where, else how far the search is."""
+        if self._error is not None:
+            start = PROMPT + self._error.start
+            caret = " " * start + "^" * max(min(self._error.end - self._error.start, 20), 1)
+            return Content.assemble((f"{caret} ", Tone.BAD.value), (str(self._error), Tone.BAD.value))
+        if found.trouble:
+            return Content.styled(f"  {found.trouble}", Tone.BAD.value)
+        words: list[str] = []
+        if found.looking:
+            words.append(f"looking further back than {when(found.reached, 0.0)}")
+        if found.unindexed:
+            words.append(f"{found.unindexed:.0%} of the older messages are still being indexed")
+        return Content.styled(f"  {' · '.join(words)}" if words else "", Tone.QUIET.value)
+
+    def _rows(self, found: Found, width: int) -> Content:
+        if not found.hits:
+            return Content.styled(self._nothing(found), Tone.QUIET.value)
+        fitting = self._fitting
+        first = max(min(self._memory.chosen - fitting // 2, len(found.hits) - fitting), 0)
+        words = self._memory.query.words
+        rows = [
+            hit_rows(hit, words, width, chosen=place == self._memory.chosen)
+            for place, hit in enumerate(found.hits[first : first + fitting], start=first)
+        ]
+        return Content("\n").join(rows)
+
+    def _nothing(self, found: Found) -> str:
+        if self._error is not None or found.looking or found.trouble:
+            return ""
+        if self._memory.query.is_empty:
+            examples = "   ".join(FILTERS)
+            return f"  Every word must occur, in any case of letters.\n\n  {examples}\n  -word leaves out"
+        return "  Nothing contains that. Fewer words find more; Tab looks everywhere."

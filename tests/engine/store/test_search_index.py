@@ -1,0 +1,232 @@
+"""The search index says what the tables say, whatever wrote or removed it; what is older is indexed in slices."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from engine.machine.effects import SaveToolResult
+from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.ports import ConversationChanges
+from engine.records import SearchHit
+from engine.search import Speaker, parse_search
+from engine.store import SqliteStore, StorePaths, open_store
+from engine.store.migrations import MIGRATIONS
+from engine.store.opening import open_for_writing
+from engine.store.schema_search import FIRST_ID, add_search_index
+from tests.support.storage import asks_for_tools, move, new_conversation, query, reply, say
+
+
+@pytest.fixture
+async def store(paths: StorePaths) -> AsyncIterator[SqliteStore]:
+    opened = await open_store(paths)
+    yield opened
+    await opened.close()
+
+
+async def found(store: SqliteStore, text: str, **options: int) -> tuple[SearchHit, ...]:
+    return (await store.library.search(parse_search(text, cwd=Path("/")), **options)).hits
+
+
+async def a_conversation(store: SqliteStore, *texts: str, title: str = "", cwd: str = "/tmp") -> str:
+    conversation_id = (await store.create(new_conversation(title, cwd), 1.0)).id
+    for number, text in enumerate(texts):
+        await store.commit(move(conversation_id, say(text), at=1000.0 + number))
+    return conversation_id
+
+
+async def with_a_command(store: SqliteStore, conversation_id: str, command: str, output: str) -> None:
+    message, calls = asks_for_tools("", ToolCall("call-1", "bash", f'{{"command": "{command}"}}'))
+    await store.commit(move(conversation_id, message, calls, at=2000.0))
+    result = ToolResult("call-1", output, ToolStatus.SUCCESS)
+    await store.commit(move(conversation_id, SaveToolResult(result), at=2001.0))
+
+
+def check_index(path: Path) -> None:
+    """The index holds exactly the texts of the tables."""
+    connection = sqlite3.connect(path)
+    try:
+        connection.execute("INSERT INTO search_index (search_index) VALUES ('integrity-check')")
+        wanted = connection.execute(
+            """SELECT id FROM messages WHERE silent = 0 AND role <> 'system' AND text <> ''
+                UNION SELECT id FROM tool_calls WHERE status NOT IN ('queued', 'awaiting_approval', 'running')"""
+        ).fetchall()
+        assert {row[0] for row in wanted} == {row[0] for row in connection.execute("SELECT source FROM search_rows")}
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+async def test_words_are_found_as_they_stand_in_any_case(store: SqliteStore) -> None:
+    conversation_id = await a_conversation(store, "A needle in 100% hay_stack.", "Ein Ärger", title="Hay")
+    (hit,) = await found(store, '"100% hay_"')
+    assert hit == SearchHit(
+        conversation_id, "Hay", Path("/tmp"), 1, Speaker.USER, "A needle in 100% hay_stack.", 1000.0
+    )
+    assert [each.seq for each in await found(store, "NEED stack")] == [1]
+    assert [each.seq for each in await found(store, "ärger")] == [2]
+    assert await found(store, "needles") == ()
+    assert await found(store, "100%_") == ()
+
+
+async def test_short_words_are_found_too(store: SqliteStore) -> None:
+    await a_conversation(store, "go on", "gone", "x = 1")
+    assert {each.seq for each in await found(store, "go")} == {1, 2}
+    assert [each.seq for each in await found(store, "go on")] == [1, 2]
+    assert [each.seq for each in await found(store, "=")] == [3]
+
+
+async def test_what_a_tool_was_asked_and_what_it_said_are_found(store: SqliteStore) -> None:
+    conversation_id = await a_conversation(store, "Look.")
+    await with_a_command(store, conversation_id, r"grep \"lost\" notes", "notes: the lost key")
+    (hit,) = await found(store, 'role:tool "grep "')
+    assert (hit.speaker, hit.seq, hit.call_id, hit.created_at) == (Speaker.TOOL, 2, "call-1", 2001.0)
+    assert hit.snippet == 'grep "lost" notes notes: the lost key'
+    assert len(await found(store, "lost key")) == 1
+    check_index(store.path)
+
+
+async def test_filters_leave_out_what_is_not_meant(store: SqliteStore) -> None:
+    here = await a_conversation(store, "blue whale", "blue sky", title="Sea", cwd="/tmp")
+    there = await a_conversation(store, "blue car", title="Road", cwd="/usr")
+    await store.commit(move(here, reply(TextBlock("blue answer")), at=90_000.0))
+
+    async def seen(text: str) -> set[tuple[str, int]]:
+        return {(each.conversation_id, each.seq) for each in await found(store, f"blue {text}")}
+
+    assert await seen("") == {(here, 1), (here, 2), (here, 3), (there, 1)}
+    assert await seen("-sky -car") == {(here, 1), (here, 3)}
+    assert await seen("in:/tmp") == {(here, 1), (here, 2), (here, 3)}
+    assert await seen("in:/tm") == set()
+    assert await seen("in:/") == {(here, 1), (here, 2), (here, 3), (there, 1)}
+    assert await seen("role:assistant") == {(here, 3)}
+    assert await seen("title:roa") == {(there, 1)}
+    assert await seen("after:1970-01-02 before:1970-01-04") == {(here, 3)}
+    assert {each.seq for each in await found(store, "role:user title:sea")} == {1, 2}
+
+
+async def test_the_archive_is_searched_and_the_trash_only_when_asked_for(store: SqliteStore) -> None:
+    conversation_id = await a_conversation(store, "needle")
+    await store.change(conversation_id, ConversationChanges(archived=True), 1.0)
+    (hit,) = await found(store, "needle")
+    assert hit.archived
+    await store.change(conversation_id, ConversationChanges(deleted=True), 1.0)
+    assert await found(store, "needle") == ()
+    assert len(await found(store, "needle is:trash")) == 1
+
+
+async def test_pages_follow_each_other_without_gap_or_repetition(store: SqliteStore) -> None:
+    await a_conversation(store, *(f"needle {number}" for number in range(25)))
+    question = parse_search("needle", cwd=Path("/"))
+    seen: list[int] = []
+    below: int | None = None
+    for _ in range(30):
+        answer = await store.library.search(question, limit=10, below=below, seconds=0.0)
+        seen += [hit.seq for hit in answer.hits]
+        below = answer.next
+        if below is None:
+            break
+        assert answer.reached >= 1000.0
+    assert sorted(seen) == list(range(1, 26))
+
+
+async def test_a_hit_in_a_long_text_shows_its_surroundings_on_one_line(store: SqliteStore) -> None:
+    await a_conversation(store, "a\n" * 500 + "NEEDLE" + " b" * 500)
+    (hit,) = await found(store, "needle")
+    assert hit.snippet.startswith("…a a")
+    assert "NEEDLE b b" in hit.snippet
+    assert hit.snippet.endswith("b…")
+
+
+async def test_a_whole_word_comes_before_a_part_of_one_and_the_new_before_the_old(store: SqliteStore) -> None:
+    await a_conversation(store, "the cat sat", "concatenate it", "one cat sat")
+    assert [each.seq for each in await found(store, "cat")] == [3, 1, 2]
+
+
+async def test_forks_imports_rewrites_and_purges_keep_the_index_true(store: SqliteStore) -> None:
+    conversation_id = await a_conversation(store, "one needle", "two needles")
+    await with_a_command(store, conversation_id, "ls", "a needle more")
+    await store.library.fork(conversation_id, "copy", 5.0, up_to_seq=1)
+    check_index(store.path)
+    document = await store.library.export(conversation_id)
+    imported = await store.library.import_conversation(document, 6.0)
+    check_index(store.path)
+    assert {each.conversation_id for each in await found(store, "needle")} == {conversation_id, "copy", imported}
+    query(store.path, "UPDATE messages SET text = 'a pin' WHERE text = 'two needles'")
+    query(store.path, "UPDATE messages SET silent = 1 WHERE text = 'one needle'")
+    check_index(store.path)
+    assert {each.snippet for each in await found(store, "role:user needle")} == set()
+    await store.library.purge(conversation_id)
+    check_index(store.path)
+    await store.library.purge(imported)
+    await store.library.purge("copy")
+    assert query(store.path, "SELECT count(*) FROM search_rows") == [(0,)]
+    assert query(store.path, "SELECT rowid FROM search_index WHERE search_index MATCH 'nee'") == []
+
+
+async def older(paths: StorePaths, messages: int) -> str:
+    """A file from before the search index with a conversation in it; gives its id."""
+    open_for_writing(paths, MIGRATIONS[: MIGRATIONS.index(add_search_index)]).close()
+    connection = sqlite3.connect(paths.database)
+    connection.executescript(
+        """INSERT INTO conversations (id, cwd, model, state, state_json, gen, created_at, updated_at)
+            VALUES ('old', '/tmp', 'demo/guide', 'idle', '{"type":"Idle","gen":0}', 0, 1, 1);
+        INSERT INTO turns (id, conversation_id, turn_number, started_at) VALUES ('turn', 'old', 0, 1);"""
+    )
+    for number in range(1, messages + 1):
+        connection.execute(
+            """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json,
+                text, created_at) VALUES (?, 'old', 'turn', ?, 0, 'assistant', 'llm', '[]', ?, ?)""",
+            (f"m{number}", number, f"old needle {number} " + "x" * 2000, float(number)),
+        )
+        connection.execute(
+            """INSERT INTO tool_calls (id, conversation_id, assistant_message_id, tool_use_id, ordinal, name,
+                input_json, status, output_text, ended_at)
+                VALUES (?, 'old', ?, ?, 0, 'bash', '{"command":"make"', 'success', ?, ?)""",
+            (f"m{number}/0", f"m{number}", f"t{number}", f"made {number}", float(number)),
+        )
+    connection.commit()
+    connection.close()
+    return "old"
+
+
+async def test_what_is_older_than_the_index_is_indexed_in_slices_newest_first(paths: StorePaths) -> None:
+    await older(paths, 900)
+    store = await open_store(paths)
+    assert await found(store, "needle") == ()
+    new = await a_conversation(store, "a new needle")
+    progress = await store.library.index_older()
+    assert 0 < progress.done < progress.total == 900
+    answer = await store.library.search(parse_search("needle", cwd=Path("/")))
+    assert 0.0 < answer.unindexed < 1.0
+    assert {hit.seq for hit in answer.hits if hit.conversation_id == "old"} <= set(range(600, 901))
+    query(store.path, "UPDATE messages SET text = 'a rewritten needle' WHERE id = 'm3'")
+    query(store.path, "DELETE FROM tool_calls WHERE id = 'm4/0'")
+    query(store.path, "DELETE FROM messages WHERE id = 'm4'")
+    while progress.done < progress.total:
+        progress = await store.library.index_older()
+    check_index(store.path)
+    assert [each.seq for each in await found(store, '"needle 17 "')] == [17]
+    assert [each.seq for each in await found(store, '"rewritten needle"')] == [3]
+    assert {each.seq for each in await found(store, '"made 20" make')} == {20, *range(200, 210)}
+    (hit,) = await found(store, '"a new needle"')
+    assert hit.conversation_id == new
+    ids = [
+        int(row[0])
+        for row in query(store.path, "SELECT id FROM search_rows WHERE source LIKE 'm%' ORDER BY created_at")
+    ]
+    assert sorted(ids)[0] < FIRST_ID
+    await store.close()
+
+
+async def test_find_tells_where_a_text_stands_in_one_conversation(store: SqliteStore) -> None:
+    conversation_id = await a_conversation(store, "Needle needle", "nothing", "a NEEDLE")
+    await with_a_command(store, conversation_id, "cat needle", "no such needle, needle")
+    await a_conversation(store, "needle elsewhere")
+    places = await store.library.find(conversation_id, "needle")
+    assert [(each.seq, each.call_id, each.count) for each in places] == [(1, "", 2), (3, "", 1), (4, "call-1", 3)]
+    assert await store.library.find(conversation_id, "") == ()
+    assert [each.seq for each in await store.library.find(conversation_id, "no")] == [2, 4]
