@@ -21,13 +21,16 @@ def start(parsed: Namespace) -> int:
     """
     arguments = run_arguments(parsed)
     on_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    if not arguments.headless and not on_terminal:
-        raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
     setup = prepare(arguments, os.environ)
-    if not arguments.headless and setup.trust.trust in {Trust.UNKNOWN, Trust.CHANGED}:
+    in_lines = setup.settings.flag("screen_reader")
+    if not (arguments.headless or on_terminal or in_lines):
+        raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
+    if not arguments.headless and on_terminal and setup.trust.trust in {Trust.UNKNOWN, Trust.CHANGED}:
         setup = _after_answer(arguments, setup)
     harden(debuggable=setup.settings.flag("debug"))
-    return _without_screen(arguments, setup) if arguments.headless else _with_screen(arguments, setup)
+    if arguments.headless:
+        return _without_screen(arguments, setup)
+    return _in_lines(arguments, setup) if in_lines else _with_screen(arguments, setup)
 
 
 def _after_answer(arguments: RunArguments, setup: Setup) -> Setup:
@@ -59,3 +62,9 @@ def _with_screen(arguments: RunArguments, setup: Setup) -> int:
     from phoenix_tui.wiring.screen import run_screen  # noqa: PLC0415 - Textual, not for a headless run
 
     return run_screen(arguments, setup)
+
+
+def _in_lines(arguments: RunArguments, setup: Setup) -> int:
+    from phoenix_tui.wiring.linear import run_linear  # noqa: PLC0415 - the engine, not for a headless run
+
+    return run_linear(arguments, setup)

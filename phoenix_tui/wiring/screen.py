@@ -49,9 +49,9 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
     _check(arguments)
     link = _spawn_zygote()
     try:
-        conversation_id = _conversation_id(arguments, setup)
-        choice = _choice(setup)
-        launch = _launch(arguments, setup, choice, conversation_id)
+        conversation_id = resumed_conversation(arguments, setup)
+        choice = chosen_model(setup)
+        launch = launch_of(arguments, setup, choice, conversation_id)
         return _show(launch, setup, choice, link)
     finally:
         link.close()
@@ -127,7 +127,8 @@ def _spawn_zygote() -> ZygoteLink:
     return link
 
 
-def _conversation_id(arguments: RunArguments, setup: Setup) -> str:
+def resumed_conversation(arguments: RunArguments, setup: Setup) -> str:
+    """The conversation that -c or -r names, or none."""
     if not arguments.continue_last and not arguments.resume:
         return ""
     from phoenix_tui.wiring.resume import resumed_id  # noqa: PLC0415 - the store, before the screen only here
@@ -135,7 +136,7 @@ def _conversation_id(arguments: RunArguments, setup: Setup) -> str:
     return resumed_id(arguments, setup)
 
 
-def _choice(setup: Setup) -> ModelChoice:
+def chosen_model(setup: Setup) -> ModelChoice:
     """The model of a new conversation; servers are asked only when something listens on their ports."""
     credentials = setup.credentials
     facts = ModelFacts(
@@ -172,7 +173,8 @@ def _listens(port: int) -> bool:
         return False
 
 
-def _launch(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
+def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
+    """What the command line and the settings ask for."""
     settings = setup.settings
     return Launch(
         cwd=setup.cwd,

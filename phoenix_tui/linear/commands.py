@@ -1,0 +1,226 @@
+"""The slash commands of the linear front end; their words are those of the screen's catalogue where both have them."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from engine.machine.states import is_busy
+from engine.ports import ConversationChanges
+from engine.records import ConversationQuery, ConversationSummary, PermissionMode
+from phoenix_tui.labels import MODE_MEANINGS, age, money, tokens
+from phoenix_tui.linear.spoken import count
+
+if TYPE_CHECKING:
+    from phoenix_tui.linear.front import LinearFront
+
+MOST_LISTED: Final = 20
+READ_BACK: Final = 4
+OUTPUT_ROWS: Final = 200
+
+
+class LinearCommand(Struct, frozen=True):
+    """One command: what it does in words, and the work."""
+
+    meaning: str
+    run: Callable[[LinearFront, str], Awaitable[None]]
+
+
+async def run_linear(front: LinearFront, name: str, argument: str) -> None:
+    """Do it; an unknown name is answered with the nearest one. Raises EngineError."""
+    command = COMMANDS.get(name)
+    if command is None:
+        near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+        front.say(f"There is no /{name}.{f' Did you mean /{near[0]}?' if near else ' /help lists all.'}")
+        return
+    await command.run(front, argument)
+
+
+async def _help(front: LinearFront, _: str) -> None:
+    front.say("Commands:", *(f"/{name}: {command.meaning}." for name, command in COMMANDS.items()))
+    front.say(
+        "!COMMAND runs a command for you, and the model reads its output. !!COMMAND is for you alone.",
+        "Up and Down bring back earlier lines. Ctrl+J begins a new line in a message.",
+        "A question is answered y, s, a, n or r, then Enter.",
+    )
+
+
+async def _new(front: LinearFront, _: str) -> None:
+    await front.talk.put_away("")
+    front.say("New conversation.")
+
+
+async def _resume(front: LinearFront, reference: str) -> None:
+    engine = front.services.engine
+    if reference:
+        found = await engine.find(reference)
+    else:
+        found = (await engine.list(ConversationQuery()))[:MOST_LISTED]
+    if not found:
+        front.say(f"No conversation is called {reference}." if reference else "There is no conversation yet.")
+        return
+    chosen = 0 if reference and len(found) == 1 else await front.choose("Conversations:", _rows(found))
+    if chosen is not None:
+        await front.open(found[chosen].id)
+
+
+def _rows(found: Sequence[ConversationSummary]) -> list[str]:
+    now = time.time()
+    return [
+        f"{row.title or 'new conversation'}, {count(row.message_count, 'message')}, {age(now - row.updated_at)} ago"
+        f"{', unread' if row.unread else ''}"
+        for row in found
+    ]
+
+
+async def _rename(front: LinearFront, title: str) -> None:
+    conversation = front.talk.conversation
+    title = title or await front.ask_line("Title: ")
+    if conversation is not None and title:
+        await conversation.change(ConversationChanges(title=title))
+
+
+async def _model(front: LinearFront, reference: str) -> None:
+    if not reference:
+        offered = await front.services.models()
+        chosen = await front.choose("Models:", [one.reference for one in offered])
+        if chosen is None:
+            return
+        reference = offered[chosen].reference
+    front.talk.model = reference
+    if front.talk.conversation is not None:
+        await front.talk.attempt(front.talk.conversation.change(ConversationChanges(model=reference)))
+    front.say(f"Model {reference}.")
+
+
+async def _permissions(front: LinearFront, word: str) -> None:
+    modes = list(PermissionMode)
+    if not word:
+        chosen = await front.choose("Modes:", [f"{mode.value}: {MODE_MEANINGS[mode]}" for mode in modes])
+        word = modes[chosen].value if chosen is not None else ""
+    if not word:
+        return
+    if word not in {mode.value for mode in modes}:
+        front.say(f"Modes: {', '.join(mode.value for mode in modes)}.")
+        return
+    front.talk.mode = PermissionMode(word)
+    if front.talk.conversation is not None:
+        await front.talk.attempt(front.talk.conversation.change(ConversationChanges(permission_mode=front.talk.mode)))
+    front.say(f"Mode {word}: {MODE_MEANINGS[front.talk.mode]}.")
+
+
+async def _context(front: LinearFront, _: str) -> None:
+    if front.talk.conversation is None:
+        front.say("Nothing was sent yet.")
+        return
+    record = front.talk.conversation.record
+    window = f" of {record.context_window:,}" if record.context_window else ""
+    front.say(f"Context: {record.context_tokens:,}{window} tokens{', estimated' if record.context_estimated else ''}.")
+
+
+async def _cost(front: LinearFront, _: str) -> None:
+    if front.talk.conversation is None:
+        front.say("Nothing was sent yet.")
+        return
+    totals = front.talk.conversation.record.totals
+    price = "unknown" if totals.cost_usd is None else money(totals.cost_usd) or "$0.00"
+    front.say(f"Cost: {price}, {tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out.")
+
+
+async def _read(front: LinearFront, number: str) -> None:
+    await front.talk.read(min(int(number), 100) if number.isdecimal() else READ_BACK)
+
+
+async def _output(front: LinearFront, _: str) -> None:
+    rows = front.talk.spoken.last_output.strip().splitlines()
+    front.say(*(rows[:OUTPUT_ROWS] or ["No tool has said anything yet."]))
+    if len(rows) > OUTPUT_ROWS:
+        front.say(f"{len(rows) - OUTPUT_ROWS} more lines.")
+
+
+async def _state(front: LinearFront, _: str) -> None:
+    live = [one for one in front.services.engine.live() if is_busy(one.state)]
+    busy = "Working." if front.talk.busy else "Ready."
+    front.say(f"{busy} {count(len(live), 'conversation')} at work in all.")
+
+
+async def _now(front: LinearFront, text: str) -> None:
+    if text:
+        await front.talk.send(text, interrupt=True)
+
+
+async def _fork(front: LinearFront, _: str) -> None:
+    if front.talk.conversation is None:
+        front.say("There is nothing to copy yet.")
+        return
+    copy = await front.services.engine.fork(front.talk.conversation.id)
+    await front.open(copy.id)
+
+
+async def _retry(front: LinearFront, _: str) -> None:
+    if front.talk.conversation is not None:
+        await front.talk.attempt(front.talk.conversation.retry(front.launch.caps))
+
+
+async def _stop(front: LinearFront, _: str) -> None:
+    if not front.talk.stop():
+        front.say("Nothing runs.")
+
+
+async def _stop_all(front: LinearFront, _: str) -> None:
+    await front.services.engine.stop_all()
+
+
+async def _delete(front: LinearFront, _: str) -> None:
+    await _put_aside(front, ConversationChanges(deleted=True), "In the trash.")
+
+
+async def _archive(front: LinearFront, _: str) -> None:
+    await _put_aside(front, ConversationChanges(archived=True), "Archived.")
+
+
+async def _put_aside(front: LinearFront, changes: ConversationChanges, words: str) -> None:
+    conversation = front.talk.conversation
+    if conversation is None or front.talk.busy:
+        front.say("It is running: stop it first." if conversation is not None else "No conversation is open.")
+        return
+    await front.talk.put_away("")
+    await front.services.engine.change(conversation.id, changes)
+    await front.services.engine.forget(conversation.id)
+    front.say(words)
+
+
+async def _doctor(front: LinearFront, _: str) -> None:
+    front.say(*(await front.services.doctor()).splitlines())
+
+
+async def _quit(front: LinearFront, _: str) -> None:
+    front.leave(0)
+
+
+COMMANDS: Final[dict[str, LinearCommand]] = {
+    "help": LinearCommand("this list", _help),
+    "new": LinearCommand("new conversation", _new),
+    "resume": LinearCommand("open another conversation, by title, id or number", _resume),
+    "rename": LinearCommand("give this conversation a title", _rename),
+    "read": LinearCommand("read the last messages again; /read 10 reads ten", _read),
+    "output": LinearCommand("read the whole output of the last tool", _output),
+    "state": LinearCommand("what happens now", _state),
+    "now": LinearCommand("/now TEXT stops the run and sends the text", _now),
+    "model": LinearCommand("choose the model", _model),
+    "permissions": LinearCommand("choose what runs without asking", _permissions),
+    "context": LinearCommand("what fills the context window", _context),
+    "cost": LinearCommand("tokens and cost of this conversation", _cost),
+    "fork": LinearCommand("continue in a copy", _fork),
+    "retry": LinearCommand("try the last request again", _retry),
+    "stop": LinearCommand("stop this conversation's run, as Esc does", _stop),
+    "stopall": LinearCommand("stop every run of every conversation", _stop_all),
+    "archive": LinearCommand("put this conversation away", _archive),
+    "delete": LinearCommand("move this conversation to the trash", _delete),
+    "doctor": LinearCommand("what works on this machine", _doctor),
+    "quit": LinearCommand("leave Phoenix", _quit),
+}

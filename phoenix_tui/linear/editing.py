@@ -1,0 +1,217 @@
+"""One typed line: keys in, echo out. Nothing is ever drawn anew but what a key changed at the cursor."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+BACK: Final = "\b"
+
+
+class Typed(Struct, frozen=True):
+    """Enter: the line as it stands."""
+
+    text: str
+
+
+class StopWanted(Struct, frozen=True):
+    """Esc: stop what runs."""
+
+
+class LeaveWanted(Struct, frozen=True):
+    """Ctrl+D on an empty line, or the end of the input."""
+
+
+Wish: TypeAlias = Typed | StopWanted | LeaveWanted
+
+
+class History(Protocol):
+    """Earlier lines."""
+
+    def older(self, current: str) -> str | None:
+        """The one before; None at the oldest."""
+        ...
+
+    def newer(self) -> str | None:
+        """The one after; None where nothing is newer."""
+        ...
+
+    def leave(self) -> None:
+        """Forget the place: the line was changed or sent."""
+        ...
+
+
+_TOKEN: Final = re.compile(
+    r"\x1b\[200~(?P<paste>.*?)\x1b\[201~|(?P<keys>\x1b\[[0-9;:?<>=]*[A-Za-z~]|\x1bO[A-Za-z])"
+    r"|\x1b[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)|(?P<letter>.)",
+    re.DOTALL,
+)
+
+
+def tokens(text: str) -> Iterator[tuple[str, str]]:
+    """Pieces of input as kind and text: `paste`, `keys` (a sequence) or `letter`; terminal replies are dropped."""
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup is not None:
+            yield match.lastgroup, match[match.lastgroup]
+
+
+@dataclass(slots=True)
+class Line:
+    """The line being typed and where the cursor is in it; every method gives what to write."""
+
+    history: History | None = None
+    text: str = ""
+    cursor: int = 0
+    wishes: list[Wish] = field(default_factory=list["Wish"])
+    """What Enter, Esc and Ctrl+D asked for; whoever feeds the line takes them."""
+
+    def feed(self, text: str) -> str:
+        """Take input; gives the echo."""
+        return "".join(self._take(kind, piece) for kind, piece in tokens(text))
+
+    def put(self, text: str) -> str:
+        """The line is this from now on; the echo replaces what stood there by words behind it."""
+        echo = self._to(len(self.text))
+        gone = cells(self.text)
+        self.text, self.cursor = text, len(text)
+        return echo + BACK * gone + " " * gone + BACK * gone + shown(text)
+
+    def take(self) -> str:
+        """The line, which is empty now."""
+        text, self.text, self.cursor = self.text, "", 0
+        if self.history is not None:
+            self.history.leave()
+        return text
+
+    def _take(self, kind: str, piece: str) -> str:
+        if kind == "paste":
+            return self._insert("".join(letter for letter in piece.replace("\r", "\n") if _writes(letter)))
+        action = KEYS.get(piece)
+        if action is not None:
+            return action(self)
+        return self._insert(piece) if kind == "letter" and _writes(piece) else ""
+
+    def _insert(self, text: str) -> str:
+        if self.history is not None:
+            self.history.leave()
+        rest = self.text[self.cursor :]
+        self.text = self.text[: self.cursor] + text + rest
+        self.cursor += len(text)
+        return shown(text + rest) + BACK * cells(rest)
+
+    def _remove(self, first: int, last: int) -> str:
+        """Take out a part; the cursor ends at its beginning."""
+        if first == last:
+            return ""
+        echo = self._to(first)
+        gone = cells(self.text[first:last])
+        rest = self.text[last:]
+        self.text = self.text[:first] + rest
+        return echo + shown(rest) + " " * gone + BACK * (cells(rest) + gone)
+
+    def _to(self, place: int) -> str:
+        """Move the cursor: over what stands there, or back."""
+        place = max(0, min(place, len(self.text)))
+        before, self.cursor = self.cursor, place
+        return shown(self.text[before:place]) if place >= before else BACK * cells(self.text[place:before])
+
+    def _word_left(self) -> int:
+        before = self.text[: self.cursor].rstrip()
+        return len(before) - len(re.split(r"\s", before)[-1]) if before else 0
+
+    def enter(self) -> str:
+        """The line is finished."""
+        self.wishes.append(Typed(self.take()))
+        return ""
+
+    def newline(self) -> str:
+        """Ctrl+J."""
+        return self._insert("\n")
+
+    def stop(self) -> str:
+        """Esc."""
+        self.wishes.append(StopWanted())
+        return ""
+
+    def end_or_delete(self) -> str:
+        """Ctrl+D."""
+        if self.text:
+            return self._remove(self.cursor, min(self.cursor + 1, len(self.text)))
+        self.wishes.append(LeaveWanted())
+        return ""
+
+    def older(self) -> str:
+        """Up."""
+        found = self.history.older(self.text) if self.history is not None else None
+        return self.put(found) if found is not None else ""
+
+    def newer(self) -> str:
+        """Down."""
+        found = self.history.newer() if self.history is not None else None
+        return self.put(found) if found is not None else ""
+
+    def move(self, by: int) -> str:
+        """Left and Right."""
+        return self._to(self.cursor + by)
+
+    def edge(self, *, end: bool) -> str:
+        """Home and End."""
+        return self._to(len(self.text) if end else 0)
+
+    def rub(self, *, word: bool = False, everything: bool = False) -> str:
+        """Backspace, Ctrl+W and Ctrl+U."""
+        first = 0 if everything else self._word_left() if word else max(self.cursor - 1, 0)
+        return self._remove(first, self.cursor)
+
+    def cut(self) -> str:
+        """Ctrl+K."""
+        return self._remove(self.cursor, len(self.text))
+
+
+KEYS: Final[dict[str, Callable[[Line], str]]] = {
+    "\r": Line.enter,
+    "\n": Line.newline,
+    "\x1b": Line.stop,
+    "\x04": Line.end_or_delete,
+    "\x7f": Line.rub,
+    "\b": Line.rub,
+    "\x17": lambda line: line.rub(word=True),
+    "\x15": lambda line: line.rub(everything=True),
+    "\x0b": Line.cut,
+    "\x01": lambda line: line.edge(end=False),
+    "\x05": lambda line: line.edge(end=True),
+    "\x10": Line.older,
+    "\x0e": Line.newer,
+    "\x1b[A": Line.older,
+    "\x1bOA": Line.older,
+    "\x1b[B": Line.newer,
+    "\x1bOB": Line.newer,
+    "\x1b[C": lambda line: line.move(1),
+    "\x1b[D": lambda line: line.move(-1),
+    "\x1b[H": lambda line: line.edge(end=False),
+    "\x1b[F": lambda line: line.edge(end=True),
+    "\x1b[3~": lambda line: line.end_or_delete() if line.text else "",
+}
+"""Keys that do something; every other control is ignored."""
+
+
+def _writes(letter: str) -> bool:
+    return letter == "\n" or unicodedata.category(letter)[0] != "C"
+
+
+def shown(text: str) -> str:
+    """The text as one row."""
+    return text.replace("\n", " ").replace("\t", " ")
+
+
+def cells(text: str) -> int:
+    """Columns a text takes."""
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in shown(text)
+    )

@@ -1,0 +1,246 @@
+"""Updates as lines: who speaks first, then what; each line stands alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from engine.codec import decode_display
+from engine.machine.messages import Origin, Role, TextBlock, ToolResult, ToolStatus
+from engine.machine.states import RETRIES, Errored
+from engine.records import StoredMessage
+from engine.updates import (
+    Asked,
+    ContextChanged,
+    ConversationChanged,
+    JobsChanged,
+    LiveTextDropped,
+    MessageSaved,
+    Noticed,
+    Question,
+    RetryScheduled,
+    RunEnded,
+    StateChanged,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    Update,
+)
+from phoenix_tui.labels import TROUBLES, clock
+from tools.clean import clean, clean_line, reveal
+from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+
+Lines: TypeAlias = Sequence[str]
+YOU: Final = "You"
+ASSISTANT: Final = "Assistant"
+OUTCOMES: Final[dict[ToolStatus, str]] = {
+    ToolStatus.SUCCESS: "finished",
+    ToolStatus.ERROR: "failed",
+    ToolStatus.CANCELLED: "stopped",
+    ToolStatus.SKIPPED: "skipped",
+    ToolStatus.INTERRUPTED: "interrupted",
+}
+FAILED_ROWS: Final = 5
+"""Last rows of what a failed command printed; /output reads all."""
+CROSSINGS: Final = (0.9, 0.75)
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
+_HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
+_SIGNS: Final = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1|`([^`]+)`")
+
+
+@dataclass(slots=True)
+class Answer:
+    """The answer that arrives, cut into whole lines; Markdown signs become words or go."""
+
+    rest: str = ""
+    begun: bool = False
+    in_code: bool = False
+
+    def add(self, text: str) -> list[str]:
+        """Whole lines so far."""
+        *whole, self.rest = (self.rest + text).split("\n")
+        return [line for one in whole for line in self._line(one)]
+
+    def end(self) -> list[str]:
+        """What is left, and ready for the next answer."""
+        lines = self._line(self.rest) if self.rest else []
+        self.rest, self.begun, self.in_code = "", False, False
+        return lines
+
+    def _line(self, line: str) -> list[str]:
+        text = self._words(clean(line).replace("\n", " "))
+        if not text.strip() and not self.in_code:
+            return []
+        lead = "" if self.begun else f"{ASSISTANT}: "
+        self.begun = True
+        return [f"{lead}{text}"]
+
+    def _words(self, line: str) -> str:
+        if fence := _FENCE.fullmatch(line):
+            self.in_code = not self.in_code
+            return f"Code{f', {fence[1]}' if fence[1] else ''}:" if self.in_code else "End of code."
+        if self.in_code:
+            return line
+        if heading := _HEADING.match(line):
+            line = f"Heading: {heading[2]}"
+        return _SIGNS.sub(lambda found: found[2] or found[3], line)
+
+
+@dataclass(slots=True)
+class Spoken:
+    """What was said so far of one conversation; `follow` gives the next lines."""
+
+    own: set[str] = field(default_factory=set[str])
+    """Ids of messages that were typed here: they stand on the screen already."""
+    tools: dict[str, str] = field(default_factory=dict[str, str])
+    """Names of calls under way."""
+    answer: Answer = field(default_factory=Answer)
+    last_output: str = ""
+    context: float = 0.0
+    title: str = ""
+
+    def follow(self, update: Update) -> Lines:
+        """Lines for one update; most need none."""
+        match update:
+            case TextArrived(text=text):
+                return self.answer.add(text)
+            case MessageSaved(message=message):
+                return self._saved(message)
+            case LiveTextDropped(cancelled=cancelled):
+                return [*self.answer.end(), *([] if cancelled else ["The answer begins again."])]
+            case ToolStarted(call=call, request=request):
+                self.tools[call.id] = call.name
+                what = reveal(request.summary).replace("\n", " ") if request is not None else "unreadable arguments"
+                return [*self.answer.end(), f"Tool {clean_line(call.name)}: {what}"]
+            case ToolEnded(result=result, duration=duration, ended_processes=ended):
+                return self._ended(result, duration, ended)
+            case _:
+                return self._happened(update)
+
+    def _happened(self, update: Update) -> Lines:
+        match update:
+            case StateChanged(state=Errored(kind=kind)):
+                return [*self.answer.end(), f"Error: {TROUBLES.get(kind, 'failed')}. /retry tries again."]
+            case RetryScheduled(attempt=attempt, seconds=seconds, cause=cause):
+                return [f"No answer: {clean_line(cause)} Trying again in {seconds:.0f} s, {attempt} of {RETRIES}."]
+            case RunEnded(status="cancelled"):
+                return [*self.answer.end(), "Stopped."]
+            case RunEnded():
+                return self.answer.end()
+            case Noticed(text=text):
+                return [f"Note: {clean_line(text)}"]
+            case _:
+                return self._changed(update)
+
+    def _changed(self, update: Update) -> Lines:
+        match update:
+            case ContextChanged(tokens=tokens, window=window) if window:
+                before, self.context = self.context, tokens / window
+                crossed = next((limit for limit in CROSSINGS if before < limit <= self.context), None)
+                return [f"Context: {self.context:.0%} of the window is full."] if crossed else []
+            case ConversationChanged(conversation=record) if record.title and record.title != self.title:
+                self.title = record.title
+                return [f"Title: {clean_line(record.title)}"]
+            case JobsChanged(jobs=jobs):
+                ended = [job for job in jobs if not job.running]
+                return [f"Background command ended, exit {job.exit_code}: {reveal(job.command)}" for job in ended[-1:]]
+            case Asked(question=None):
+                return ["Question closed."] if self.tools else []
+            case _:
+                return []
+
+    def _saved(self, message: StoredMessage) -> Lines:
+        text = text_of(message)
+        match message.origin:
+            case Origin.LLM:
+                begun = self.answer.begun or self.answer.rest
+                return self.answer.end() if begun else said(ASSISTANT, text)
+            case Origin.HUMAN:
+                return [] if message.id in self.own else said(YOU, text)
+            case Origin.NOTICE:
+                return [f"Note: {clean_line(text)}"] if text else []
+            case _:
+                return []
+
+    def _ended(self, result: ToolResult, duration: float, ended: int) -> Lines:
+        name = clean_line(self.tools.pop(result.call_id, "call"))
+        display = decode_display(result.display_json) if result.display_json else None
+        parts = [f"Tool {name}, {OUTCOMES.get(result.status, result.status.value)}"]
+        self.last_output = result.text
+        match display:
+            case TerminalDisplay(output=output, exit_code=code):
+                self.last_output = output
+                parts += [f"exit {code}"] if code is not None else []
+                parts += ["timed out"] if display.timed_out else []
+            case DiffDisplay(path=path, added=added, removed=removed):
+                self.last_output = display.diff
+                parts.append(f"{reveal(path)}, {count(added, 'line')} added, {removed} removed")
+            case PlainDisplay(text=text):
+                self.last_output = text
+            case _:
+                pass  # an image went to the model
+        rows = self.last_output.strip().splitlines()
+        parts += [count(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
+        parts += [f"{count(ended, 'process', 'processes')} ended"] if ended else []
+        parts += [clock(duration)] if duration >= 1 else []
+        shown = rows[-FAILED_ROWS:] if result.status is ToolStatus.ERROR else []
+        return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]
+
+
+def said(who: str, text: str) -> list[str]:
+    """A whole message; an answer loses its Markdown signs."""
+    if who == ASSISTANT:
+        answer = Answer()
+        return [*answer.add(text), *answer.end()]
+    first, *rest = clean(text).split("\n")
+    return [f"{who}: {first}", *rest]
+
+
+def text_of(message: StoredMessage) -> str:
+    """The words of a message."""
+    return "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+
+
+def speaker(message: StoredMessage) -> str:
+    """Who said it."""
+    return {Role.USER: YOU, Role.ASSISTANT: ASSISTANT}.get(message.role, "Note")
+
+
+def asked(question: Question) -> list[str]:
+    """A question with nothing hidden, and its answers."""
+    preview = question.request.preview
+    lines = [f"Permission needed: tool {clean_line(question.call.name)} asks."]
+    match preview:
+        case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
+            lines.append(f"It would change {reveal(path)}: {count(added, 'line')} added, {removed} removed.")
+            lines += [words for row in diff.splitlines() if (words := _changed_row(row))]
+        case PlainDisplay(text=text):
+            lines += _command(text)
+        case TerminalDisplay(output=text):
+            lines += _command(text)
+        case _:
+            lines += _command(question.request.summary)
+    if question.reason:
+        lines.append(f"Why it asks: {reveal(question.reason)}")
+    always = f", a always: {reveal(question.rule)}" if question.rule else ""
+    lines.append(f"y once, s this conversation{always}, n no, r no with a reason.")
+    return lines
+
+
+def _command(text: str) -> list[str]:
+    first, *rest = reveal(text).split("\n")
+    return [f"It would run: {first}", *(f"  {row}" for row in rest)]
+
+
+def _changed_row(row: str) -> str:
+    if row.startswith(("+++", "---", "@@")):
+        return ""
+    words = {"+": "Added: ", "-": "Removed: "}.get(row[:1], "Same: ")
+    return f"{words}{reveal(row[1:])}"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """`1 line`, `2 lines`."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -1,0 +1,207 @@
+"""The conversation in front of the user: what is asked of it, and what it says as lines."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from engine.engine import EngineError
+from engine.executor.requests import Answer, ConversationOptions, Receipt, Refused
+from engine.machine.states import Errored, is_busy
+from engine.ports import ConversationChanges, ProviderError, StorageError
+from engine.records import PermissionMode
+from engine.updates import Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
+from phoenix_tui.labels import clock
+from phoenix_tui.linear.spoken import Spoken, asked, count, said, speaker, text_of
+from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
+from tools.clean import clean_line
+
+RING_FROM: Final = 5.0
+"""Seconds of work after which its end rings."""
+STILL_EVERY: Final = 30.0
+"""Seconds between two remarks that the work goes on."""
+NEWEST: Final = 1 << 40
+"""A seq above all others."""
+ROWS_A_MESSAGE: Final = 8
+"""Stored messages looked through for each one that has words: tools leave many without."""
+TROUBLES: Final = (EngineError, StorageError, ProviderError)
+
+
+class Talk:
+    """One conversation at a time; the others run on."""
+
+    def __init__(
+        self,
+        services: Services,
+        launch: Launch,
+        say: Callable[..., None],
+        invite: Callable[[], None],
+        ring: Callable[[], None],
+    ) -> None:
+        self.services = services
+        self.launch = launch
+        self.say = say
+        self.model = launch.model
+        self.mode: PermissionMode = launch.permission_mode
+        """Model and mode of the next new conversation."""
+        self.conversation: ConversationSurface | None = None
+        self.spoken = Spoken()
+        self.rested = asyncio.Event()
+        """Set while nothing runs and nothing is asked."""
+        self.rested.set()
+        self._invite = invite
+        self._ring = ring
+        self._unsubscribe: Unsubscribe | None = None
+        self._began = self._told = 0.0
+        self._early: list[Update] | None = None
+        """What happens while a message of ours is on its way: its id is not known yet."""
+
+    @property
+    def question(self) -> Question | None:
+        """What waits for an answer."""
+        return self.conversation.question if self.conversation is not None else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is under way."""
+        return self.conversation is not None and is_busy(self.conversation.state)
+
+    async def attempt(self, request: Awaitable[object]) -> bool:
+        """Wait for something asked of the engine; a refusal is said. Whether it was done."""
+        try:
+            outcome = await request
+        except TROUBLES as error:
+            outcome = Refused(str(error))
+        if isinstance(outcome, Refused):
+            self.say(f"Refused: {clean_line(outcome.reason)}")
+        return not isinstance(outcome, Refused)
+
+    async def current(self) -> ConversationSurface:
+        """The open conversation, created now if there is none. Raises EngineError."""
+        if self.conversation is not None:
+            return self.conversation
+        launch = self.launch
+        options = ConversationOptions(
+            cwd=launch.cwd,
+            model=self.model,
+            title=launch.title,
+            permission_mode=self.mode,
+            profile=launch.profile,
+            system_prompt=launch.system_prompt,
+            append_system_prompt=launch.append_system_prompt,
+        )
+        conversation = await self.services.engine.create(options)
+        await self._attend(conversation)
+        return conversation
+
+    async def open(self, conversation: ConversationSurface, last: int) -> str:
+        """Follow this conversation from now on and read out its `last` messages; gives its draft."""
+        await self.put_away("")
+        record = conversation.record
+        title = clean_line(record.title) or "new conversation"
+        self.say(f"Conversation: {title}. {count(record.message_count, 'message')}. Model {clean_line(record.model)}.")
+        if conversation.read_only:
+            self.say(f"Read-only: {clean_line(conversation.read_only)}")
+        await self._attend(conversation)
+        await self.read(last)
+        return record.draft
+
+    async def _attend(self, conversation: ConversationSurface) -> None:
+        self.conversation, self.spoken = conversation, Spoken(title=conversation.record.title)
+        self._unsubscribe = await conversation.subscribe(self._follow)
+
+    async def put_away(self, draft: str) -> None:
+        """Follow no longer; a half-typed line stays as the draft."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+        conversation, self.conversation = self.conversation, None
+        self._began = 0.0
+        self.rested.set()
+        if conversation is not None and not conversation.read_only and draft != conversation.record.draft:
+            await self.attempt(conversation.change(ConversationChanges(draft=draft)))
+
+    async def read(self, number: int) -> None:
+        """Read out the last messages that have words."""
+        if self.conversation is None:
+            return
+        found = await self.conversation.history(NEWEST, number * ROWS_A_MESSAGE)
+        spoken = [message for message in found.messages if text_of(message).strip()]
+        for message in spoken[-number:]:
+            self.say(*said(speaker(message), text_of(message)))
+
+    async def send(self, text: str, *, interrupt: bool = False) -> bool:
+        """Send a message; whether it was taken."""
+        self._early = []
+        try:
+            conversation = await self.current()
+            ask = conversation.interrupt_and_say if interrupt else conversation.say
+            receipt: Receipt = await ask(text, (), self.launch.caps)
+        except TROUBLES as error:
+            receipt = Refused(str(error))
+        if isinstance(receipt, Refused):
+            self.say(f"Refused: {clean_line(receipt.reason)} Up brings your text back.")
+        else:
+            self.spoken.own.add(receipt.message_id)
+        early, self._early = self._early, None
+        for update in early:
+            self._follow(update)
+        return not isinstance(receipt, Refused)
+
+    async def answer(self, question: Question, answer: Answer) -> None:
+        """Answer the open question."""
+        if self.conversation is not None:
+            await self.attempt(self.conversation.answer(question.call.id, answer))
+
+    def stop(self) -> bool:
+        """Stop the run, or put its error away; False where there was neither."""
+        conversation = self.conversation
+        if conversation is None or not (is_busy(conversation.state) or isinstance(conversation.state, Errored)):
+            return False
+        conversation.cancel()
+        return True
+
+    def still(self) -> None:
+        """Say now and then that the work goes on."""
+        now = time.monotonic()
+        if self._began and now - self._told >= STILL_EVERY and self.question is None:
+            self._told = now
+            self.say(f"Still working, {clock(now - self._began)}.")
+
+    def _follow(self, update: Update) -> None:
+        if self._early is not None and not isinstance(update, Snapshot):
+            self._early.append(update)
+            return
+        match update:
+            case Snapshot(state=state, question=question):
+                self._moved(is_busy(state))
+                self.say(*(asked(question) if question is not None else ()))
+            case Asked(question=question) if question is not None:
+                self.rested.set()
+                self._ring()
+                self.say(*asked(question))
+                self._invite()
+            case _:
+                self.say(*self.spoken.follow(update))
+        if isinstance(update, StateChanged):
+            self._moved(is_busy(update.state))
+        elif isinstance(update, RunEnded) and time.monotonic() - self._began > RING_FROM:
+            self._ring()
+        elif isinstance(update, MessageSaved) and update.message.id in self.spoken.own:
+            self.spoken.own.discard(update.message.id)
+
+    def _moved(self, busy: bool) -> None:
+        now = time.monotonic()
+        if busy and not self._began:
+            self._began = self._told = now
+            self.say("Assistant is working.")
+        elif not busy and self._began:
+            self.say(f"Ready, after {clock(now - self._began)}.")
+            self._began = 0.0
+        if busy:
+            self.rested.clear()
+        elif not self.rested.is_set():
+            self.rested.set()
+            self._invite()

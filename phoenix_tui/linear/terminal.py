@@ -1,0 +1,152 @@
+"""Stdout as lines: everything is appended; the line being typed is the last one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Final
+
+from phoenix_tui.linear.editing import LeaveWanted, Line, StopWanted, Typed, Wish
+from phoenix_tui.linear.keyboard import Keyboard
+
+PATIENCE: Final = 5.0
+"""Seconds without a key after which what arrived is said though a line is half typed."""
+ASCII_SIGNS: Final = {
+    ord("…"): "...",
+    ord("·"): "-",
+    ord("–"): "-",
+    ord("—"): "-",
+    ord("×"): "x",
+    ord("“"): '"',
+    ord("”"): '"',
+    ord("‘"): "'",
+    ord("’"): "'",
+    ord("→"): "->",
+    ord("•"): "*",
+}
+PASTES_ON: Final = "\x1b[?2004h"
+PASTES_OFF: Final = "\x1b[?2004l"
+SPEECHLESS: Final = frozenset({"", "dumb", "unknown"})
+"""Values of TERM that promise no escape sequence at all."""
+
+
+class LineTerminal:
+    """One line being typed at the end of everything that was said."""
+
+    def __init__(self, *, ascii_only: bool, clock: Callable[[], float]) -> None:
+        self.line = Line()
+        self.prompt = ""
+        """Stands before what is typed."""
+        self._ascii = ascii_only
+        self._clock = clock
+        self._at_prompt = False
+        """Whether the prompt stands on the last row."""
+        self._held: list[str] = []
+        self._typed_at = 0.0
+        self._wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self._piped = ""
+        """The line of a pipe whose end has not come."""
+        self.keyboard = Keyboard(self._take, self._ended)
+        self._end = "\r\n" if self.keyboard.is_terminal else "\n"
+
+    def say(self, *lines: str) -> None:
+        """Append lines; they wait while a line is being typed."""
+        self._held += lines
+        self.tick()
+
+    def tick(self) -> None:
+        """Say what waited, unless somebody is typing."""
+        if self._held and (not self.line.text or self._clock() - self._typed_at > PATIENCE):
+            held, self._held = self._held, []
+            before = self._end if self._at_prompt else ""
+            self._at_prompt = False
+            self._write(before + "".join(f"{line}{self._end}" for line in held))
+            if self.line.text:
+                self.show_prompt()
+
+    def show_prompt(self) -> None:
+        """Put the prompt on the last row, with what is half typed behind it."""
+        self.tick()
+        if not self._at_prompt:
+            self._at_prompt = True
+            self._write(self.prompt + self.line.text.replace("\n", " "))
+
+    def put(self, text: str) -> None:
+        """What is being typed is this."""
+        self.show_prompt()
+        self._write(self.line.put(text))
+
+    def ring(self) -> None:
+        """The bell, where someone listens."""
+        if os.isatty(1):
+            self._write("\a")
+
+    async def next_wish(self) -> Wish:
+        """The next line, stop or end."""
+        wish = await self._wishes.get()
+        if isinstance(wish, Typed) and not self.keyboard.is_terminal:  # nobody has echoed it
+            self.show_prompt()
+            self._at_prompt = False
+            self._write(f"{wish.text}{self._end}")
+        return wish
+
+    def wake(self) -> None:
+        """End whoever waits for a wish."""
+        self._wishes.put_nowait(StopWanted())
+
+    @contextmanager
+    def listening(self) -> Generator[None]:
+        """Take keys; pastes come whole where the terminal can say so."""
+        pastes = self.keyboard.is_terminal and os.isatty(1) and os.environ.get("TERM", "") not in SPEECHLESS
+        with self.keyboard.listening():
+            self._write(PASTES_ON if pastes else "")
+            try:
+                yield
+            finally:
+                self._write((self._end if self._at_prompt else "") + (PASTES_OFF if pastes else ""))
+
+    def resume(self) -> None:
+        """Go on after a stop (Ctrl+Z)."""
+        self.keyboard.resume()
+        self._at_prompt = False
+        self.show_prompt()
+
+    def _take(self, text: str) -> None:
+        self._typed_at = self._clock()
+        if not self.keyboard.is_terminal:
+            self._take_lines(text)
+            return
+        if not self._at_prompt and not self.line.text and text[0].isprintable():
+            self.show_prompt()
+        echo = self.line.feed(text)
+        self._write(echo if self._at_prompt else "")
+        for wish in self.line.wishes:
+            if isinstance(wish, Typed) and self._at_prompt:
+                self._at_prompt = False
+                self._write(self._end)
+            self._wishes.put_nowait(wish)
+        self.line.wishes.clear()
+        self.tick()
+
+    def _take_lines(self, text: str) -> None:
+        *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
+        for line in whole:
+            self._wishes.put_nowait(Typed(line))
+
+    def _ended(self) -> None:
+        if self._piped:
+            self._wishes.put_nowait(Typed(self._piped))
+            self._piped = ""
+        self._wishes.put_nowait(LeaveWanted())
+
+    def _write(self, text: str) -> None:
+        if self._ascii:
+            text = text.translate(ASCII_SIGNS).encode("ascii", "replace").decode("ascii")
+        content = text.encode(sys.stdout.encoding or "utf-8", "replace")
+        with contextlib.suppress(OSError):  # the terminal may have hung up
+            while content:
+                content = content[os.write(1, content) :]

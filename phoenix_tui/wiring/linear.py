@@ -1,0 +1,65 @@
+"""Starts the linear front end: the same services, without Textual."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from contextlib import suppress
+
+from phoenix_tui.cli.arguments import RunArguments
+from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.names import VERSION
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.linear.front import LinearFront
+from phoenix_tui.linear.terminal import LineTerminal
+from phoenix_tui.models.choice import ModelChoice
+from phoenix_tui.surface import CannotOpen, Launch
+from phoenix_tui.terminal_state import restore
+from phoenix_tui.wiring.screen import chosen_model, launch_of, resumed_conversation
+from phoenix_tui.wiring.services import ServiceOpener
+from tools.process.link import ZygoteLink, spawn_zygote
+
+
+def run_linear(arguments: RunArguments, setup: Setup) -> int:
+    """Talk in lines until it is left; gives the exit code.
+
+    Raises:
+        CommandError: the arguments make no sense, or nothing can be opened.
+    """
+    restore()  # what the screen would have needed was set before the settings were read
+    link = spawn_zygote(terminal=0)
+    try:
+        choice = chosen_model(setup)
+        launch = launch_of(arguments, setup, choice, resumed_conversation(arguments, setup))
+        sys.stdout.write(f"Phoenix {VERSION}, screen reader mode (from {setup.settings.sources['screen_reader']}).\n")
+        sys.stdout.flush()
+        return asyncio.run(_talk(launch, setup, choice, link))
+    finally:
+        link.close()
+
+
+async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -> int:
+    opener = ServiceOpener(setup, os.environ, link, choice.reference, (choice.sentence,) if choice.sentence else ())
+    try:
+        services = await opener.open()
+    except CannotOpen as error:
+        raise CommandError(str(error), Exit.FAILED) from error
+    front = LinearFront(services, launch, LineTerminal(ascii_only=_ascii_only(), clock=time.monotonic))
+    last = ""
+    try:
+        code = await front.run()
+        last = front.last_conversation
+    finally:
+        await services.engine.close()
+        await opener.close(crashed=False)
+    with suppress(OSError):  # the terminal may have hung up
+        sys.stdout.write(f"phoenix --screen-reader --resume {last} goes on.\n" if last else "")
+        sys.stdout.flush()
+    return code
+
+
+def _ascii_only() -> bool:
+    """Whether the terminal cannot be trusted with more than ASCII."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") != "utf8" or os.environ.get("TERM") == "linux"
