@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -56,6 +57,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
+from tests.support.fake_context import FakeContext
 from tests.support.fake_queue import FakeQueue
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
 
@@ -91,6 +93,7 @@ class FakeConversation:
 
     def __post_init__(self) -> None:
         self.queue = FakeQueue(self.play)
+        self.context = FakeContext()
 
     @property
     def id(self) -> str:
@@ -330,8 +333,16 @@ class FakeEngine:
     async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
         return tuple(_image(name) for name in ids if name != "gone")
 
-    async def find(self, reference: str) -> Sequence[ConversationSummary]:
-        return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]
+    async def find(self, reference: str, text: str = "") -> Sequence[Any]:
+        """The engine's by title or id, and with `text` the library's within a conversation: it stands for both."""
+        if not text:
+            return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]
+        return [
+            FoundText(message.seq, "", count)
+            for message in self.opened[reference].messages
+            for block in message.blocks
+            if isinstance(block, TextBlock) and (count := len(occurrences(block.text, (text,))))
+        ]
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
         source = await self.open(conversation_id)
@@ -376,14 +387,6 @@ class FakeEngine:
             if isinstance(block, TextBlock) and message.role is not Role.SYSTEM and all(w in block.text for w in query.words)
         ]
         return SearchAnswer(tuple(hits[:limit]))
-
-    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
-        return [
-            FoundText(message.seq, "", count)
-            for message in self.opened[conversation_id].messages
-            for block in message.blocks
-            if isinstance(block, TextBlock) and (count := len(occurrences(block.text, (text,))))
-        ]
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
         return [
