@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 import msgspec
@@ -24,6 +24,29 @@ MAX_TOOL_ID = 64
 
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class Written:
+    """Messages as JSON, kept from one request to the next, so that step 400 of a run costs what step 40 does.
+
+    By value: a message is written anew where anything in it is another. Holds the newest `most` bytes.
+    """
+
+    def __init__(self, most: int = 4_000_000) -> None:
+        self._most = most
+        self._bytes = 0
+        self._kept: dict[ModelMessage, msgspec.Raw] = {}
+
+    def of(self, message: ModelMessage, write: Callable[[ModelMessage], JsonObject]) -> msgspec.Raw:
+        """`message` as `write` makes it."""
+        kept = self._kept.pop(message, None)
+        if kept is None:
+            kept = msgspec.Raw(encode_json(write(message)))
+            self._bytes += len(bytes(kept))
+        self._kept[message] = kept
+        while self._bytes > self._most and len(self._kept) > 1:
+            self._bytes -= len(bytes(self._kept.pop(next(iter(self._kept)))))
+        return kept
 
 
 def encode_json(body: JsonObject) -> bytes:

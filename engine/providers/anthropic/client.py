@@ -16,7 +16,7 @@ from engine.providers.anthropic.to_wire import encode_request
 from engine.providers.events import drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
 from engine.providers.http import HttpService
-from engine.providers.wire import tool_ids
+from engine.providers.wire import Written, tool_ids
 
 API_VERSION = "2026-10-21"
 """The newest; the official SDK of the same month sends it too."""
@@ -51,6 +51,7 @@ class AnthropicProvider:
         self._transport = _transport(settings)
         self._foreign: set[str] = set()
         """Signatures of thinking that a model refused as another one's."""
+        self._written = Written()
 
     @property
     def name(self) -> str:
@@ -115,7 +116,7 @@ class AnthropicProvider:
         """The body; images are megabytes to encode, so then a thread does it."""
         budget, foreign = self._settings.thinking_budget, self._foreign
         if not request.images:
-            return encode_request(request, budget, foreign=foreign)
+            return encode_request(request, budget, foreign=foreign, written=self._written)
         return await asyncio.to_thread(encode_request, request, budget, foreign=foreign)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import TypeAlias, assert_never
+from collections.abc import Sequence, Set
+from typing import TypeAlias, assert_never, cast
 
 from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
@@ -13,6 +13,7 @@ from engine.providers.wire import (
     IMAGE_OMITTED,
     NO_OUTPUT,
     NO_TEXT,
+    Written,
     base64_text,
     encode_json,
     media_type,
@@ -33,15 +34,20 @@ _Blocks: TypeAlias = "list[JsonValue]"
 
 
 def encode_request(
-    request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset(), limit: int = MAX_REQUEST_BYTES
+    request: ModelRequest,
+    thinking_budget: int = 0,
+    *,
+    foreign: Set[str] = frozenset(),
+    limit: int = MAX_REQUEST_BYTES,
+    written: Written | None = None,
 ) -> bytes:
     """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more.
 
-    Thinking with a signature in `foreign` is left out.
+    Thinking with a signature in `foreign` is left out. `written` keeps messages for the next request.
     """
     omitted = 0
     while True:
-        body = encode_json(request_body(request, thinking_budget, foreign=foreign, omitted=omitted))
+        body = encode_json(request_body(request, thinking_budget, foreign=foreign, omitted=omitted, written=written))
         excess = len(body) - limit
         more = oldest_images(request, excess, omitted) if excess > 0 else omitted
         if more == omitted:
@@ -50,7 +56,12 @@ def encode_request(
 
 
 def request_body(
-    request: ModelRequest, thinking_budget: int = 0, *, foreign: Set[str] = frozenset(), omitted: int = 0
+    request: ModelRequest,
+    thinking_budget: int = 0,
+    *,
+    foreign: Set[str] = frozenset(),
+    omitted: int = 0,
+    written: Written | None = None,
 ) -> JsonObject:
     """The body as a value; the `omitted` oldest images are replaced by a remark."""
     model = known_model(request.model)
@@ -59,7 +70,7 @@ def request_body(
         "model": request.model,
         "max_tokens": max_tokens,
         "stream": True,
-        "messages": _Messages(request, omitted, foreign).build(),
+        "messages": _Messages(request, omitted, foreign, written).build(),
     }
     if system := _system(request.system):
         body["system"] = system
@@ -106,14 +117,18 @@ def _thinking(thinking: Thinking, budget: int, max_tokens: int) -> JsonObject | 
 class _Messages:
     """Writes the messages of one request, counting images, so that the oldest can be left out."""
 
-    def __init__(self, request: ModelRequest, omitted: int, foreign: Set[str]) -> None:
+    def __init__(self, request: ModelRequest, omitted: int, foreign: Set[str], written: Written | None) -> None:
         self._request = request
         self._omit = omitted
         self._foreign = foreign
+        self._written = written
 
     def build(self) -> _Blocks:
         """All messages, with cache markers on the last user ones; never ends with the assistant."""
-        messages = [self._message(message) for message in self._request.messages]
+        asked = self._request.messages
+        recent = self._recent(asked)
+        settled = [self._settled(message) for message in asked[:recent]]
+        messages = [self._message(message) for message in asked[recent:]]
         if not messages or messages[-1]["role"] == "assistant":
             messages.append({"role": "user", "content": [{"type": "text", "text": CONTINUE}]})
         users = [message for message in messages if message["role"] == "user"]
@@ -121,7 +136,30 @@ class _Messages:
             content = message["content"]
             if isinstance(content, list):
                 _mark_cached(content)
-        return list(messages)
+        return [*settled, *messages]
+
+    def _recent(self, messages: Sequence[ModelMessage]) -> int:
+        """Where those begin that are written otherwise next time, for the cache markers move on."""
+        if self._written is None:
+            return 0
+        users = [index for index, message in enumerate(messages) if message.role is Role.USER]
+        return users[-CACHED_USER_MESSAGES] if len(users) >= CACHED_USER_MESSAGES else 0
+
+    def _settled(self, message: ModelMessage) -> JsonValue:
+        """A message as it was written for the last request, unless it depends on more than itself."""
+        if self._written is None or self._depends(message):
+            return self._message(message)
+        # msgspec writes what is JSON already as it is.
+        return cast("JsonValue", self._written.of(message, self._message))
+
+    def _depends(self, message: ModelMessage) -> bool:
+        """Whether the rest of the request counts: images may have to make room, thinking may be refused."""
+        return any(
+            isinstance(block, ImageBlock)
+            or (isinstance(block, ThinkingBlock) and block.signature in self._foreign)
+            or (isinstance(block, ToolResultBlock) and any(isinstance(part, ImageBlock) for part in block.content))
+            for block in message.blocks
+        )
 
     def _message(self, message: ModelMessage) -> JsonObject:
         """Content in the order the API wants: tool results, then images, then text; an answer stays as it was."""
