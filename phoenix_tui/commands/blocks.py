@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from textual.app import App
 
-from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.screens.editor import open_outside
+from phoenix_tui.screens.turns import TurnsScreen
 from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
 from phoenix_tui.widgets.transcript.targets import Deed, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -61,11 +63,32 @@ async def edit_again(bench: Bench, prompt: Target) -> None:
 
 
 async def _open_file(bench: Bench, app: App[object], target: Target) -> None:
-    path = bench.desk.folder / Path(target.path).expanduser()
-    if not path.is_file():
-        bench.tell(f"{path} is {'a folder' if path.is_dir() else 'no longer there'}.", bad=True)
+    path, trouble = await asyncio.to_thread(_found, bench.desk.folder, target.path)
+    if trouble:
+        bench.tell(trouble, bad=True)
     elif not await open_outside(app, path, target.line):
         bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+
+
+def _found(folder: Path, name: str) -> tuple[Path, str]:
+    """The file a call named, and why it cannot be opened where it cannot."""
+    path = folder / Path(name).expanduser()
+    if path.is_file():
+        return path, ""
+    return path, f"{path} is a folder." if path.is_dir() else f"{path} is not there any more."
+
+
+async def turns(bench: Bench, _: str) -> None:
+    """The list of turns; Enter goes to one."""
+    conversation = bench.desk.conversation
+    found = [] if conversation is None else await bench.desk.services.library.turns(conversation.id)
+    if not found:
+        bench.tell("Nothing was asked here yet.")
+        return
+    view = bench.desk.parts.transcript
+    chosen = await bench.sheets.pick(TurnsScreen(found, view.canvas.viewport.slot + 1))
+    if chosen:
+        view.jump(int(chosen))
 
 
 async def _far_prompt(bench: Bench, wanted: Wanted, seq: int, by: int) -> None:
@@ -73,7 +96,10 @@ async def _far_prompt(bench: Bench, wanted: Wanted, seq: int, by: int) -> None:
     conversation = bench.desk.conversation
     if conversation is None or not isinstance(wanted.view, TranscriptView):
         return
-    turns = await bench.desk.services.library.turns(conversation.id)
-    found = [turn.seq for turn in turns if (turn.seq <= seq if by < 0 else turn.seq >= seq)]
+    every = await bench.desk.services.library.turns(conversation.id)
+    found = [turn.seq for turn in every if (turn.seq <= seq if by < 0 else turn.seq >= seq)]
     if found:
         wanted.view.jump(found[-1] if by < 0 else found[0])
+
+
+RUNS: Final[dict[str, Run]] = {"turns": turns}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands import conversations, panes, reading, searching, settings, shelving
+from phoenix_tui.commands import blocks, context, conversations, panes, reading, searching, settings, shelving
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.screens.desk import ENGINE_ERRORS
 
 RUNS: Final[dict[str, Run]] = {
+    **blocks.RUNS,
+    **context.RUNS,
     **conversations.RUNS,
     **settings.RUNS,
     **reading.RUNS,

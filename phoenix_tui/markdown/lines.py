@@ -33,6 +33,8 @@ class Surface(IntEnum):
     CODE = 1
     ADDED = 2
     REMOVED = 3
+    ADDED_WORDS = 4
+    REMOVED_WORDS = 5
 
 
 class Look(NamedTuple):
@@ -95,6 +97,8 @@ class Line(NamedTuple):
     """What copying puts between the row above and this one: None is a newline, else the row continues it."""
     margin: int = MARGIN
     """Cells at the left that are decoration and are not copied."""
+    sides: tuple[tuple[int, int], ...] = ()
+    """Where two texts stand side by side: the characters of each; copying takes one of them."""
 
     @property
     def text(self) -> str:

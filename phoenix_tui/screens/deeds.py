@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
-from phoenix_tui.commands import settings
+from phoenix_tui.commands import blocks, settings, shelving
 from phoenix_tui.commands.catalogue import COMMANDS, split_command
-from phoenix_tui.commands.conversations import put_aside, rename_one, restore
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.desk import resume
 from phoenix_tui.screens.editor import edit_outside
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.screens.writing_deeds import WritingDeeds
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.bench import Bench
     from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.widgets.transcript.signals import Wanted
 
 OPENED_LINKS = ("http://", "https://", "mailto:")
 
@@ -26,6 +27,7 @@ class Deeds:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+        self.writing = WritingDeeds(stage)
 
     async def command(self, bench: Bench, text: str) -> None:
         """A slash command with its argument; an unknown one stays in the box."""
@@ -33,16 +35,9 @@ class Deeds:
         if not await run_command(bench, name, argument):
             bench.dock.composer.load(text)
 
-    async def row(self, bench: Bench, action: str, conversation_id: str) -> None:
-        """Something done to a row of the list."""
-        match action:
-            case "rename":
-                found = await bench.desk.services.engine.find(conversation_id)
-                await rename_one(bench, conversation_id, found[0].title if found else "")
-            case "restore":
-                await restore(bench)
-            case _:
-                await put_aside(bench, conversation_id, delete=action == "delete")
+    async def rows(self, bench: Bench, action: str, ids: tuple[str, ...]) -> None:
+        """Something done to rows of the list."""
+        await shelving.act(bench, action, ids)
 
     async def palette(self, bench: Bench) -> None:
         """Every command."""
@@ -85,6 +80,10 @@ class Deeds:
             self._stage.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
         else:
             composer.load(text)
+
+    async def block(self, bench: Bench, wanted: Wanted) -> None:
+        """Something with a block of a transcript."""
+        await blocks.act(bench, self._stage.app, wanted)
 
     async def open_link(self, target: str) -> None:
         """Show the real target and ask before it is opened."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 from textual.timer import Timer
@@ -18,6 +18,7 @@ from phoenix_tui.commands.completion import FileIndex
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
+from phoenix_tui.screens.places import keep_place
 from phoenix_tui.screens.visible import Visible
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.unsent import Unsent, joined, parsed
@@ -34,6 +35,22 @@ REQUEST_FIRST: Final = 0.05
 LARGEST_IMAGE: Final = 64_000_000
 ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
 """What a request may raise; each is one sentence for the user."""
+
+
+class Beside(Protocol):
+    """The panes, once there are several; the desk is in the one that has the focus."""
+
+    async def bring(self, conversation_id: str) -> bool:
+        """Go to the pane that shows this conversation; False where none does."""
+        ...
+
+    def keeps(self, visible: Visible) -> bool:
+        """Take over what is followed, because another pane gets the focus; False where it is replaced in its pane."""
+        ...
+
+    def waiting(self, conversation: ConversationSurface) -> Visible | None:
+        """What follows this conversation already in the pane that has the focus now."""
+        ...
 
 
 class Desk:
@@ -54,10 +71,11 @@ class Desk:
         self.model = launch.model
         self.mode: PermissionMode = launch.permission_mode
         """Model and mode of the next new conversation."""
-        self._parts = parts
+        self.parts = parts
         self._tell = tell
         self._later = later
-        self._visible: Visible | None = None
+        self.visible: Visible | None = None
+        """What follows the open conversation."""
         self._draft_timer: Timer | None = None
         self._draft: str | None = None
         self._sending = 0
@@ -69,11 +87,13 @@ class Desk:
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
         self._one_at_a_time = asyncio.Lock()
+        self.beside: Beside | None = None
+        """Set while there are panes."""
 
     @property
     def conversation(self) -> ConversationSurface | None:
         """The open conversation; None while a new one has nothing in it."""
-        return self._visible.conversation if self._visible is not None else None
+        return self.visible.conversation if self.visible is not None else None
 
     @property
     def folder(self) -> Path:
@@ -83,21 +103,21 @@ class Desk:
     @property
     def unsaved(self) -> str:
         """What a stopped answer had written; it is stored nowhere."""
-        return self._visible.unsaved if self._visible is not None else ""
+        return self.visible.unsaved if self.visible is not None else ""
 
     @property
     def _written(self) -> str:
         """What stands unsent in the dock, in the form that is stored."""
-        dock = self._parts.dock
+        dock = self.parts.dock
         return joined(dock.composer.content, [image.id for image in dock.chips.images])
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
         """Model and mode of the next new conversation, and of the empty one in view."""
         self.model, self.mode = model or self.model, mode or self.mode
         if self.conversation is None:
-            status = self._parts.status
+            status = self.parts.status
             status.status = replace(status.status, model=self.model, mode=self.mode)
-            self._parts.greet(True)
+            self.parts.greet(True)
 
     async def open(self, conversation_id: str) -> None:
         """Put this conversation on the desk.
@@ -105,6 +125,8 @@ class Desk:
         Raises:
             EngineError: there is no such conversation.
         """
+        if self.beside is not None and await self.beside.bring(conversation_id):
+            return
         conversation = await self.services.engine.open(conversation_id)
         await self.show(conversation)
 
@@ -114,7 +136,7 @@ class Desk:
         unsent = parsed(conversation.record.draft)
         images = await self.services.engine.attachments(unsent.image_ids)
         visible = self._follow(conversation)
-        dock = self._parts.dock
+        dock = self.parts.dock
         dock.load(unsent.text)
         dock.chips.images = dock.chips.images or tuple(images)
         await visible.start()
@@ -129,37 +151,42 @@ class Desk:
     async def begin(self) -> None:
         """An empty desk: nothing is created before something is written."""
         await self.put_away()
-        dock = self._parts.dock
+        dock = self.parts.dock
         dock.load("")
         dock.chips.images = ()
         dock.files = FileIndex(self.launch.cwd, self.services.runner)
         dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
         dock.ask(None, self.launch.cwd, "", 0.0)
         dock.notice.standing = None
-        self._parts.transcript.display = False
-        self._parts.status.status = Status(mode=self.mode, model=self.model)
-        heading = self._parts.title.heading
-        self._parts.title.heading = replace(heading, title="", folder=short_path(self.launch.cwd), context=ContextUse())
-        self._parts.greet(True)
+        dock.show_queue((), held=False)
+        self.parts.transcript.display = False
+        self.parts.status.status = Status(mode=self.mode, model=self.model)
+        heading = self.parts.title.heading
+        self.parts.title.heading = replace(heading, title="", folder=short_path(self.launch.cwd), context=ContextUse())
+        self.parts.greet(True)
         self.overview.select("")
 
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
         await self.keep_draft()
-        visible, self._visible = self._visible, None
+        visible, self.visible = self.visible, None
         if visible is None:
             return
-        visible.stop()
-        record, images = visible.conversation.record, self._parts.dock.chips.images
+        await keep_place(visible.conversation, self.parts.transcript)
+        record, images = visible.conversation.record, self.parts.dock.chips.images
         self._images_kept[record.id] = images
-        if not images and not self._sending and not self._parts.dock.composer.content and _is_empty(visible):
+        if not images and not self._sending and not self.parts.dock.composer.content and _is_empty(visible):
+            visible.stop()
             await self.services.engine.change(record.id, ConversationChanges(deleted=True))
             await self.services.engine.forget(record.id)
             await self.overview.reload()
+        elif self.beside is None or not self.beside.keeps(visible):
+            visible.stop()
 
     def _follow(self, conversation: ConversationSurface) -> Visible:
-        self._visible = visible = Visible(conversation, self._parts, self._tell)
-        dock = self._parts.dock
+        kept = self.beside.waiting(conversation) if self.beside is not None else None
+        self.visible = visible = kept or Visible(conversation, self.parts, self._tell)
+        dock = self.parts.dock
         dock.files = FileIndex(conversation.record.cwd, self.services.runner)
         dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         dock.chips.images = self._images_kept.pop(conversation.id, ())
@@ -186,9 +213,9 @@ class Desk:
             )
             conversation = await self.services.engine.create(options)
             self._shown.add(conversation.id)
-            images = self._parts.dock.chips.images
+            images = self.parts.dock.chips.images
             visible = self._follow(conversation)
-            self._parts.dock.chips.images = images
+            self.parts.dock.chips.images = images
             await visible.start()
             await self.overview.reload()
             self.overview.select(conversation.id)
@@ -219,15 +246,16 @@ class Desk:
         except ENGINE_ERRORS as error:
             self._tell(str(error), bad=True)
 
-    async def send(self, text: str, *, interrupt: bool = False) -> None:
-        """Send a message; where it is refused the text stands in the composer again."""
-        chips = self._parts.dock.chips
+    async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
+        """Send or queue a message; where it is refused the text stands in the composer again."""
+        chips = self.parts.dock.chips
         images = tuple(image.id for image in chips.images)
         conversation: ConversationSurface | None = None
         self._sending += 1
         try:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
+            ask = conversation.queue.add if queue else ask
             receipt: Receipt = await ask(text, images, self.launch.caps)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
@@ -255,7 +283,7 @@ class Desk:
         await self._sent(text, receipt)
 
     async def _sent(self, text: str, receipt: Receipt) -> None:
-        composer = self._parts.dock.composer
+        composer = self.parts.dock.composer
         if isinstance(receipt, Refused):
             written = composer.content
             composer.load(f"{text}\n{written}" if written else text)
@@ -293,7 +321,7 @@ class Desk:
             except (*ENGINE_ERRORS, ImageRejected, OSError) as error:
                 self._tell(str(error), bad=True)
             else:
-                self._parts.dock.chips.images = (*self._parts.dock.chips.images, attachment)
+                self.parts.dock.chips.images = (*self.parts.dock.chips.images, attachment)
 
     def stop(self) -> bool:
         """Cancel the run in view, or put its error away; False when there was neither."""
@@ -327,6 +355,8 @@ async def resume(desk: Desk, *, interrupted: bool) -> None:
         return
     if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and interrupted):
         await desk.attempt(lambda one: one.retry(desk.launch.caps))
+    if conversation.queue.waiting:
+        await desk.attempt(lambda one: one.queue.go_on(desk.launch.caps))
 
 
 def _read(path: Path) -> bytes:

@@ -6,15 +6,15 @@ from msgspec.structs import replace
 from textual import on
 
 from phoenix_tui.commands.catalogue import is_command
-from phoenix_tui.screens.workspace_keys import WorkspaceKeys
+from phoenix_tui.screens.writing import Writing
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_panel import QuestionPanel
-from phoenix_tui.widgets.transcript.signals import LinkClicked, SelectionCopied
+from phoenix_tui.widgets.transcript.signals import CursorMoved, LinkClicked, SelectionCopied, Wanted
 
 
-class WorkspaceScreen(WorkspaceKeys):
+class WorkspaceScreen(Writing):
     """Many conversations, one in view; switching never stops one."""
 
     @on(Composer.Submitted)
@@ -110,7 +110,7 @@ class WorkspaceScreen(WorkspaceKeys):
     @on(ConversationList.Wanted)
     def row_wanted(self, event: ConversationList.Wanted) -> None:
         """Rename, archive, delete or bring back from the list."""
-        self.when_ready(lambda bench: bench.deeds.row(bench, event.action, event.conversation_id))
+        self.when_ready(lambda bench: bench.deeds.rows(bench, event.action, event.ids))
 
     @on(Composer.KeyPasted)
     def key_pasted(self, event: Composer.KeyPasted) -> None:
@@ -125,6 +125,18 @@ class WorkspaceScreen(WorkspaceKeys):
     def selection_copied(self, event: SelectionCopied) -> None:
         """The transcript wants text on the clipboard."""
         self.when_ready(lambda bench: bench.deeds.copy(bench, event.text))
+
+    @on(CursorMoved)
+    def cursor_moved(self, event: CursorMoved) -> None:
+        """The block cursor takes the keys and gives them back."""
+        self._say_open(event.is_on)
+        if event.is_on or event.view.has_focus:
+            self.set_focus(event.view if event.is_on else self.parts.dock.composer)
+
+    @on(Wanted)
+    def block_wanted(self, event: Wanted) -> None:
+        """The transcript wants something done that it cannot do itself."""
+        self.when_ready(lambda bench: bench.deeds.block(bench, event))
 
     @on(LinkClicked)
     def link_clicked(self, event: LinkClicked) -> None:

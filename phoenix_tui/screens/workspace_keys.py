@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
@@ -41,6 +43,8 @@ class WorkspaceKeys(Stage):
         self._escaped_at = now
 
     def _close_innermost(self) -> bool:
+        if self.rows.leave():
+            return True
         if self.parts.dock.close():
             self.set_focus(self.parts.dock.composer)
             return True
@@ -48,7 +52,7 @@ class WorkspaceKeys(Stage):
             self._close_list()
             self.set_focus(self.parts.dock.composer)
             return True
-        return self.welcoming is not None and self.welcoming.stop()
+        return self.parts.transcript.leave_blocks() or (self.welcoming is not None and self.welcoming.stop())
 
     def _clear_draft(self) -> None:
         composer = self.parts.dock.composer
@@ -119,6 +123,8 @@ class WorkspaceKeys(Stage):
         text = self.parts.dock.composer.take()
         if text.strip():
             self.when_ready(lambda bench: bench.desk.send(text, interrupt=True))
+        elif self.parts.dock.queue.waiting:
+            self.when_ready(lambda bench: bench.desk.attempt(lambda one: one.queue.send_now("", self.launch.caps)))
 
     def action_view(self, what: str) -> None:
         """Move or unfold the transcript from any focus; a question in focus scrolls itself."""
@@ -127,18 +133,21 @@ class WorkspaceKeys(Stage):
             question.action_scroll_asked(PAGES[what])
             return
         transcript = self.parts.transcript
-        moves = {
+        moves: dict[str, Callable[[], object]] = {
             "page_up": transcript.action_page_up,
             "page_down": transcript.action_page_down,
             "top": transcript.action_scroll_home,
             "bottom": transcript.action_scroll_end,
             "details": transcript.action_toggle_details,
+            "blocks": transcript.take_blocks,
+            "prompt_above": partial(transcript.go_prompt, -1),
+            "prompt_below": partial(transcript.go_prompt, 1),
         }
         moves[what]()
 
     def action_go(self, number: int) -> None:
         """The conversation at this place of the list."""
-        order = self.rows.order
+        order = self.rows.model.order
         if number <= len(order):
             self.when_ready(lambda bench: bench.desk.open(order[number - 1]))
 

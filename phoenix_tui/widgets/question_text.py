@@ -10,12 +10,14 @@ from textual.content import Content
 
 from engine.updates import Question
 from phoenix_tui.labels import Tone
-from phoenix_tui.widgets.blocks.diff import DiffRow, diff_rows
+from phoenix_tui.widgets.blocks.diff_rows import DiffRow, diff_rows
 from tools.clean import clean_line, reveal
 from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 
 GAPS: Final = (4, 2)
 """Cells between two answers: as many as fit all of them on one row, else the fewer."""
+GUARDED: Final = "·"
+"""Stands for a letter that is not taken yet."""
 OUTSIDE: Final = "outside the working directory"
 """How the policy's reason begins when a path is one (engine/permissions/policy.py)."""
 TINTS: Final = {"+": (Tone.GOOD.value, "on $success 14%"), "-": (Tone.BAD.value, "on $error 14%")}
@@ -95,11 +97,20 @@ def where_text(question: Question, folder: Path) -> str:
     return " · ".join(parts)
 
 
-def answer_rows(question: Question, width: int) -> list[Content]:
-    """The letters and what they do; "always" names its rule. An answer is never torn from its letter."""
-    rule = f"always: {reveal(question.rule)} …" if question.rule else ""
-    choices = (("y", "once"), ("s", "this conversation"), ("a", rule), ("n", "no"), ("r", "no, because…"))
-    answers = [_answer(letter, words, width) for letter, words in choices if words]
+def answer_rows(question: Question, width: int, *, guarded: bool = False) -> list[Content]:
+    """The letters and what they do; "always" names its rule. An answer is never torn from its letter.
+
+    Without their letters, `guarded`, they stand where they will stand with them.
+    """
+    rule = question.rule
+    choices = (
+        ("y", "once"),
+        ("s", "this conversation" if rule else ""),
+        ("a", f"always: {reveal(rule)} …" if rule else ""),
+        ("n", "no"),
+        ("r", "no, because…"),
+    )
+    answers = [_answer(GUARDED if guarded else letter, words, width) for letter, words in choices if words]
     for gap in GAPS:
         rows = _laid_out(answers, gap, width)
         if len(rows) == 1:
@@ -107,8 +118,19 @@ def answer_rows(question: Question, width: int) -> list[Content]:
     return _laid_out(answers, GAPS[0], width)
 
 
+def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
+    """Why this rule cannot be kept for the call, else what it lets through and the keys that keep it."""
+    from engine.permissions.rules import Call, meaning, refusal  # noqa: PLC0415 - 1.5 ms of the first frame
+
+    call = Call(question.call.name, question.tool_class, question.request, folder)
+    if why := refusal(rule, call):
+        return why, ""
+    return "", f"{meaning(rule, call)}\nEnter keeps it for good · Tab for this conversation · Esc goes back"
+
+
 def _answer(letter: str, words: str, width: int) -> Content:
-    answer = Content.assemble((letter, f"bold {Tone.NEEDS_YOU.value}"), f"  {words}")
+    style = Tone.QUIET.value if letter == GUARDED else f"bold {Tone.NEEDS_YOU.value}"
+    answer = Content.assemble((letter, style), f"  {words}")
     return answer.truncate(width, ellipsis=True)
 
 

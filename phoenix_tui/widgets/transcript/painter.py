@@ -96,12 +96,14 @@ class Painter:
 
     def _background(self, surface: Surface) -> Color:
         colours = self.colours
-        tint = 0.14
+        tint, strong = 0.14, 0.38
         return {
             Surface.PLAIN: colours.background,
             Surface.CODE: colours.surface,
             Surface.ADDED: _blend(colours.background, colours.good, tint),
             Surface.REMOVED: _blend(colours.background, colours.bad, tint),
+            Surface.ADDED_WORDS: _blend(colours.background, colours.good, strong),
+            Surface.REMOVED_WORDS: _blend(colours.background, colours.bad, strong),
         }[surface]
 
 

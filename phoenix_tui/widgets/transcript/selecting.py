@@ -18,6 +18,8 @@ from textual.strip import Strip
 from phoenix_tui.markdown.lines import Line
 from phoenix_tui.widgets.transcript.stack import Stack
 
+_NEWEST: Final = 1
+"""Of two texts side by side, the one that is copied where a selection did not begin in the other."""
 SLOT_ROWS: Final = 1_000_000
 """More rows than any message has."""
 
@@ -42,8 +44,11 @@ def painted(strip: Strip, text: str, span: tuple[int, int], style: Style) -> Str
 def selected_text(stack: Stack, selection: Selection) -> str:
     """What a selection holds: rows that continue a line are joined, margins and padding left out."""
     parts: list[str] = []
-    for line, start, end in _selected_lines(stack, selection):
-        text = _without_margin(line, start, end)
+    side = _NEWEST
+    for place, (line, start, end) in enumerate(_selected_lines(stack, selection)):
+        if line.sides and place == 0 and start < line.sides[0][1]:
+            side = 0
+        text = _one_side(line, side, start, end) if line.sides else _without_margin(line, start, end)
         if parts:
             parts.append("\n" if line.joint is None else line.joint)
         parts.append(text.rstrip())
@@ -61,6 +66,12 @@ def _selected_lines(stack: Stack, selection: Selection) -> Iterator[tuple[Line, 
             if drawn is not None and first.y <= number <= last.y:
                 end = last.x if number == last.y else None
                 yield drawn.line(row), first.x if number == first.y else 0, end
+
+
+def _one_side(line: Line, side: int, start: int, end: int | None) -> str:
+    """What is selected of one of two texts that stand side by side."""
+    first, last = line.sides[side]
+    return line.text[max(start, first) : last if end is None else min(max(end, first), last)]
 
 
 def _without_margin(line: Line, start: int, end: int | None) -> str:

@@ -19,6 +19,7 @@ from phoenix_tui.widgets.transcript.errands import Errands
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.history import History, Loader
 from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.places import Places
 
 BAR_SECONDS: Final = 1.0
 """How often the scrollbar follows while text streams; painting it dirties its whole column."""
@@ -49,10 +50,14 @@ class TranscriptView(BlockKeys, can_focus=True):
         self._frames = Frames(lambda: self._place(whole=False))
         self._errands = Errands(self, self.canvas, self.add_history)
         self._bar_at = float("-inf")
+        self._places = Places()
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show a conversation as it stands, from its end."""
+        """Show a conversation as it stands, from where it was left or from its end."""
+        self._places.leave(self.canvas)
         self.apply(snapshot)
+        if self._places.come_back(self.canvas):
+            self.place_again()
 
     def apply(self, update: Update) -> None:
         """Take in one update; it is drawn at once or with the next frame."""

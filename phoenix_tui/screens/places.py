@@ -1,0 +1,21 @@
+"""The scroll position of a conversation, kept in the database for the next start."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from engine.ports import ConversationChanges, StorageError
+from phoenix_tui.surface import ConversationSurface
+from phoenix_tui.widgets.transcript.places import seq_at_top
+from phoenix_tui.widgets.transcript.view import TranscriptView
+
+
+async def keep_place(conversation: ConversationSurface, transcript: TranscriptView) -> None:
+    """Store where the conversation is left. A database that cannot be written is said by the draft, which matters."""
+    shown = transcript.canvas.model.conversation
+    if conversation.read_only or shown is None or shown.id != conversation.id or not transcript.display:
+        return
+    seq = seq_at_top(transcript.canvas)
+    if seq != conversation.record.scroll_seq:
+        with suppress(StorageError):
+            await conversation.change(ConversationChanges(scroll_seq=seq))

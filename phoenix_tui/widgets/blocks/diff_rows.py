@@ -1,0 +1,133 @@
+"""A unified diff as rows with their numbers, and what changed within a line that changed a little."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+MOST_ROWS: Final = 2_000
+"""Rows of one file that are ever laid out; who wants more opens the file."""
+LONGEST_COMPARED: Final = 1_000
+"""Characters of a line up to which words are compared."""
+MOST_COMPARED: Final = 400
+"""Pairs of lines whose words are compared: more would be seen while opening."""
+ALIKE: Final = 0.35
+"""Share of two lines that must be the same for words to be marked; below it all of the line is new."""
+TAB: Final = 4
+_HUNK: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+class Piece(NamedTuple):
+    """A part of a line; `changed` where it differs from the line it took the place of."""
+
+    text: str
+    changed: bool = False
+
+
+class DiffRow(Struct, frozen=True):
+    """One line of a diff: its number in the file it belongs to, `+`, `-` or blank, and its text."""
+
+    number: int
+    sign: str
+    text: str
+    before: int = 0
+    """The number an unchanged line had before."""
+
+
+class MarkedRow(Struct, frozen=True):
+    """A row with what changed in it."""
+
+    row: DiffRow
+    pieces: tuple[Piece, ...]
+
+
+def diff_rows(diff: str) -> Iterator[DiffRow]:
+    """The rows of a unified diff; a row with sign `⋯` stands between two hunks."""
+    old = new = 0
+    started = False
+    for line in diff.split("\n"):
+        if hunk := _HUNK.match(line):
+            if started:
+                yield DiffRow(0, "⋯", "")
+            old, new, started = int(hunk[1]), int(hunk[2]), True
+        elif not started or not line or line[0] == "\\":
+            continue
+        elif line[0] == "-":
+            yield DiffRow(old, "-", line[1:])
+            old += 1
+        elif line[0] == "+":
+            yield DiffRow(new, "+", line[1:])
+            new += 1
+        else:
+            yield DiffRow(new, " ", line[1:], old)
+            old, new = old + 1, new + 1
+
+
+def runs(rows: Sequence[DiffRow]) -> Iterator[tuple[Sequence[DiffRow], Sequence[DiffRow]]]:
+    """What was removed together with what was added in its place; a row of another kind comes alone, as the first."""
+    place = 0
+    while place < len(rows):
+        if rows[place].sign not in "+-":
+            yield rows[place : place + 1], ()
+            place += 1
+            continue
+        middle = place
+        while middle < len(rows) and rows[middle].sign == "-":
+            middle += 1
+        end = middle
+        while end < len(rows) and rows[end].sign == "+":
+            end += 1
+        yield rows[place:middle], rows[middle:end]
+        place = end
+
+
+def marked_runs(rows: Sequence[DiffRow]) -> Iterator[tuple[list[MarkedRow], list[MarkedRow]]]:
+    """The same runs, with the words that differ between the n-th line removed and the n-th line added."""
+    left = MOST_COMPARED
+    for before, after in runs(rows):
+        old = [MarkedRow(row, (Piece(row.text.expandtabs(TAB)),)) for row in before]
+        new = [MarkedRow(row, (Piece(row.text.expandtabs(TAB)),)) for row in after]
+        for place in range(min(len(old), len(new), left)):
+            pieces = compared(old[place].pieces[0].text, new[place].pieces[0].text)
+            if pieces is not None:
+                old[place], new[place] = MarkedRow(old[place].row, pieces[0]), MarkedRow(new[place].row, pieces[1])
+        left -= min(len(old), len(new), left)
+        yield old, new
+
+
+def compared(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] | None:
+    """Both lines in pieces; None where they have too little in common for marks to help."""
+    if max(len(old), len(new)) > LONGEST_COMPARED or not old.strip() or not new.strip():
+        return None
+    was, now = _WORDS.findall(old), _WORDS.findall(new)
+    matcher = SequenceMatcher(None, was, now, autojunk=False)
+    blocks = matcher.get_matching_blocks()
+    same = sum(len("".join(was[block.a : block.a + block.size]).strip()) for block in blocks)
+    if same < ALIKE * max(len(old.strip()), len(new.strip())):
+        return None
+    left, right = list[Piece](), list[Piece]()
+    a = b = 0
+    for block in blocks:
+        _put(left, "".join(was[a : block.a]), changed=True)
+        _put(right, "".join(now[b : block.b]), changed=True)
+        a, b = block.a + block.size, block.b + block.size
+        _put(left, "".join(was[block.a : a]), changed=False)
+        _put(right, "".join(now[block.b : b]), changed=False)
+    return tuple(left), tuple(right)
+
+
+def _put(pieces: list[Piece], text: str, *, changed: bool) -> None:
+    """A blank between two changed words counts as changed, so that a phrase is one mark."""
+    if not text:
+        return
+    if not changed and not text.strip() and pieces and pieces[-1].changed:
+        changed = True
+    if pieces and pieces[-1].changed is changed:
+        pieces[-1] = Piece(pieces[-1].text + text, changed)
+    else:
+        pieces.append(Piece(text, changed))

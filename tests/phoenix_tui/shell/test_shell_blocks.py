@@ -1,0 +1,117 @@
+"""The block cursor, the turn navigator and kept places in the real app."""
+
+from __future__ import annotations
+
+from engine.machine.messages import Role
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.support.fake_engine import FakeConversation, FakeEngine
+
+
+async def talked(shell: Shell, engine: FakeEngine, rows: int = 1) -> FakeConversation:
+    conversation = engine.seed("relay")
+    conversation.add("why does it hang?")
+    conversation.add("\n\n".join(["It waits:", "```python\nread()\n```", *["for ever"] * rows]), Role.ASSISTANT)
+    conversation.add("and now?")
+    conversation.add("Now it does not.", Role.ASSISTANT)
+    await shell.open(conversation)
+    await shell.until(lambda: "Now it does not." in shell.text)
+    return conversation
+
+
+async def test_alt_up_takes_a_block_and_esc_goes_back_to_the_composer(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        await talked(shell, engine)
+        await shell.pilot.press("alt+up")
+        await shell.until(lambda: "▌answer" in shell.text)
+        assert "▌ Now it does not." in shell.text
+        assert "Esc closes" in shell.status
+        await shell.pilot.press("escape")
+        await shell.until(lambda: "▌" not in shell.text)
+        assert shell.composer.has_focus
+
+
+async def test_a_copied_piece_of_code_is_told_with_its_way_to_the_clipboard(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        await talked(shell, engine)
+        await shell.pilot.press("alt+up", "k", "k")
+        await shell.until(lambda: "▌python code" in shell.text)
+        await shell.pilot.press("c")
+        await shell.until(lambda: shell.toasts)
+        assert shell.toasts[-1] == "Copied 6 characters through the terminal (OSC 52)."
+
+
+async def test_editing_a_prompt_forks_before_it_with_its_text_in_the_composer(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        source = await talked(shell, engine)
+        await shell.pilot.press("alt+up", "left_square_bracket", "e")
+        await shell.until(lambda: shell.bench.desk.conversation is not source)
+        await shell.until(lambda: shell.composer.text == "and now?")
+        assert engine.forks == [(source.id, 2)]
+        await shell.until(lambda: shell.composer.has_focus)
+
+
+async def test_forking_at_an_answer_keeps_what_stands_above_it(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        source = await talked(shell, engine)
+        await shell.pilot.press("alt+up", "g", "j", "f")
+        await shell.until(lambda: engine.forks)
+        assert engine.forks == [(source.id, 2)]
+
+
+async def test_the_navigator_lists_every_prompt_and_goes_to_the_chosen_one(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        await talked(shell, engine, rows=30)
+        await shell.pilot.press("f2")
+        await shell.until(lambda: "1  why does it hang?" in shell.text)
+        assert "2  and now?" in shell.text
+        await shell.type("why")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.screen.parts.transcript.scroll_y == 0)
+
+
+async def test_alt_page_keys_go_from_prompt_to_prompt(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        await talked(shell, engine, rows=30)
+        view = shell.screen.parts.transcript
+        await shell.pilot.press("alt+pageup", "alt+pageup")
+        await shell.until(lambda: view.scroll_y == 0)
+        await shell.pilot.press("alt+pagedown")
+        await shell.until(lambda: view.scroll_y > 0)
+
+
+async def test_a_conversation_is_found_where_it_was_left_with_what_came_since(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        first = await talked(shell, engine, rows=30)
+        await shell.pilot.press("ctrl+home", "pagedown")
+        view = shell.screen.parts.transcript
+        await shell.until(lambda: view.scroll_y > 0)
+        left_at = view.scroll_y
+        await shell.open(engine.seed("other", messages=2))
+        assert first.record.scroll_seq == 2
+        first.add("more")
+        await shell.open(first)
+        await shell.until(lambda: "1 new" in shell.text)
+        assert view.scroll_y == left_at
+
+
+async def test_a_conversation_is_found_where_it_was_left_after_a_restart(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    long = engine.seed("long", messages=120)
+    async with open_shell() as shell:
+        await shell.open(long)
+        await shell.pilot.press("ctrl+home")
+        await shell.until(lambda: "message 0" in shell.text)
+        await shell.bench.desk.put_away()
+    assert long.record.scroll_seq == 1
+    async with open_shell() as shell:
+        await shell.open(long)
+        await shell.until(lambda: "message 0" in shell.text)
