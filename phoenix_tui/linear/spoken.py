@@ -12,7 +12,6 @@ from engine.machine.messages import Origin, Role, TextBlock, ToolResult, ToolSta
 from engine.machine.states import RETRIES, Errored
 from engine.records import StoredMessage
 from engine.updates import (
-    Asked,
     ContextChanged,
     ConversationChanged,
     JobsChanged,
@@ -42,12 +41,16 @@ OUTCOMES: Final[dict[ToolStatus, str]] = {
     ToolStatus.SKIPPED: "skipped",
     ToolStatus.INTERRUPTED: "interrupted",
 }
+LONG_PARAGRAPH: Final = 300
+"""Characters after which a paragraph that still arrives is said up to its last sentence."""
 FAILED_ROWS: Final = 5
 """Last rows of what a failed command printed; /output reads all."""
 CROSSINGS: Final = (0.9, 0.75)
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
-_SIGNS: Final = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1|`([^`]+)`")
+_SIGNS: Final = re.compile(r"(\*\*|__|\*)(?=\S)(.+?)(?<=\S)\1|`([^`]+)`")
+_TABLE_ROW: Final = re.compile(r"\s*\|(.*)\|\s*")
+_TABLE_RULE: Final = re.compile(r"[\s|:-]+")
 
 
 @dataclass(slots=True)
@@ -61,6 +64,9 @@ class Answer:
     def add(self, text: str) -> list[str]:
         """Whole lines so far."""
         *whole, self.rest = (self.rest + text).split("\n")
+        if len(self.rest) > LONG_PARAGRAPH and not self.in_code:
+            sentence, stop, rest = self.rest.rpartition(". ")
+            whole, self.rest = ([*whole, f"{sentence}."], rest) if stop else (whole, self.rest)
         return [line for one in whole for line in self._line(one)]
 
     def end(self) -> list[str]:
@@ -85,6 +91,8 @@ class Answer:
             return line
         if heading := _HEADING.match(line):
             line = f"Heading: {heading[2]}"
+        if row := _TABLE_ROW.fullmatch(line):
+            line = "" if _TABLE_RULE.fullmatch(row[1]) else "; ".join(cell.strip() for cell in row[1].split("|"))
         return _SIGNS.sub(lambda found: found[2] or found[3], line)
 
 
@@ -125,8 +133,6 @@ class Spoken:
                 return [*self.answer.end(), f"Error: {TROUBLES.get(kind, 'failed')}. /retry tries again."]
             case RetryScheduled(attempt=attempt, seconds=seconds, cause=cause):
                 return [f"No answer: {clean_line(cause)} Trying again in {seconds:.0f} s, {attempt} of {RETRIES}."]
-            case RunEnded(status="cancelled"):
-                return [*self.answer.end(), "Stopped."]
             case RunEnded():
                 return self.answer.end()
             case Noticed(text=text):
@@ -146,8 +152,6 @@ class Spoken:
             case JobsChanged(jobs=jobs):
                 ended = [job for job in jobs if not job.running]
                 return [f"Background command ended, exit {job.exit_code}: {reveal(job.command)}" for job in ended[-1:]]
-            case Asked(question=None):
-                return ["Question closed."] if self.tools else []
             case _:
                 return []
 
