@@ -19,16 +19,28 @@ _STRING: Final = re.compile(r"\x1b(?:\](?=\d)|P(?=[\d>!+$|{])|_(?=G))")
 _STRING_END: Final = re.compile(r"\x07|\x1b\\")
 _REPORT: Final = re.compile(r"\x1b\[[?>=][\d;]*c")
 _ALT_DIGITS: Final = {f"\x1b{digit}": f"alt+{digit}" for digit in "123456789"}
+_ALT_KEYS: Final = {
+    **_ALT_DIGITS,
+    "\x1bd": "alt+d",
+    "\x1by": "alt+y",
+    "\x1b/": "alt+slash",
+    "\x1b\x7f": "alt+backspace",
+    "\x1b\x08": "alt+backspace",
+}
+"""ESC b and ESC f are Ctrl+Left and Ctrl+Right to Textual already: words left and right everywhere."""
 
 
 class QuietParser(XTermParser):
-    """Reads ESC CR as alt+enter and ESC 1…9 as alt+1…9, which stock Textual reads as enter and as text."""
+    """Reads ESC CR as alt+enter and ESC 1…9 as alt+1…9, which stock Textual reads as enter and as text.
+
+    With them come the Alt keys of readline.
+    """
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
         if sequence == "\x1b\r":
             return (events.Key("alt+enter", None),)
-        if sequence in _ALT_DIGITS:
-            return (events.Key(_ALT_DIGITS[sequence], None),)
+        if sequence in _ALT_KEYS:
+            return (events.Key(_ALT_KEYS[sequence], None),)
         return super()._sequence_to_key_events(sequence, alt)
 
     @property

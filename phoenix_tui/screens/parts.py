@@ -14,8 +14,8 @@ from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 
-class Parts(Struct, frozen=True):
-    """The widgets that show one conversation."""
+class Parts(Struct, eq=False):
+    """The widgets that show the conversation in focus; with panes, transcript and title change with the focus."""
 
     transcript: TranscriptView
     welcome: WelcomePanel

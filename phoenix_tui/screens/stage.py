@@ -11,10 +11,12 @@ from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.message import Message
 
+from engine.machine.states import is_busy
 from phoenix_tui.labels import invitation
+from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.parts import Parts
-from phoenix_tui.still import StillColumn, StillRow
+from phoenix_tui.still import StillRow
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_text import short_path
@@ -77,7 +79,7 @@ class Stage(PhoenixScreen[None]):
         self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
         with StillRow(id="body"):
             yield self.rows
-            with StillColumn(id="conversation"):
+            with ConversationColumn(id="conversation"):
                 yield self.parts.title
                 yield self.parts.transcript
                 yield self.parts.dock
@@ -155,7 +157,9 @@ def follow_status(stage: Stage, status: Status) -> None:
     desk = stage.bench.desk if stage.bench is not None else None
     begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
     words = invitation(status.state, begun=begun)
-    if stage.parts.dock.composer.placeholder != words:
-        stage.parts.dock.composer.placeholder = words
+    composer = stage.parts.dock.composer
+    if composer.placeholder != words:
+        composer.placeholder = words
+    composer.busy = is_busy(status.state)
     if desk is not None:
         desk.overview.writes(status.moment.writing or bool(status.moment.drafting))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, is_busy
-from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
+from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.updates import (
     Asked,
     ContextChanged,
@@ -21,6 +21,7 @@ from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     Noticed,
+    QueueChanged,
     RunEnded,
     Snapshot,
     StateChanged,
@@ -35,7 +36,7 @@ from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.notices import Standing
 from phoenix_tui.widgets.question_text import short_path
-from phoenix_tui.widgets.status_line import Status, short_model
+from phoenix_tui.widgets.status_line import Status, StatusLine, short_model
 from phoenix_tui.widgets.transcript.model import text_of
 
 CHARACTERS_PER_TOKEN: Final = 4
@@ -60,7 +61,8 @@ class Visible:
         self, conversation: ConversationSurface, parts: Parts, tell: Teller, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.conversation = conversation
-        self._parts = parts
+        self._parts = replace(parts)  # its own: the ones in focus change
+        self._front = True
         self._tell = tell
         self._clock = clock
         self._unsubscribe: Unsubscribe | None = None
@@ -69,9 +71,33 @@ class Visible:
         self._live: list[str] = []
         self.unsaved = ""
         """What a stopped answer had written so far; /copy copies it."""
+        self._waiting: tuple[Sequence[QueuedMessage], bool] = (), False
+        """The queue, and whether it is held."""
+        self.noticed: Callable[[], None] = _nothing
+        """Called when something else than text came; set by the panes."""
+
+    def step_back(self, foot: StatusLine) -> None:
+        """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
+        foot.status = replace(self._parts.status.status, has_text=False, open_thing=False)
+        self._parts.status = foot
+        self._front = False
+
+    def step_forward(self, parts: Parts) -> None:
+        """This pane has the dock again."""
+        before, line = self._parts.status.status, parts.status.status
+        self._parts = replace(parts)
+        self._front = True
+        parts.status.status = replace(before, has_text=line.has_text, open_thing=line.open_thing)
+        self._head(self.conversation.record)
+        parts.greet(not parts.transcript.display)
+        self._ask(self.conversation.question is not None)
+        self._queue(self._waiting[0], held=self._waiting[1])
+        self._warn(self.conversation.read_only)
 
     async def start(self) -> None:
-        """Show how things stand, then follow."""
+        """Show how things stand, then follow; nothing new where it is followed already."""
+        if self._unsubscribe is not None:
+            return
         self._parts.transcript.set_history(self._older)
         self._unsubscribe = await self.conversation.subscribe(self._follow)
 
@@ -100,10 +126,14 @@ class Visible:
                 self._ask(question is not None)
             case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed():
                 self._happened(update)
+            case QueueChanged(waiting=waiting, held=held):
+                self._queue(waiting, held=held)
             case ContextChanged() | ConversationChanged() | JobsChanged():
                 self._changed(update)
             case _:
                 return  # the transcript alone shows the rest
+        if not isinstance(update, TextArrived):
+            self.noticed()
 
     def _begin(self, snapshot: Snapshot) -> None:
         record = snapshot.conversation
@@ -126,12 +156,24 @@ class Visible:
         self._head(record)
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
-        warning = Standing(snapshot.read_only, Tone.NEEDS_YOU, READ_ONLY_WAY_OUT) if snapshot.read_only else None
-        self._parts.dock.notice.standing = warning
+        self._queue(snapshot.queue, held=snapshot.queue_held)
+        self._warn(snapshot.read_only)
+        self.noticed()
+
+    def _queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
+        self._waiting = waiting, held
+        if self._front:
+            self._parts.dock.show_queue(waiting, held=held)
+
+    def _warn(self, read_only: str) -> None:
+        if self._front:
+            warning = Standing(read_only, Tone.NEEDS_YOU, READ_ONLY_WAY_OUT) if read_only else None
+            self._parts.dock.notice.standing = warning
 
     def _show_transcript(self, has_messages: bool) -> None:
         self._parts.transcript.display = has_messages
-        self._parts.greet(not has_messages)
+        if self._front:
+            self._parts.greet(not has_messages)
 
     def _head(self, record: ConversationRecord) -> None:
         title = self._parts.title
@@ -169,6 +211,8 @@ class Visible:
         )
 
     def _ask(self, is_open: bool) -> None:
+        if not self._front:
+            return
         conversation = self.conversation
         state = conversation.state
         place = ""
@@ -210,12 +254,16 @@ class Visible:
                 if warning := crossing(before, after):
                     self._tell(warning)
             case ConversationChanged(conversation=record):
-                if record.model != self._parts.status.status.model:
+                if self._front and record.model != self._parts.status.status.model:
                     self._parts.dock.chips.trouble = ""
                 self._update(mode=record.permission_mode, model=record.model)
                 self._head(record)
             case JobsChanged(jobs=jobs):
                 self._update(jobs=sum(job.running for job in jobs))
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _stopped(snapshot: Snapshot) -> bool:

@@ -18,6 +18,7 @@ from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted_text, provider_of
+from phoenix_tui.widgets.readline import Readline
 
 MOST_ROWS: Final = 12
 TYPING_PAUSE: Final = 0.5
@@ -91,6 +92,16 @@ class Composer(Still, TextArea):
             super().__init__()
             self.paths = paths
 
+    class QueueWanted(Message):
+        """Tab while the agent works: the whole text waits its turn; already out of the box."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class QueueEntered(Message):
+        """Up on an empty line while something waits in the queue."""
+
     class QuestionWanted(Message):
         """Up on the first line while a question is open."""
 
@@ -111,13 +122,20 @@ class Composer(Still, TextArea):
         self.cursor_blink = False
         self.highlight_cursor_line = False
         self.history_of_prompts: PromptHistory | None = None
-        """Set by the screen, as the four below."""
+        """Set by the screen, as the six below."""
         self.completing = False
         self.question_since: float | None = None
         """Monotonic time at which the open question appeared."""
+        self.busy = False
+        """Whether the agent works: Tab queues the draft."""
+        self.has_queue = False
+        """Whether something is queued: Up on an empty line leads there."""
         self.starting = True
         """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
+        self.room = 0
+        """Rows of the pane it stands in; 0 for the whole screen."""
         self.shelf = Shelf()
+        self.readline = Readline(self)
         self._clock = clock
         self._typed_at = 0.0
 
@@ -163,7 +181,7 @@ class Composer(Still, TextArea):
 
     def fit(self) -> None:
         """Be as tall as the text, up to twelve rows and a third of the screen."""
-        most = max(min(MOST_ROWS, self.screen.size.height // 3), 1)
+        most = max(min(MOST_ROWS, (self.room or self.screen.size.height) // 3), 1)
         rows = min(max(self.wrapped_document.height, 1), most)
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
@@ -177,19 +195,11 @@ class Composer(Still, TextArea):
         now, before = self._clock(), self._typed_at
         if event.is_printable:
             self._typed_at = now
-        message = None if self.text else self._meaning_when_empty(event, now, before)
+        message = None if self.text else _meaning_when_empty(event, self.question_since, now, before)
         if message is not None:
             event.stop()
             event.prevent_default()
             self.post_message(message)
-
-    def _meaning_when_empty(self, event: events.Key, now: float, before: float) -> Message | None:
-        since = self.question_since
-        if since is not None and event.character in ANSWER_KEYS and now - max(since, before) >= TYPING_PAUSE:
-            return self.AnswerPressed(event.character or "")
-        if event.character == "?":
-            return self.HelpWanted()
-        return self.ImageDropped() if event.key == "backspace" else None
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -211,10 +221,11 @@ class Composer(Still, TextArea):
 
     def action_newline(self) -> None:
         """Break the line; before the first frame this is an Enter."""
-        self.call_later(self._send if self.starting else self._break_line)
+        self.call_later(self._send if self.starting else lambda: self.edit_at("\n", *self.selection))
 
-    def _break_line(self) -> None:
-        self.edit_at("\n", *self.selection)
+    def action_edit(self, name: str) -> None:
+        """One of the shell's editing keys."""
+        self.call_later(self.readline.run, name)  # behind the letters typed before it, as in `action_send`
 
     def action_older(self) -> None:
         """Up: completions, else the text, else the open question, else older prompts."""
@@ -224,8 +235,10 @@ class Composer(Still, TextArea):
             self.action_cursor_up()
         elif self.question_since is not None:
             self.post_message(self.QuestionWanted())
-        elif self.history_of_prompts and (text := self.history_of_prompts.older(self.content)) is not None:
-            self.load(text)
+        elif self.has_queue and not self.text:
+            self.post_message(self.QueueEntered())
+        else:
+            self.walk_history(-1)
 
     def action_newer(self) -> None:
         """Down: completions, else the text, else newer prompts."""
@@ -233,16 +246,30 @@ class Composer(Still, TextArea):
             self.post_message(self.CompletionMoved(1))
         elif self.wrapped_document.location_to_offset(self.cursor_location).y < self.wrapped_document.height - 1:
             self.action_cursor_down()
-        elif self.history_of_prompts and (text := self.history_of_prompts.newer()) is not None:
+        else:
+            self.walk_history(1)
+
+    def walk_history(self, by: int) -> None:
+        """Show an older prompt, or a newer one."""
+        history = self.history_of_prompts
+        text = None if history is None else history.older(self.content) if by < 0 else history.newer()
+        if text is not None:
             self.load(text)
 
     def action_complete(self) -> None:
-        """Tab: accept the chosen completion."""
-        if not self.completing:
-            if not self.text:
-                self.post_message(self.ChoiceWanted())
-            raise SkipAction
-        self.post_message(self.CompletionTaken(send=False))
+        """Tab: accept the chosen completion; while the agent works the draft waits for its end."""
+        if self.completing or self.busy or self.has_queue:
+            self.call_later(self._complete_or_queue)
+            return
+        if not self.text:
+            self.post_message(self.ChoiceWanted())
+        raise SkipAction
+
+    def _complete_or_queue(self) -> None:
+        if self.completing:
+            self.post_message(self.CompletionTaken(send=False))
+        elif self.text.strip():
+            self.screen.post_message(self.QueueWanted(self.take()))
 
     def action_leave(self) -> None:
         """Ctrl+D: quit on an empty text, else delete to the right."""
@@ -250,3 +277,13 @@ class Composer(Still, TextArea):
             self.action_delete_right()
         else:
             self.post_message(self.LeaveWanted())
+
+
+def _meaning_when_empty(event: events.Key, question_since: float | None, now: float, before: float) -> Message | None:
+    """What a key means while nothing is written; None where it is text."""
+    typing_ended = question_since is not None and now - max(question_since, before) >= TYPING_PAUSE
+    if typing_ended and event.character in ANSWER_KEYS:
+        return Composer.AnswerPressed(event.character or "")
+    if event.character == "?":
+        return Composer.HelpWanted()
+    return Composer.ImageDropped() if event.key == "backspace" else None

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import TextArea
 
-from engine.records import Attachment
+from engine.records import Attachment, QueuedMessage
 from engine.updates import Question
 from phoenix_tui.commands.completion import FileIndex, command_completions
 from phoenix_tui.still import StillColumn
@@ -18,6 +18,7 @@ from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
+from phoenix_tui.widgets.queue_panel import QueuePanel
 
 
 class Dock(StillColumn):
@@ -53,6 +54,7 @@ class Dock(StillColumn):
         super().__init__()
         self.question = QuestionPanel(plain=plain)
         self.notice = NoticeBar()
+        self.queue = QueuePanel()
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
@@ -69,11 +71,18 @@ class Dock(StillColumn):
 
     async def furnish(self) -> None:
         """Mount what is hidden at first: it would make the first frame 20 ms later."""
-        await self.mount(self.question, self.notice, self.popup, before="#rule")
+        await self.mount(self.question, self.notice, self.queue, self.popup, before="#rule")
 
     def on_resize(self) -> None:
         """A third of another height."""
         self.composer.fit()
+
+    def make_room(self, rows: int) -> None:
+        """Take no more than a screen of `rows` would give: the pane it stands in is smaller than the terminal."""
+        if self.composer.room != rows:
+            self.composer.room = self.question.room = rows
+            self.call_later(self.composer.fit)
+            self.call_later(self.question.fit)
 
     def load(self, draft: str) -> None:
         """Put a draft into the composer; what was typed before the first one came stays behind it."""
@@ -86,7 +95,7 @@ class Dock(StillColumn):
         if self.composer.completing:
             self._offer([])
             return True
-        return self.question.close_line()
+        return self.queue.has_focus or self.question.close_line()
 
     def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
         """Show a question, or none; the draft stays, dimmed."""
@@ -96,6 +105,11 @@ class Dock(StillColumn):
         self.composer.set_class(question is not None, "-waiting")
         if question is None and had_focus:
             self.screen.set_focus(self.composer)
+
+    def show_queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
+        """What waits to be sent."""
+        self.composer.has_queue = bool(waiting)
+        self.queue.show(waiting, held=held)
 
     def drop_last_image(self) -> Attachment | None:
         """Take the last image away from the message."""

@@ -28,6 +28,8 @@ class LineInput(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "Done", priority=True),
         Binding("ctrl+j", "submit", "Done", priority=True),
+        Binding("alt+backspace", "delete_word_left", "Delete a word"),
+        Binding("alt+d", "delete_word_right", "Delete a word"),
     ]
     HELP = "Write one line. Enter takes it, Esc closes."
 

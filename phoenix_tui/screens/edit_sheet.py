@@ -1,0 +1,89 @@
+"""A longer text to change over the workspace: a queued message, a large paste."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from tools.clean import clean
+
+KEYS: Final = "Ctrl+S keeps · Esc leaves it as it was"
+SURE: Final = "Changed: Ctrl+S keeps it, Esc again drops the changes"
+WRAP_UP_TO: Final = 200_000
+"""Characters up to which long lines are wrapped; wrapping megabytes would freeze the screen."""
+
+
+class EditSheet(Sheet[str]):
+    """Gives the changed text, None where it is left as it was."""
+
+    DEFAULT_CSS = """
+    EditSheet {
+        & Static { height: 1; }
+        & TextArea {
+            height: auto; min-height: 3; max-height: 60vh; border: none; padding: 0; background: $background;
+            scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,ctrl+enter", "keep", "Keep", priority=True),
+        Binding("ctrl+underscore", "undo", "Undo", priority=True),
+    ]
+
+    def __init__(self, heading: str, text: str, *, remark: str = "") -> None:
+        super().__init__()
+        self._heading = heading
+        self._remark = remark
+        self._text = text
+        self._asked = False
+
+    def compose(self) -> ComposeResult:
+        """Heading and text."""
+        with Vertical(classes="sheet"):
+            yield Static(self._words(), markup=False)
+            wrapped = len(self._text) <= WRAP_UP_TO
+            area = TextArea(self._text, soft_wrap=wrapped, tab_behavior="indent", compact=True)
+            area.cursor_blink = False
+            area.highlight_cursor_line = False
+            yield area
+
+    def on_mount(self) -> None:
+        """The text takes the keys."""
+        area = self.query_one(TextArea)
+        self.set_focus(area)
+        if len(self._text) <= WRAP_UP_TO:
+            area.move_cursor(area.document.end)
+
+    def action_keep(self) -> None:
+        """Give the text as it stands now."""
+        self.dismiss(clean(self.query_one(TextArea).text))
+
+    def action_undo(self) -> None:
+        """Take the last change back."""
+        self.query_one(TextArea).action_undo()
+
+    def action_close(self) -> None:
+        """Leave it as it was; where something was changed, ask once."""
+        if self.query_one(TextArea).text == self._text or self._asked:
+            self.dismiss(None)
+            return
+        self._asked = True
+        self.query_one(Static).update(self._words())
+
+    def on_text_area_changed(self) -> None:
+        """Written on: asked again at the next Esc."""
+        if self._asked:
+            self._asked = False
+            self.query_one(Static).update(self._words())
+
+    def _words(self) -> Content:
+        remark = f" · {self._remark}" if self._remark else ""
+        keys = (SURE, Tone.NEEDS_YOU.value) if self._asked else (KEYS + remark, Tone.QUIET.value)
+        return Content.assemble((self._heading, "bold"), "   ", keys)

@@ -1,0 +1,43 @@
+"""What the composer and its neighbours ask for beyond sending: the queue, pasted texts, images."""
+
+from __future__ import annotations
+
+from textual import on
+
+from phoenix_tui.commands.catalogue import is_command
+from phoenix_tui.screens.workspace_keys import WorkspaceKeys
+from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.queue_panel import QueuePanel
+
+
+class Writing(WorkspaceKeys):
+    """Between a draft and a message."""
+
+    @on(Composer.QueueWanted)
+    def queue_draft(self, event: Composer.QueueWanted) -> None:
+        """Tab while the agent works: the draft waits; a command needs no waiting."""
+        text = event.text
+        if is_command(text):
+            self.post_message(Composer.Submitted(text))
+        elif text.startswith("!"):
+            self.parts.dock.composer.load(text)
+            self.tell("A shell command cannot wait in the queue: press Enter when the agent is done.", bad=True)
+        else:
+            self.when_ready(lambda bench: bench.desk.send(text, queue=True))
+
+    @on(Composer.QueueEntered)
+    def enter_queue(self) -> None:
+        """Up on an empty line while something waits."""
+        self.set_focus(self.parts.dock.queue)
+
+    @on(QueuePanel.Left)
+    def leave_queue(self, event: QueuePanel.Left) -> None:
+        """Back to the composer, or past the queue to older prompts."""
+        self.set_focus(self.parts.dock.composer)
+        if event.older:
+            self.parts.dock.composer.walk_history(-1)
+
+    @on(QueuePanel.Wanted)
+    def change_queue(self, event: QueuePanel.Wanted) -> None:
+        """Edit, move, remove or send a queued message."""
+        self.when_ready(lambda bench: bench.deeds.writing.queued(bench, event.action, event.message, event.by))

@@ -1,0 +1,142 @@
+"""The visible queue above the composer: numbered, and in focus editable, movable and removable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual import events
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from engine.records import QueuedMessage
+from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.labels import Tone
+from phoenix_tui.still import Still
+from tools.clean import clean_line
+
+MOST_ROWS: Final = 5
+LONGEST_LINE: Final = 400
+"""Characters of a message that are looked at for its row."""
+SENT_WHEN: Final = "sent one by one when the agent is done"
+HELD: Final = "paused · Enter on an empty line goes on"
+KEYS: Final = "Enter edits · Shift+↑↓ moves · Del removes · s sends now · Esc back"
+
+
+class QueuePanel(Still, Widget):
+    """Shown only while something waits; Up on an empty composer gives it the keys."""
+
+    DEFAULT_CSS = """
+    QueuePanel {
+        height: auto; max-height: 7; display: none; padding: 0 1; border-left: heavy $panel; background: $background;
+        &:focus { border-left: heavy $accent; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.QUEUE)
+    HELP = "Messages that wait. Enter edits one, Shift+Up and Shift+Down move it, Del removes it, Esc goes back."
+    can_focus = True
+    chosen: reactive[int] = reactive(0)
+    """The row that the keys mean."""
+
+    class Wanted(Message):
+        """Something is asked for a message: edit, move, remove, send. `by` is how far it moves."""
+
+        def __init__(self, action: str, message: QueuedMessage, by: int = 0) -> None:
+            super().__init__()
+            self.action, self.message, self.by = action, message, by
+
+    class Left(Message):
+        """Back to the composer; `older` when Up went beyond the first row."""
+
+        def __init__(self, *, older: bool = False) -> None:
+            super().__init__()
+            self.older = older
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: tuple[QueuedMessage, ...] = ()
+        self._held = False
+
+    def show(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
+        """Show these; the chosen message stays chosen where it went."""
+        if not waiting and not self.waiting:
+            return
+        chosen = self.waiting[self.chosen].id if self.chosen < len(self.waiting) else ""
+        self.waiting, self._held = tuple(waiting), held
+        places = {one.id: place for place, one in enumerate(self.waiting)}
+        self.chosen = places.get(chosen, min(self.chosen, max(len(self.waiting) - 1, 0)))
+        self.display = bool(waiting)
+        if not waiting and self.has_focus:
+            self.post_message(self.Left())
+        self.refresh(layout=True)
+
+    def on_focus(self) -> None:
+        """From below: the last row is nearest."""
+        self.chosen = max(len(self.waiting) - 1, 0)
+        self.refresh(layout=True)
+
+    def on_blur(self) -> None:
+        """The keys it names count no longer."""
+        self.refresh(layout=True)
+
+    def on_click(self, event: events.Click) -> None:
+        """A row is chosen; a second click on it edits it."""
+        self.focus()
+        row = event.y - 1 + self._first
+        if 0 <= row < len(self.waiting):
+            self.call_later(self._click, row, event.chain)
+
+    def _click(self, row: int, chain: int) -> None:
+        self.chosen = row
+        if chain > 1:
+            self.action_queue("edit")
+
+    @property
+    def _first(self) -> int:
+        return max(min(self.chosen - MOST_ROWS + 1, len(self.waiting) - MOST_ROWS), 0)
+
+    def action_row(self, by: int) -> None:
+        """Another row; beyond the last one back to the composer, beyond the first to older prompts."""
+        row = self.chosen + by
+        if 0 <= row < len(self.waiting):
+            self.chosen = row
+        else:
+            self.post_message(self.Left(older=row < 0))
+
+    def action_queue(self, action: str, by: int = 0) -> None:
+        """Ask for something to be done with the chosen message."""
+        if self.waiting:
+            self.post_message(self.Wanted(action, self.waiting[self.chosen], by))
+
+    def render(self) -> Content:
+        """A heading, then the rows round the chosen one."""
+        width = max(self.size.width, 1)
+        words = KEYS if self.has_focus else HELD if self._held else SENT_WHEN
+        tone = Tone.NEEDS_YOU if self._held and not self.has_focus else Tone.QUIET
+        heading = Content.assemble((f"queue {len(self.waiting)}", "bold"), (f" · {words}", tone.value))
+        lines = [heading.truncate(width, ellipsis=True)]
+        first = self._first
+        shown = self.waiting[first : first + MOST_ROWS]
+        lines += [self._row(place, one, width) for place, one in enumerate(shown, start=first)]
+        if more := len(self.waiting) - first - len(shown):
+            lines.append(Content.styled(f"+{more} more", Tone.QUIET.value))
+        return Content("\n").join(lines)
+
+    def _row(self, place: int, message: QueuedMessage, width: int) -> Content:
+        number = f"{place + 1:>{len(str(len(self.waiting)))}} "
+        remark = Content.styled(_remark(message), Tone.QUIET.value)
+        first_line = next((line for line in message.text[:LONGEST_LINE].splitlines() if line.strip()), "")
+        room = max(width - len(number) - remark.cell_length - 1, 1)
+        text = Content(clean_line(first_line)).truncate(room, ellipsis=True, pad=True)
+        line = Content.assemble((number, Tone.QUIET.value), text, " ", remark)
+        return Content.styled(line.plain, "reverse") if self.has_focus and place == self.chosen else line
+
+
+def _remark(message: QueuedMessage) -> str:
+    lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
+    parts = [f"{lines} lines"] if lines > 1 else []
+    parts += [f"{images} image{'s' if images > 1 else ''}"] if images else []
+    return " · ".join(parts)

@@ -1,0 +1,135 @@
+"""The editing keys of a shell's line for a text area, as in GNU Readline: kills, yanks, words, undo and redo."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from textual.widgets import TextArea
+
+KILLS_KEPT: Final = 30
+_WORD: Final = re.compile(r"\w+")
+_BIG_WORD: Final = re.compile(r"\S+")
+
+Place = tuple[int, int]
+"""Row and column."""
+
+
+class Readline:
+    """Kills go into a ring; kills in a row join; Ctrl+Y gives the newest back, Alt+Y then an older one."""
+
+    def __init__(self, area: TextArea) -> None:
+        self._area = area
+        self._ring: list[str] = []
+        self._killed: tuple[Place, str] | None = None
+        """Where the last kill left the cursor, and its line then: the next kill there joins it."""
+        self._yanked: tuple[Place, Place, int] | None = None
+        """From where to where the last yank stands, and which of the ring it is."""
+
+    def run(self, name: str) -> None:
+        """Do one of the named edits."""
+        match name:
+            case "undo":
+                self._area.action_undo()
+            case "redo":
+                self._area.action_redo()
+            case "yank":
+                self._yank()
+            case "yank_older":
+                self._yank_older()
+            case _:
+                self._move_or_kill(name)
+
+    def _move_or_kill(self, name: str) -> None:
+        cursor = self._area.cursor_location
+        match name:
+            case "line_start":
+                self._area.move_cursor((cursor[0], 0))
+            case "line_end":
+                self._area.move_cursor((cursor[0], len(self._line(cursor[0]))))
+            case "word_left":
+                self._area.move_cursor(self._before(_WORD))
+            case "word_right":
+                self._area.move_cursor(self._behind(_WORD))
+            case "kill_to_start":
+                self._kill((cursor[0], 0) if cursor[1] else self._left_of(cursor), cursor)
+            case "kill_to_end":
+                end = len(self._line(cursor[0]))
+                self._kill(cursor, (cursor[0], end) if cursor[1] < end else self._right_of(cursor))
+            case "kill_big_word":
+                self._kill(self._before(_BIG_WORD), cursor)
+            case "kill_word_left":
+                self._kill(self._before(_WORD), cursor)
+            case "kill_word_right":
+                self._kill(cursor, self._behind(_WORD))
+            case _:
+                raise ValueError(name)
+
+    def _line(self, row: int) -> str:
+        return self._area.document.get_line(row)
+
+    def _left_of(self, place: Place) -> Place:
+        row, column = place
+        return (row, column - 1) if column else (row - 1, len(self._line(row - 1))) if row else place
+
+    def _right_of(self, place: Place) -> Place:
+        row, column = place
+        if column < len(self._line(row)):
+            return row, column + 1
+        return (row + 1, 0) if row + 1 < self._area.document.line_count else place
+
+    def _before(self, word: re.Pattern[str]) -> Place:
+        """The start of the word at the cursor's left; over line ends where there is none."""
+        row, column = self._area.cursor_location
+        while True:
+            found = list(word.finditer(self._line(row)[:column]))
+            if found:
+                return row, found[-1].start()
+            if row == 0:
+                return 0, 0
+            if column:
+                return row, 0
+            row, column = row - 1, len(self._line(row - 1))
+
+    def _behind(self, word: re.Pattern[str]) -> Place:
+        """The end of the word at the cursor's right; over line ends where there is none."""
+        row, column = self._area.cursor_location
+        while True:
+            found = word.search(self._line(row), column)
+            if found:
+                return row, found.end()
+            if row + 1 >= self._area.document.line_count:
+                return row, len(self._line(row))
+            row, column = row + 1, 0
+
+    def _kill(self, start: Place, end: Place) -> None:
+        if self._area.selected_text:
+            start, end = sorted((self._area.selection.start, self._area.selection.end))
+        text = self._area.get_text_range(start, end)
+        if not text:
+            return
+        before = self._area.cursor_location, self._line(self._area.cursor_location[0])
+        joins = bool(self._ring) and self._killed == before
+        backwards = end == before[0]
+        self._area.delete(start, end)
+        self._area.move_cursor(start)
+        if joins:
+            self._ring[-1] = text + self._ring[-1] if backwards else self._ring[-1] + text
+        else:
+            self._ring = [*self._ring, text][-KILLS_KEPT:]
+        self._killed = start, self._line(start[0])
+
+    def _yank(self) -> None:
+        if self._ring:
+            self._put(len(self._ring) - 1, *sorted((self._area.selection.start, self._area.selection.end)))
+
+    def _yank_older(self) -> None:
+        if self._yanked is not None and self._yanked[1] == self._area.cursor_location:
+            start, end, which = self._yanked
+            self._put((which - 1) % len(self._ring), start, end)
+
+    def _put(self, which: int, start: Place, end: Place) -> None:
+        behind = self._area.replace(self._ring[which], start, end).end_location
+        self._area.move_cursor(behind)
+        self._yanked = start, behind, which
+        self._killed = None

@@ -1,0 +1,129 @@
+"""The queue on the screen: Tab puts a draft into it, keys change it, nothing of it is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.machine.states import Idle
+from engine.records import QueuedMessage
+from phoenix_tui.screens.edit_sheet import EditSheet
+
+ONE, TWO, THREE = (QueuedMessage(f"q{number}", f"message {number}") for number in (1, 2, 3))
+
+
+def waiting(shell: Any) -> list[str]:
+    return [one.text for one in shell.conversation.queue.waiting]
+
+
+async def test_tab_queues_the_draft_while_the_agent_works_and_enter_is_refused(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.say("go")
+        await shell.type("then this")
+        await shell.pilot.press("tab")
+        await shell.until(lambda: waiting(shell) == ["then this"])
+        assert shell.composer.text == ""
+        assert shell.composer.has_focus
+        assert "queue 1" in shell.text
+        assert "1 then this" in shell.text
+        await shell.type("now")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.toasts)
+        assert (shell.composer.text, waiting(shell)) == ("now", ["then this"])
+
+
+async def test_what_cannot_be_queued_stands_in_the_box_again(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.refusal = "The disk is full."
+        await shell.type("then this")
+        await shell.pilot.press("tab")
+        await shell.until(lambda: "The disk is full." in shell.toasts)
+        assert shell.composer.text == "then this"
+        shell.composer.load("!ls")
+        await shell.pilot.press("tab")
+        await shell.until(lambda: len(shell.toasts) > 1)
+        assert shell.composer.text == "!ls"
+
+
+async def test_up_on_an_empty_line_leads_into_the_queue_and_its_keys_change_it(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.become(ONE, TWO, THREE)
+        await shell.pilot.press("up")
+        panel = shell.screen.parts.dock.queue
+        await shell.until(lambda: panel.has_focus)
+        assert panel.chosen == 2
+        await shell.pilot.press("shift+up")
+        await shell.until(lambda: waiting(shell) == ["message 1", "message 3", "message 2"])
+        assert panel.chosen == 1
+        await shell.pilot.press("shift+up", "shift+up", "shift+down")
+        await shell.until(lambda: waiting(shell) == ["message 1", "message 3", "message 2"])
+        await shell.pilot.press("d")
+        await shell.until(lambda: waiting(shell) == ["message 1", "message 2"])
+        await shell.pilot.press("s")
+        await shell.until(lambda: conversation.queue.sent_now == ["q2"])
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.composer.has_focus)
+        assert shell.composer.history_of_prompts.older("") == "message 3"
+
+
+async def test_a_queued_message_is_edited_in_a_sheet_and_esc_asks_before_changes_are_lost(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.become(ONE)
+        await shell.pilot.press("up", "enter")
+        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.type("!")
+        await shell.pilot.press("enter", "x", "escape")
+        await shell.pilot.pause()
+        assert "Esc again" in shell.text
+        await shell.pilot.press("ctrl+s")
+        await shell.until(lambda: waiting(shell) == ["message 1!\nx"])
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.pilot.press("y", "escape", "escape")
+        await shell.until(lambda: not isinstance(shell.app.screen, EditSheet))
+        assert waiting(shell) == ["message 1!\nx"]
+
+
+async def test_up_beyond_the_first_row_walks_on_to_older_prompts(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.become(ONE)
+        await shell.until(lambda: shell.composer.has_queue)
+        await shell.pilot.press("up")
+        await shell.until(lambda: shell.screen.parts.dock.queue.has_focus)
+        await shell.pilot.press("up")
+        await shell.until(lambda: shell.composer.text == "go")
+        assert shell.composer.has_focus
+
+
+async def test_enter_on_an_empty_line_goes_on_with_a_held_queue(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.become(Idle(4))
+        conversation.queue.become(ONE, TWO, held=True)
+        await shell.until(lambda: "paused · Enter on an empty line goes on" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.queue.went_on == 1)
+        assert (conversation.retried, waiting(shell)) == (0, ["message 2"])
+
+
+async def test_interrupt_and_send_sends_the_first_of_the_queue_when_nothing_is_written(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.become(ONE, TWO)
+        await shell.pilot.press("ctrl+s")
+        await shell.until(lambda: conversation.queue.sent_now == ["q1"])
+
+
+async def test_the_queue_of_a_conversation_goes_with_it(open_shell: Any, engine: Any) -> None:
+    other = engine.seed("other", messages=2)
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.become(ONE)
+        await shell.until(lambda: "queue 1" in shell.text)
+        await shell.open(other)
+        await shell.until(lambda: "queue 1" not in shell.text)
+        await shell.open(conversation)
+        await shell.until(lambda: "queue 1" in shell.text)
