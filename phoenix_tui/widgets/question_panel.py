@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Static, TextArea
 
 from engine.executor.requests import Answer, Choice
 from engine.updates import Question
@@ -23,6 +26,7 @@ from phoenix_tui.widgets.question_text import (
     answer_rows,
     first_change,
     request_rows,
+    rule_effect,
     what_text,
     where_text,
 )
@@ -31,6 +35,8 @@ from tools.clean import clean_line
 ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
 LEAST_ROWS: Final = 3
+GRACE: Final = 0.5
+"""Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
 
 
 class QuestionPanel(Vertical):
@@ -45,16 +51,20 @@ class QuestionPanel(Vertical):
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
         & > #answers { height: auto; padding: 0 0 0 2; }
         & > #line { margin: 0 1 0 2; display: none; }
+        & > #effect { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
+        & > #more { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
         &:focus > #asker { text-style: bold; }
         &:focus > #asked, &:focus > #where { border-left: heavy $accent; }
         &.-filling > #answers { display: none; }
-        &.-filling > #line { display: block; }
+        &.-filling > #line, &.-filling > #effect { display: block; }
+        &.-refused > #effect { color: $error; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.QUESTION),
         Binding("up", "scroll_asked(-1)", show=False),
         Binding("down", "scroll_asked(1)", show=False),
+        Binding("tab", "keep_here", show=False),
     ]
     HELP = "y once, s for this conversation, a always, n no, r no with a reason. Esc stops the run."
 
@@ -69,11 +79,19 @@ class QuestionPanel(Vertical):
     class Left(Message):
         """A line was closed unsent: the focus belongs to the composer again."""
 
-    def __init__(self, *, plain: bool = False) -> None:
+    def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._plain = plain
+        self._clock = clock
         self._question: Question | None = None
+        self._folder = Path()
+        self._since = 0.0
+        """When the question appeared here."""
         self._filling: Choice | None = None
+        self.others: Callable[[], Sequence[str]] = tuple
+        """Titles of the other conversations that ask; set by the screen."""
+        self.room = 0
+        """Rows of the pane it stands in; 0 for the whole screen."""
 
     def compose(self) -> ComposeResult:
         """Asker, the whole request, where and why, the answers, a line for a rule or a reason."""
@@ -83,12 +101,16 @@ class QuestionPanel(Vertical):
         yield Static(id="where", markup=False)
         yield Flowing(id="answers")
         yield LineInput(id="line")
+        yield Static(id="effect", markup=False)
+        yield Static(id="more", markup=False)
 
     def show(self, question: Question | None, folder: Path, place: str) -> None:
         """Show a question, or none; `place` says which of how many it is."""
         if question is None and self._question is None:
             return  # hidden as it was: a layout of the whole screen for nothing
-        self._question = question
+        if question == self._question:
+            return  # told again: an open line and the place in a long text stay
+        self._question, self._folder, self._since = question, folder, self._clock()
         self._close_line()
         self.display = question is not None
         if question is None:
@@ -96,23 +118,46 @@ class QuestionPanel(Vertical):
         self.query_one("#asker", Static).update(self._asker(question, place))
         self.query_one("#request", Flowing).flow(partial(request_rows, question))
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
-        self.query_one("#answers", Flowing).flow(partial(answer_rows, question))
+        self._offer(question, guarded=True)
+        self.set_timer(GRACE, partial(self._offer, question, guarded=False))
         self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
-        self._fit()
+        self.fit()
         self.call_after_refresh(self._show_change, question)
+
+    def _offer(self, question: Question, *, guarded: bool) -> None:
+        """The answers; without their letters while none is taken."""
+        if question is self._question:
+            self.query_one("#answers", Flowing).flow(partial(answer_rows, question, guarded=guarded))
+
+    def on_mount(self) -> None:
+        """Say which rows of a long request are in sight."""
+        self.watch(self.query_one("#asked"), "scroll_y", self.say_more, init=False)
 
     def on_resize(self) -> None:
         """Leave the conversation its rows."""
-        self._fit()
+        self.fit()
+        self.call_after_refresh(self.say_more)
 
-    def _fit(self) -> None:
-        self.query_one("#asked").styles.max_height = max(self.screen.size.height - ROWS_BESIDE, LEAST_ROWS)
+    def say_more(self) -> None:
+        """What is out of sight: rows of the request, and the questions of other conversations."""
+        asked, more = self.query_one("#asked", VerticalScroll), self.query_one("#more", Static)
+        first, height, total = round(asked.scroll_y), asked.size.height, asked.virtual_size.height
+        parts = [f"rows {first + 1}-{min(first + height, total)} of {total}, Up then PgDn reads on"] * (total > height > 0)
+        if titles := self.others():
+            parts.append(f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)} · Alt+A")
+        more.display = bool(parts)
+        more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 3, 1), ellipsis=True))
+
+    def fit(self) -> None:
+        """Take the rows that a pane or the screen has over."""
+        self.query_one("#asked").styles.max_height = max((self.room or self.screen.size.height) - ROWS_BESIDE, LEAST_ROWS)
 
     def _show_change(self, question: Question) -> None:
         """Where a change is taller than its room, begin at what changes."""
         asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
         if self._question is question and asked.max_scroll_y > 0 and not asked.scroll_y:
             asked.scroll_to(y=first_change(question, request.size.width), animate=False)
+        self.say_more()
 
     def _asker(self, question: Question, place: str) -> Content:
         return Content.assemble(
@@ -123,20 +168,25 @@ class QuestionPanel(Vertical):
         )
 
     def press(self, key: str) -> None:
-        """Answer with one of the letters."""
+        """Answer with one of the letters; what only a rule makes possible needs one."""
+        rule = self._question.rule if self._question is not None else ""
         match key:
             case "y":
                 self._answer(Answer(Choice.ONCE))
-            case "s":
+            case "s" if rule:
                 self._answer(Answer(Choice.CONVERSATION))
             case "n":
                 self._answer(Answer(Choice.DENY))
-            case "a" if self._question is not None and self._question.rule:
-                self._fill(Choice.ALWAYS, self._question.rule, "The rule that is kept; Enter keeps it, Esc goes back")
+            case "a" if rule:
+                self._fill(Choice.ALWAYS, rule, "tool(pattern)")
             case "r":
-                self._fill(Choice.DENY, "", "No, because … (Enter sends the reason to the model, Esc goes back)")
+                self.ask_reason("No, because … (Enter sends the reason to the model, Esc goes back)")
             case _:
                 return
+
+    def ask_reason(self, placeholder: str) -> None:
+        """A line for why not."""
+        self._fill(Choice.DENY, "", placeholder)
 
     def close_line(self) -> bool:
         """Close the line for a rule or a reason; False when none was open."""
@@ -147,24 +197,52 @@ class QuestionPanel(Vertical):
         return True
 
     def action_answer(self, key: str) -> None:
-        """A letter while the question has the focus."""
-        self.press(key)
+        """A letter while the question has the focus, but not one that was typed as it appeared."""
+        if self._clock() - self._since >= GRACE:
+            self.press(key)
 
     def action_scroll_asked(self, by: int) -> None:
         """Move through a request that is taller than its room."""
         self.query_one("#asked", VerticalScroll).scroll_relative(y=by, animate=False)
 
+    def action_keep_here(self) -> None:
+        """Tab in a rule: for this conversation alone."""
+        if self._filling is not Choice.ALWAYS:
+            raise SkipAction
+        self._keep(Choice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Say what the rule would let through, or why it is none for this call."""
+        event.stop()
+        if self._question is not None and self._filling is Choice.ALWAYS:
+            why, effect = rule_effect(self._question, self._rule(event.text_area.text), self._folder)
+            self.set_class(bool(why), "-refused")
+            self.query_one("#effect", Static).update(why or effect)
+
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """The rule or the reason is written."""
         event.stop()
-        if self._filling is Choice.ALWAYS and event.text:
-            self._answer(Answer(Choice.ALWAYS, rule=event.text))
+        if self._filling is Choice.ALWAYS:
+            self._keep(Choice.ALWAYS, event.text)
         elif self._filling is Choice.DENY:
             self._answer(Answer(Choice.DENY, reason=event.text))
 
+    def _rule(self, text: str) -> str:
+        """The rule of the line: one that was not touched is what was offered, also where a line cannot show it."""
+        offered = self._question.rule if self._question is not None else ""
+        return offered if text.strip() == clean_line(offered).strip() else text
+
+    def _keep(self, choice: Choice, text: str) -> None:
+        """Answer with a rule that matches the call; another one stays in its line with the reason below it."""
+        question, rule = self._question, self._rule(text)
+        if question is not None and not rule_effect(question, rule, self._folder)[0]:
+            self._answer(Answer(choice, rule=rule))
+
     def _fill(self, choice: Choice, text: str, placeholder: str) -> None:
         self._filling = choice
+        self.remove_class("-refused")
         self.add_class("-filling")
+        self.query_one("#effect", Static).update("")
         line = self.query_one("#line", LineInput)
         line.placeholder = placeholder
         line.fill(text)

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from phoenix_tui.labels import ASKING, UNREAD, Tone
+from phoenix_tui.labels import ASKING, UNREAD, Glyph, Tone
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
 from tools.clean import clean_line
@@ -29,6 +29,10 @@ class Heading(Struct, frozen=True):
     context: ContextUse = field(default_factory=ContextUse)
     others_asking: int = 0
     others_unread: int = 0
+    glyph: Glyph | None = None
+    """What the conversation does, where several stand on the screen."""
+    aside: bool = False
+    """Whether another one has the focus."""
 
 
 class TitleRow(Still, Widget):
@@ -48,7 +52,10 @@ class TitleRow(Still, Widget):
         """Title and folder at the left, needs and meter at the right."""
         heading, width = self.heading, self.size.width
         right = self._right(width)
-        title = Content.styled(clean_line(heading.title) or "New conversation", "bold")
+        title = Content.assemble(
+            (f"{heading.glyph.mark(self._plain)} ", heading.glyph.tone.value) if heading.glyph else "",
+            (clean_line(heading.title) or "New conversation", Tone.QUIET.value if heading.aside else "bold"),
+        )
         folder = Content.styled(f" · {clean_line(heading.folder)}" if heading.folder else "", Tone.QUIET.value)
         room = max(width - right.cell_length - 1, SHORTEST_TITLE)
         left = Content.assemble(title, folder)
@@ -58,6 +65,8 @@ class TitleRow(Still, Widget):
 
     def _right(self, width: int) -> Content:
         heading = self.heading
+        if heading.aside:
+            return Content("")
         parts: list[tuple[str, str]] = []
         list_hidden = self.screen.size.width < LIST_FROM
         if heading.others_asking and list_hidden:

@@ -1,0 +1,40 @@
+"""The approvals that wait in all conversations of this process, oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from engine.updates import Question
+from phoenix_tui.surface import ConversationSurface, EngineSurface
+from tools.clean import clean_line
+
+UNTITLED = "New conversation"
+
+
+class Pending(Struct, frozen=True):
+    """A question and the conversation that asks it."""
+
+    conversation: ConversationSurface
+    question: Question
+
+    @property
+    def title(self) -> str:
+        """Whose question it is, as one line."""
+        return clean_line(self.conversation.record.title) or UNTITLED
+
+
+def pending(engine: EngineSurface) -> list[Pending]:
+    """Every open question, the one that waits longest first."""
+    found = [
+        Pending(conversation, question)
+        for conversation in engine.live()
+        if not conversation.read_only and (question := conversation.question) is not None
+    ]
+    return sorted(found, key=lambda one: one.question.asked)
+
+
+def titles_of_others(engine: EngineSurface, conversation_id: str) -> Sequence[str]:
+    """Titles of the conversations beside this one that ask something."""
+    return [one.title for one in pending(engine) if one.conversation.id != conversation_id]

@@ -1,0 +1,126 @@
+"""Commands on panes: several conversations in one screen."""
+
+from __future__ import annotations
+
+import time
+from typing import Final, cast
+
+from engine.records import ConversationQuery
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.labels import age
+from phoenix_tui.panes.column import ConversationColumn
+from phoenix_tui.panes.memory import recall
+from phoenix_tui.panes.split import MOST, Split
+from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.widgets.question_text import short_path
+
+NEW: Final = "new"
+LEAST: Final = 2
+"""Panes that are worth remembering."""
+NO_PANES: Final = "There is one pane: /split shows another conversation beside it."
+
+
+def panes_of(bench: Bench) -> Split | None:
+    """The panes, where there are several."""
+    beside = bench.desk.beside
+    return beside if isinstance(beside, Split) else None
+
+
+async def split(bench: Bench, reference: str) -> None:
+    """Another conversation beside this one: by title or id, else chosen."""
+    engine = bench.desk.services.engine
+    chosen: str | None = reference if reference == NEW else ""
+    if reference and not chosen:
+        found = await engine.find(reference)
+        if not found:
+            bench.tell(f"No conversation is called {reference}.", bad=True)
+        chosen = found[0].id if len(found) == 1 else ""
+    chosen = chosen or await _choose(bench)
+    if chosen:
+        await split_with(bench, "" if chosen == NEW else chosen)
+
+
+async def split_with(bench: Bench, conversation_id: str) -> None:
+    """This conversation beside the one in view, or an empty pane; where it is in a pane already, that one is shown.
+
+    Raises:
+        EngineError: there is no such conversation.
+    """
+    desk, panes = bench.desk, panes_of(bench)
+    if desk.conversation is not None and desk.conversation.id == conversation_id:
+        bench.tell("This conversation is in view already.")
+        return
+    if panes is not None and conversation_id and await panes.bring(conversation_id):
+        return
+    conversation = await desk.services.engine.open(conversation_id) if conversation_id else None
+    await (panes or _first(bench)).add(conversation)
+
+
+def _first(bench: Bench) -> Split:
+    column = cast("ConversationColumn", bench.dock.parent)
+    return Split(column, bench.desk.parts, bench.desk, bench.tell)
+
+
+async def _choose(bench: Bench) -> str | None:
+    panes, current = panes_of(bench), bench.desk.conversation
+    shown = set(panes.ids) if panes is not None else {current.id} if current is not None else set[str]()
+    now = time.time()
+    choices = [
+        Choice(row.id, row.title or "New conversation", f"{short_path(row.cwd)} · {age(now - row.updated_at)}")
+        for row in await bench.desk.services.engine.list(ConversationQuery())
+        if row.id not in shown
+    ]
+    sheet = PickScreen("Show beside this conversation", [*choices, Choice(NEW, "A new conversation")])
+    return await bench.sheets.pick(sheet)
+
+
+async def pane(bench: Bench, where: str) -> None:
+    """To another pane: next, previous or its number."""
+    panes = panes_of(bench)
+    if panes is None:
+        bench.tell(NO_PANES)
+    elif where in {"", "next"}:
+        await panes.step(1)
+    elif where == "previous":
+        await panes.step(-1)
+    elif where.isdecimal() and 1 <= int(where) <= panes.count:
+        await panes.go(int(where) - 1)
+    else:
+        bench.tell(f"/pane takes next, previous or a number from 1 to {panes.count}.", bad=True)
+
+
+async def close(bench: Bench, _: str) -> None:
+    """Put the pane in view away."""
+    panes = panes_of(bench)
+    if panes is None:
+        bench.tell(NO_PANES)
+        return
+    await panes.close()
+
+
+async def restore(bench: Bench) -> bool:
+    """Show the panes of the last time again, where one of them or nothing else was asked for; whether it did."""
+    launch, desk, engine = bench.desk.launch, bench.desk, bench.desk.services.engine
+    remembered = recall(launch.state_folder, launch.cwd)
+    ids = remembered.ids[:MOST]
+    busy = launch.prompt or launch.images or launch.pick
+    if len(ids) < LEAST or (desk.conversation is None and busy):
+        return False
+    wanted = desk.conversation.id if desk.conversation is not None else ids[min(remembered.focus, len(ids) - 1)]
+    if wanted not in ids:
+        return False
+    stored = {row.id for row in await engine.list(ConversationQuery())}
+    opened = [await engine.open(one) for one in ids if one in stored]
+    mine = [one for one in opened if not one.read_only]  # what another process has is not ours to show
+    if len(mine) < LEAST or wanted not in {one.id for one in mine}:
+        return False
+    if desk.conversation is None:
+        await desk.open(wanted)
+    panes = _first(bench)
+    for place, one in enumerate(mine):
+        if one.id != wanted:
+            await panes.add_behind(one, place)
+    return True
+
+
+RUNS: Final[dict[str, Run]] = {"split": split, "pane": pane, "close": close}

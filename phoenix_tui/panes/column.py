@@ -1,0 +1,28 @@
+"""The column that holds the conversation in view, or all panes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual import events
+from textual.layout import Layout
+
+from phoenix_tui.still import StillColumn
+
+
+class ConversationColumn(StillColumn):
+    """Tells where it was clicked, so that the pane there gets the dock."""
+
+    pressed: Callable[[events.Click], None] | None = None
+    """Set while there are panes, as the layout."""
+    arranged: Layout | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The one of the panes, else a column."""
+        return self.arranged or super().layout
+
+    def on_click(self, event: events.Click) -> None:
+        """What a child did with the click is done by now."""
+        if self.pressed is not None:
+            self.pressed(event)

@@ -1,0 +1,50 @@
+"""Which conversations stood side by side when Phoenix was left, by folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from phoenix_tui.config.files import write_private
+
+FILE: Final = "panes.json"
+MOST_FOLDERS: Final = 200
+"""Folders that are remembered; the one used longest ago goes first."""
+
+
+class Panes(Struct, frozen=True):
+    """Conversation ids from left to right, and which of them had the focus."""
+
+    ids: tuple[str, ...] = ()
+    focus: int = 0
+
+
+def recall(state_folder: Path, cwd: Path) -> Panes:
+    """The panes of a folder; none where nothing is remembered or the file makes no sense."""
+    return _read(state_folder).get(str(cwd), Panes())
+
+
+def remember(state_folder: Path, cwd: Path, panes: Panes) -> None:
+    """Remember the panes of a folder; fewer than two are forgotten.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    kept = _read(state_folder)
+    before = kept.pop(str(cwd), Panes())
+    if len(panes.ids) > 1:
+        kept[str(cwd)] = panes
+    elif not before.ids:
+        return
+    newest = dict(list(kept.items())[-MOST_FOLDERS:])
+    write_private(state_folder / FILE, msgspec.json.encode(newest).decode())
+
+
+def _read(state_folder: Path) -> dict[str, Panes]:
+    try:
+        return msgspec.json.decode((state_folder / FILE).read_bytes(), type=dict[str, Panes])
+    except (OSError, msgspec.DecodeError):
+        return {}

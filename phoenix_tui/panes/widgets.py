@@ -1,0 +1,106 @@
+"""What stands in a pane beside title and transcript: its foot, the rule at its left, the row of tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from phoenix_tui.labels import Glyph, Tone
+from phoenix_tui.still import Still
+from phoenix_tui.widgets.status_line import StatusLine
+from tools.clean import clean_line, reveal
+
+GAP: Final = "  "
+
+
+class PaneFoot(StatusLine):
+    """What the conversation of a pane without the dock does now, and what waits there for the user."""
+
+    DEFAULT_CSS = """
+    PaneFoot { height: 2; border-top: solid $panel; }
+    """
+    note: reactive[str] = reactive("")
+    """The open question or the draft, in one line."""
+
+    def render(self) -> Content:
+        """State at the left, then the question, else the draft."""
+        now, width = self._label(), self.size.width
+        self._drawn = self._shown(now)
+        state = Content.styled(self._drawn, now.glyph.tone.value).truncate(width, ellipsis=True)
+        room = width - state.cell_length - len(GAP)
+        if not self.note or room < len(GAP):
+            return state
+        note = Content(clean_line(reveal(self.note).replace("\n", "␊")))
+        return Content.assemble(state, GAP, note.truncate(room, ellipsis=True).stylize(Tone.QUIET.value))
+
+
+class PaneRule(Still, Widget):
+    """The line between a pane and the one left of it."""
+
+    DEFAULT_CSS = """
+    PaneRule { width: 1; border-left: solid $panel; background: $background; }
+    """
+
+
+class Tab(Struct, frozen=True):
+    """One conversation of the row."""
+
+    title: str
+    glyph: Glyph
+
+
+class PaneTabs(Still, Widget):
+    """The panes by title where there is room for one alone; a click chooses."""
+
+    DEFAULT_CSS = """
+    PaneTabs { height: 1; padding: 0 1; background: $background; }
+    """
+    tabs: reactive[tuple[Tab, ...]] = reactive(())
+    chosen: reactive[int] = reactive(0)
+
+    class Chosen(Message):
+        """The user wants this pane."""
+
+        def __init__(self, place: int) -> None:
+            super().__init__()
+            self.place = place
+
+    def __init__(self, *, plain: bool = False) -> None:
+        super().__init__()
+        self._plain = plain
+
+    def render(self) -> Content:
+        """Number, state and title of each; the one in view stands out."""
+        return Content("").join(self._cells())
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose what was clicked."""
+        end = 1
+        for place, cell in enumerate(self._cells()):
+            end += cell.cell_length
+            if event.x < end:
+                self.post_message(self.Chosen(place))
+                return
+
+    def _cells(self) -> Sequence[Content]:
+        tabs = self.tabs
+        if not tabs:
+            return ()
+        width = max(self.size.width // len(tabs), 1)
+        cells: list[Content] = []
+        for place, tab in enumerate(tabs):
+            chosen = place == self.chosen
+            cell = Content.assemble(
+                (f"{place + 1} ", Tone.QUIET.value),
+                (f"{tab.glyph.mark(self._plain)} ", tab.glyph.tone.value),
+                (clean_line(tab.title) or "New conversation", f"bold {Tone.YOU.value}" if chosen else Tone.QUIET.value),
+            )
+            cells.append(cell.truncate(width - len(GAP), ellipsis=True, pad=True) + GAP)
+        return cells
