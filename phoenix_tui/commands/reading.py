@@ -12,7 +12,6 @@ from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import Tone, clock, money, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.text_sheet import help_text
-from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
 from tools.clean import clean_line
 
 NEWEST: Final = 1 << 40
@@ -24,24 +23,6 @@ LOOK_BACK: Final = 60
 async def help_(bench: Bench, _: str) -> None:
     """Every key and command."""
     bench.sheets.read("Keys and commands", help_text(bench.keymap))
-
-
-async def context(bench: Bench, _: str) -> None:
-    """What fills the window."""
-    conversation = bench.desk.conversation
-    if conversation is None or not conversation.record.context_tokens:
-        bench.tell("Nothing was sent yet: the context is empty.")
-        return
-    record = conversation.record
-    use = ContextUse(record.context_tokens, record.context_window, record.context_estimated)
-    window = f"{record.context_window:,} tokens" if record.context_window else "unknown"
-    text = Content.assemble(
-        (f"{wide_meter(use, bench.desk.launch.plain)}\n", use.tone.value),
-        f"{record.context_tokens:,} tokens{' (estimated)' if record.context_estimated else ''}, window {window}\n",
-        f"{record.message_count} messages, sent from message {max(record.context_start_seq, 1)} on",
-        "\nOlder messages stand as a summary." if record.summary else "",
-    )
-    bench.sheets.read("Context", text)
 
 
 async def cost(bench: Bench, _: str) -> None:
@@ -120,7 +101,6 @@ async def quit_(bench: Bench, _: str) -> None:
 
 RUNS: Final[dict[str, Run]] = {
     "help": help_,
-    "context": context,
     "cost": cost,
     "images": images,
     "copy": copy,

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from phoenix_tui.labels import Tone, tokens
 
+NOTICED: Final = 70
+"""Per cent at which the user is told (SPEC C12)."""
 NEAR: Final = 75
 """Per cent from which the window needs the user (SPEC BED-012)."""
 FULL: Final = 90
@@ -58,7 +60,7 @@ def wide_meter(use: ContextUse, plain: bool) -> str:
 def crossing(before: ContextUse, after: ContextUse) -> str:
     """One sentence when the window has just become nearly full, else nothing; re-armed on the way down."""
     was, now = before.percent or 0, after.percent or 0
-    for limit in (FULL, NEAR):
+    for limit in (FULL, NOTICED):
         if was < limit <= now:
-            return f"The context window is {now} % full. Older messages are summarized when it is."
+            return f"The context window is {now} % full. /context shows what fills it and makes room."
     return ""

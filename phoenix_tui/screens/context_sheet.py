@@ -1,0 +1,247 @@
+"""What fills the context window of a conversation, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.context.measure import Filling, Part
+from engine.executor.context_desk import HIGHEST, STEP, ContextReport, Edited
+from engine.executor.requests import Refused
+from engine.records import OmissionKind
+from engine.updates import ContextChanged, MessageSaved, Update
+from phoenix_tui.labels import Tone, tokens
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.widgets.context_bar import NEVER, bar, beside, headline, ruler, share_of, share_rows
+from phoenix_tui.widgets.status_line import short_model
+from tools.clean import clean_line
+
+COMPACT: Final = "compact"
+"""What the sheet gives back where older messages are to be summarized; else the seq to go to, as `#12`."""
+WIDE: Final = 112
+"""Columns from which the biggest parts stand beside the shares."""
+LEFT: Final = 36
+MARGIN: Final = 2
+LEAST_PARTS: Final = 3
+OMITTED: Final[dict[OmissionKind, str]] = {
+    OmissionKind.SHORTENED: "shortened",
+    OmissionKind.CLEARED: "cleared",
+    OmissionKind.IMAGE: "taken out",
+}
+
+
+class ContextSheet(Sheet[str]):
+    """Up and Down choose a part, letters act; it stays open and shows what came of it."""
+
+    DEFAULT_CSS = """
+    ContextSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", priority=True),
+        Binding("down,j", "move(1)", "Down", priority=True),
+        Binding("pageup", "move(-10)", "Up", priority=True),
+        Binding("pagedown", "move(10)", "Down", priority=True),
+        Binding("enter", "go", "Go there", priority=True),
+        Binding("c", "summarize", "Summarize"),
+        Binding("p", "edit('prune')", "Shorten"),
+        Binding("i", "edit('strip_images')", "Take images out"),
+        Binding("x", "edit('part')", "Take this out or put it back"),
+        Binding("b", "edit('put_back')", "Put all back"),
+        Binding("u", "edit('undo')", "Undo"),
+        Binding("r", "edit('restore')", "Put the older messages back"),
+        Binding("minus", "threshold(-1)", "Summarize earlier"),
+        Binding("plus,equals_sign", "threshold(1)", "Summarize later"),
+        Binding("q", "close", "Close"),
+    ]
+
+    def __init__(self, conversation: ConversationSurface, *, plain: bool = False) -> None:
+        super().__init__()
+        self._conversation = conversation
+        self._plain = plain
+        self._report: ContextReport | None = None
+        self._chosen = 0
+        self._said = Content("")
+        self._unsubscribe: Unsubscribe | None = None
+
+    def compose(self) -> ComposeResult:
+        """One text, drawn for the width there is."""
+        with Vertical(classes="sheet"):
+            yield Static(id="context", markup=False)
+
+    async def on_mount(self) -> None:
+        """Measure, then follow the conversation."""
+        self._draw()
+        await self._measure()
+        self._unsubscribe = await self._conversation.subscribe(self._follow)
+
+    def on_unmount(self) -> None:
+        """Follow no longer."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def on_resize(self) -> None:
+        """The bar is as wide as the screen."""
+        self._draw()
+
+    def _follow(self, update: Update) -> None:
+        if isinstance(update, ContextChanged | MessageSaved):
+            self.run_worker(self._measure(), group="measure", exclusive=True)
+
+    async def _measure(self) -> None:
+        self._report = await self._conversation.context.report()
+        self._chosen = min(self._chosen, max(len(self._report.measured.parts) - 1, 0))
+        self._draw()
+
+    def action_move(self, by: int) -> None:
+        """Choose another part."""
+        parts = self._report.measured.parts if self._report else ()
+        self._chosen = max(0, min(self._chosen + by, len(parts) - 1))
+        self._draw()
+
+    def action_go(self) -> None:
+        """To the message of the chosen part."""
+        if part := self._part():
+            self.dismiss(f"#{part.seq}")
+
+    def action_summarize(self) -> None:
+        """Summarize older messages; what comes of it is seen in the conversation."""
+        self.dismiss(COMPACT)
+
+    def action_edit(self, what: str) -> None:
+        """Change what is sent, and say the tokens before and after."""
+        desk, part = self._conversation.context, self._part()
+        edits: dict[str, Callable[[], Awaitable[Edited | Refused]]] = {
+            "prune": desk.prune,
+            "strip_images": desk.strip_images,
+            "put_back": desk.put_back,
+            "undo": desk.undo,
+            "restore": desk.restore,
+        }
+        if what == "part" and part is None:
+            return
+        if what == "part" and part is not None:
+            again = part.omission is not None
+            edits["part"] = lambda: desk.put_back(part) if again else desk.omit(part)
+            what = "part" if not again else "put_back_part"
+            edits[what] = edits["part"]
+        self.run_worker(self._edit(edits[what], WORDS[what]), group="edit", exclusive=True)
+
+    async def _edit(self, edit: Callable[[], Awaitable[Edited | Refused]], words: str) -> None:
+        outcome = await edit()
+        if isinstance(outcome, Refused):
+            self._said = Content.styled(outcome.reason, Tone.NEEDS_YOU.value)
+        else:
+            count = f"{outcome.count} {'part' if outcome.count == 1 else 'parts'}"
+            change = f"{outcome.before:,} → ~{outcome.after:,} tokens"
+            self._said = Content.styled(f"{words.format(count=count)}: {change}.", Tone.GOOD.value)
+        await self._measure()
+
+    async def action_threshold(self, by: int) -> None:
+        """Summarize from an earlier or a later point on."""
+        if self._report is None or self._conversation.read_only:
+            return
+        now = min(self._report.compact_percent, HIGHEST + STEP)
+        await self._conversation.context.set_threshold(now + by * STEP)
+        await self._measure()
+
+    def _part(self) -> Part | None:
+        parts = self._report.measured.parts if self._report else ()
+        return parts[self._chosen] if parts else None
+
+    def _draw(self) -> None:
+        if self.is_mounted:
+            self.query_one("#context", Static).update(Content("\n").join(self._rows()))
+
+    def _rows(self) -> list[Content]:
+        report, width = self._report, max(self.size.width - MARGIN, 1)
+        if report is None:
+            return [Content.assemble(("Context", "bold"), ("  measuring…", Tone.QUIET.value))]
+        head = headline(report, short_model(self._conversation.record.model)).truncate(width, ellipsis=True)
+        top = [head, bar(report, width, plain=self._plain), ruler(report, width, plain=self._plain)]
+        below = [row.truncate(width, ellipsis=True) for row in self._notes(report)]
+        below += [Content.styled(row, Tone.QUIET.value) for row in _wrapped(self._keys(report), width)]
+        shares = share_rows(report, plain=self._plain)
+        room = int(self.size.height * 0.92) - len(top) - len(below) - 3
+        if width >= WIDE:
+            parts = self._parts(report, width - LEFT - 2, max(room, len(shares)))
+            return [*top, *beside(shares, parts, LEFT + 2), Content(""), *below]
+        parts = self._parts(report, width, max(room - len(shares), LEAST_PARTS))
+        return [*top, *shares, *parts, *below]
+
+    def _parts(self, report: ContextReport, width: int, room: int) -> list[Content]:
+        """The biggest parts around the chosen one."""
+        parts = report.measured.parts
+        first = max(min(self._chosen - room // 2, len(parts) - room), 0)
+        return [
+            self._row(part, width, report.window, chosen=place == self._chosen)
+            for place, part in enumerate(parts[first : first + room], start=first)
+        ]
+
+    def _row(self, part: Part, width: int, window: int, *, chosen: bool) -> Content:
+        left_out = OMITTED[part.omission] if part.omission else ""
+        size = f"~{tokens(part.tokens)}" if not part.omission else f"~{tokens(part.whole)} → ~{tokens(part.tokens)}"
+        right = f"{left_out}  {size:>8}{share_of(part.tokens, window):>6}".lstrip()
+        mark = (">" if self._plain else "›") if chosen else " "
+        left = Content(f"{mark} #{part.seq:<4} {_kind(part)}  {clean_line(part.label)}")
+        left = left.truncate(max(width - len(right) - 1, 1), ellipsis=True, pad=True)
+        row = f"{left.plain} {right}"
+        return Content.styled(row, "reverse" if chosen else Tone.QUIET.value if part.omission else "")
+
+    def _notes(self, report: ContextReport) -> list[Content]:
+        notes = [self._said] if self._said.plain else []
+        if report.usage is not None:
+            usage = report.usage
+            counted = f"{usage.input_tokens:,} in, {usage.cache_read_tokens:,} from the cache, "
+            counted += f"{usage.cache_creation_tokens:,} written to it, {usage.output_tokens:,} out"
+            notes.append(Content.styled(f"Last request, as counted: {counted}. Shares are guesses.", Tone.QUIET.value))
+        if report.earlier is not None:
+            notes.append(Content.styled("Older messages stand as a summary; r sends them again.", Tone.QUIET.value))
+        return notes
+
+    def _keys(self, report: ContextReport) -> list[str]:
+        keys = [f"c summarizes {report.summarizable} messages, keeps {report.kept}"] if report.summarizable else []
+        if report.shortens:
+            keys.append(f"p shortens {report.shortens} old results")
+        if report.images:
+            keys.append(f"i takes {report.images} {'image' if report.images == 1 else 'images'} out")
+        part = self._part()
+        if part is not None and part.filling in {Filling.RESULTS, Filling.IMAGES}:
+            keys.append("x puts it back" if part.omission else "x takes it out")
+        if report.omitted:
+            keys.append("b puts all back")
+        at = "never" if report.compact_percent > NEVER else f"at {report.compact_percent} %"
+        return [*keys, "u undoes", f"- + summarize {at}", "Enter goes there", "Esc closes"]
+
+
+WORDS: Final[dict[str, str]] = {
+    "prune": "Shortened {count} for the model",
+    "strip_images": "Took {count} out of what is sent",
+    "part": "Took {count} out of what is sent",
+    "put_back_part": "Put {count} back",
+    "put_back": "Put {count} back",
+    "undo": "Undid the change of {count}",
+    "restore": "Send {count} of the conversation again in place of the summary",
+}
+
+
+def _kind(part: Part) -> str:
+    return {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}.get(part.filling, "text")
+
+
+def _wrapped(words: list[str], width: int) -> list[str]:
+    """Keys joined by dots, broken only between two of them."""
+    lines = [""]
+    for word in words:
+        joined = f"{lines[-1]} · {word}" if lines[-1] else word
+        if len(joined) <= width or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return lines

@@ -1,0 +1,138 @@
+"""The window as one wide bar with its thresholds, and its shares as rows: text for the context sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.content import Content
+
+from engine.context.measure import Filling
+from engine.executor.context_desk import ContextReport
+from phoenix_tui.labels import Tone, tokens
+from phoenix_tui.widgets.context_meter import FULL, NOTICED, ContextUse
+
+NEVER: Final = 100
+"""Per cent above which nothing is summarized by itself."""
+COLOURS: Final[dict[Filling, str]] = {
+    Filling.SYSTEM: "$text-muted",
+    Filling.TOOLS: "$text-muted",
+    Filling.INSTRUCTIONS: "$secondary",
+    Filling.SUMMARY: "$secondary",
+    Filling.HISTORY: "$primary",
+    Filling.RESULTS: "$accent",
+    Filling.IMAGES: "$success",
+    Filling.THINKING: "$text-muted",
+}
+SIGNS: Final[dict[Filling, str]] = {
+    Filling.SYSTEM: "s",
+    Filling.TOOLS: "t",
+    Filling.INSTRUCTIONS: "i",
+    Filling.SUMMARY: "y",
+    Filling.HISTORY: "m",
+    Filling.RESULTS: "r",
+    Filling.IMAGES: "g",
+    Filling.THINKING: "k",
+}
+"""What stands in the bar where there are no colours."""
+NAME_WIDTH: Final = max(len(filling.value) for filling in Filling)
+FREE: Final = "free"
+
+
+def headline(report: ContextReport, model: str) -> Content:
+    """How full the window is, in words."""
+    use = ContextUse(report.tokens, report.window, report.estimated)
+    about = "~" if report.estimated else ""
+    if use.percent is None:
+        return Content.assemble(
+            ("Context", "bold"), f"  {about}{report.tokens:,} tokens, the window of {model} is unknown"
+        )
+    full = (f"{about}{use.percent} %", f"bold {use.tone.value}" if use.tone is not Tone.QUIET else "bold")
+    return Content.assemble(
+        ("Context", "bold"), f"  {about}{report.tokens:,} of {report.window:,} tokens · ", full, f" · {model}"
+    )
+
+
+def bar(report: ContextReport, width: int, *, plain: bool) -> Content:
+    """One cell for each `width`-th of the window, coloured by what fills it; a share that is there has a cell."""
+    size = max(report.window, report.tokens, 1)
+    pieces: list[tuple[str, str]] = []
+    used = 0
+    shares = [(filling, count) for filling, count in report.measured.shares if count > 0]
+    for place, (filling, count) in enumerate(shares):
+        left = width - used - (len(shares) - place - 1)
+        cells = max(min(max(round(width * count / size), 1), left), 0)
+        pieces.append(((SIGNS[filling] if plain else "▰") * cells, COLOURS[filling]))
+        used += cells
+    pieces.append((("." if plain else "▱") * (width - used), Tone.QUIET.value))
+    return Content.assemble(*pieces)
+
+
+def ruler(report: ContextReport, width: int, *, plain: bool) -> Content:
+    """The thresholds below the bar; where two would touch, the one that acts stays."""
+    if not report.window:
+        return Content("")
+    mark = "^" if plain else "▴"
+    wanted = [
+        (report.compact_percent, f"{mark}{report.compact_percent} % summarizes", Tone.NEEDS_YOU),
+        (FULL, f"{mark}{FULL}", Tone.BAD),
+        (NOTICED, f"{mark}{NOTICED}", Tone.QUIET),
+    ]
+    row: list[tuple[int, str, Tone]] = []
+    for percent, text, tone in wanted:
+        start = min(percent * width // 100, width - 1)
+        if percent > NEVER:
+            continue
+        if start + len(text) > width or (tone is Tone.NEEDS_YOU and any_in(FULL * width // 100, start, text)):
+            text = text.partition(" ")[0]
+        free = all(start >= at + len(other) + 1 or start + len(text) + 1 <= at for at, other, _ in row)
+        if free and start + len(text) <= width:
+            row.append((start, text, tone))
+    line = Content("")
+    for start, text, tone in sorted(row):
+        line = Content.assemble(line, " " * (start - line.cell_length), (text, tone.value))
+    return line
+
+
+def any_in(cell: int, start: int, text: str) -> bool:
+    """Whether a text that begins at `start` would cover this cell."""
+    return start < cell <= start + len(text)
+
+
+def share_rows(report: ContextReport, *, plain: bool) -> list[Content]:
+    """What fills the window, one row each, and what is free; shares of nothing are left out."""
+    rows = [
+        share_row(filling.value, SIGNS[filling] if plain else "▰", COLOURS[filling], count, report.window, about="~")
+        for filling, count in report.measured.shares
+        if count > 0
+    ]
+    if report.window:
+        left = max(report.window - report.tokens, 0)
+        about = "~" if report.estimated else ""
+        rows.append(share_row(FREE, "." if plain else "▱", Tone.QUIET.value, left, report.window, about=about))
+    return rows
+
+
+def share_row(name: str, sign: str, colour: str, count: int, window: int, *, about: str) -> Content:
+    """Sign, name, tokens and per cent in columns."""
+    return Content.assemble(
+        (f"{sign} ", colour), f"{name:<{NAME_WIDTH}}", f"{about + tokens(count):>8}", f"{share_of(count, window):>7}"
+    )
+
+
+def share_of(count: int, window: int) -> str:
+    """Per cent of the window; empty while that is unknown."""
+    if not window:
+        return ""
+    percent = 100 * count / window
+    return f"{percent:.0f} %" if percent >= 1 or not count else "<1 %"
+
+
+def beside(left: Sequence[Content], right: Sequence[Content], left_width: int) -> list[Content]:
+    """Two blocks of rows side by side."""
+    rows: list[Content] = []
+    for place in range(max(len(left), len(right))):
+        first = left[place] if place < len(left) else Content("")
+        second = right[place] if place < len(right) else Content("")
+        rows.append(Content.assemble(first, " " * max(left_width - first.cell_length, 1), second))
+    return rows

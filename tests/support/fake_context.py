@@ -1,0 +1,83 @@
+"""A window whose report a test sets; keeps what was asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.context.measure import Filling, Measured, Part
+from engine.executor.context_desk import ContextReport, Edited
+from engine.executor.requests import Accepted, Receipt, Refused
+
+PARTS = (
+    Part(4, 0, -1, Filling.RESULTS, 'read_file {"path":"src/app.py"}', 40_000, whole=40_000),
+    Part(6, 1, -1, Filling.IMAGES, "1568×1043", 1_600, whole=1_600),
+    Part(1, 0, -1, Filling.HISTORY, "please read everything", 900, whole=900),
+)
+REPORT = ContextReport(
+    measured=Measured(
+        (
+            (Filling.SYSTEM, 2_000),
+            (Filling.TOOLS, 4_000),
+            (Filling.INSTRUCTIONS, 1_000),
+            (Filling.SUMMARY, 0),
+            (Filling.HISTORY, 30_000),
+            (Filling.RESULTS, 60_000),
+            (Filling.IMAGES, 2_000),
+            (Filling.THINKING, 1_000),
+        ),
+        PARTS,
+        24,
+    ),
+    tokens=100_000,
+    window=200_000,
+    estimated=False,
+    compact_percent=75,
+    usage=None,
+    summarizable=17,
+    kept=7,
+    shortens=3,
+    images=1,
+    omitted=0,
+    earlier=None,
+)
+
+
+@dataclass
+class FakeContext:
+    """Answers with `answer` and `standing`."""
+
+    standing: ContextReport = REPORT
+    answer: Edited | Refused = field(default_factory=lambda: Edited(3, 100_000, 60_000))
+    asked: list[str] = field(default_factory=list)
+
+    async def report(self) -> ContextReport:
+        return self.standing
+
+    async def compact(self, focus: str = "") -> Receipt:
+        self.asked.append(f"compact {focus}".strip())
+        return Accepted()
+
+    async def prune(self) -> Edited | Refused:
+        return self._did("prune")
+
+    async def strip_images(self) -> Edited | Refused:
+        return self._did("strip images")
+
+    async def omit(self, part: Part) -> Edited | Refused:
+        return self._did(f"omit {part.seq}")
+
+    async def put_back(self, part: Part | None = None) -> Edited | Refused:
+        return self._did(f"put back {part.seq if part else 'all'}")
+
+    async def undo(self) -> Edited | Refused:
+        return self._did("undo")
+
+    async def restore(self) -> Edited | Refused:
+        return self._did("restore")
+
+    async def set_threshold(self, percent: int) -> None:
+        self.asked.append(f"threshold {percent}")
+
+    def _did(self, what: str) -> Edited | Refused:
+        self.asked.append(what)
+        return self.answer
