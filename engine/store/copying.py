@@ -47,7 +47,7 @@ TABLES: Mapping[str, tuple[str, str]] = {
 """Which rows of a table belong to a conversation, and their order."""
 
 _LEFT_OUT: Mapping[str, frozenset[str]] = {
-    "conversations": frozenset({"owner_instance", "parent_id"}),
+    "conversations": frozenset({"owner_instance", "parent_id", "branch_of", "branch_seq", "superseded_by"}),
     "inbox": frozenset({"id"}),
     "events": frozenset({"seq"}),
 }
@@ -72,7 +72,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "context_earlier_json": decode_earlier,
 }
 """What the text of a column must pass to be read back; each raises ValueError."""
-_NAMES_AN_IMAGE = '"attachment_id"'
+NAMES_AN_IMAGE = '"attachment_id"'
 """Blocks without this have nothing to rename; decoding them all would take seconds in a long conversation."""
 
 
@@ -183,8 +183,8 @@ def _renamed_row(row: Row, fresh: Mapping[Value, str]) -> Row:
     result: Row = {column: fresh.get(value, value) if column in _REFERENCES else value for column, value in row.items()}
     for column in ("content_json", "output_json"):
         text = row.get(column)
-        if isinstance(text, str) and _NAMES_AN_IMAGE in text:
-            result[column] = encode_blocks([_renamed_block(block, fresh) for block in decode_blocks(text)])
+        if isinstance(text, str) and NAMES_AN_IMAGE in text:
+            result[column] = renamed_blocks(text, fresh)
     state = row.get("state_json")
     if isinstance(state, str):
         for old, new in fresh.items():
@@ -193,7 +193,13 @@ def _renamed_row(row: Row, fresh: Mapping[Value, str]) -> Row:
     return result
 
 
-def _renamed_block(block: Block, fresh: Mapping[Value, str]) -> Block:
+def renamed_blocks(text: str, fresh: Mapping[str, str] | Mapping[Value, str]) -> str:
+    """Blocks as JSON whose images have their fresh ids."""
+    names = {str(old): new for old, new in fresh.items()}
+    return encode_blocks([_renamed_block(block, names) for block in decode_blocks(text)])
+
+
+def _renamed_block(block: Block, fresh: Mapping[str, str]) -> Block:
     match block:
         case ImageBlock(attachment_id=attachment_id):
             return replace(block, attachment_id=fresh.get(attachment_id, attachment_id))

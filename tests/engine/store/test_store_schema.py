@@ -18,7 +18,8 @@ EXPECTED = {
     " max_iterations deadline_at priority context_window context_tokens context_estimated last_usage_json totals_json"
     " summary context_start_seq compaction_count flush_compaction_count disable_task_tracking supervisor auto_wake"
     " injection_action draft scroll_seq unread result_status result_text result_error archived_at deleted_at created_at"
-    " updated_at pinned_at title_by context_omitted_json context_earlier_json compact_percent",
+    " updated_at pinned_at title_by context_omitted_json context_earlier_json compact_percent"
+    " branch_of branch_seq superseded_by",
     "turns": "id conversation_id turn_number started_at ended_at summary",
     "messages": "id conversation_id turn_id seq message_number role origin content_json text original_len silent run_id"
     " agent_id model usage_json cost_usd duration_ms flags_json metadata_json tracked_task_id task_process_status"
@@ -37,6 +38,7 @@ EXPECTED = {
     "spans": "id trace_id parent_span_id kind name iteration provider model input_tokens output_tokens status error"
     " output_preview input_preview started_at duration_ms",
     "tracked_tasks": "id conversation_id ord status is_planning data_json created_at updated_at",
+    "file_steps": "id conversation_id kind state seq folder look began changes coverage undone_from target_seq",
     "memory_docs": "path scope updated_at",
     "memory_fts": "path body",
     "profiles": "name json",

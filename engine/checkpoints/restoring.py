@@ -1,0 +1,141 @@
+"""Brings files of a folder to an earlier state, each whole or not at all; what is not as expected is left alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from engine.checkpoints.capture import Capture
+from engine.checkpoints.contents import Contents
+from engine.checkpoints.places import TEMPORARY, holder, opened_root, same_state, write_file, write_link
+from engine.ports.files import FileChange, FileKind, FileState, Restored
+
+CHANGED = "changed since by somebody else"
+NOT_KEPT = "its earlier content is not kept"
+NOT_EMPTY = "holds other files"
+
+
+@dataclass(slots=True)
+class Restoring:
+    """One restore. `before` of a change is what is expected, `after` what shall be; both are looked at."""
+
+    contents: Contents
+    root: bytes
+    made: Callable[[int], None] | None = None
+    _problems: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    _folder: int = -1
+
+    def run(self, changes: Sequence[FileChange]) -> tuple[Restored, ...]:
+        """Make the changes: first what must go, deepest first, then what must be there, outermost first.
+
+        Raises:
+            OSError: the folder itself is gone.
+            sqlite3.Error: contents cannot be read.
+        """
+        ordered = sorted(changes, key=lambda change: change.path)
+        self._folder = opened_root(self.root)
+        try:
+            self._check(ordered)
+            good = [change for change in ordered if change.path not in self._problems]
+            self._each([one for one in reversed(good) if _goes(one)], self._remove)
+            self._each([one for one in good if one.after is not None], self._put)
+            self._each([one for one in reversed(good) if _is_folder(one.after)], self._set_mode)
+        finally:
+            os.close(self._folder)
+        return tuple(Restored(change.path, self._problems.get(change.path, "")) for change in ordered)
+
+    def _check(self, changes: Sequence[FileChange]) -> None:
+        now = Capture(self.contents).states(self.root, [change.path for change in changes])
+        for change in changes:
+            found, wanted = now[change.path], change.after
+            between = found is None and _goes(change)  # a crash came after the removal
+            if not between and not same_state(found, change.before) and not same_state(found, wanted):
+                self._problems[change.path] = CHANGED
+            elif wanted is not None and wanted.kind is FileKind.FILE and self._content(wanted) is None:
+                self._problems[change.path] = NOT_KEPT
+
+    def _each(self, changes: Sequence[FileChange], act: Callable[[FileChange], None]) -> None:
+        for place, change in enumerate(changes):
+            if change.path in self._problems:
+                continue
+            try:
+                act(change)
+            except OSError as error:
+                self._problems[change.path] = _words(error)
+            if self.made is not None:
+                self.made(place + 1)
+
+    def _remove(self, change: FileChange) -> None:
+        try:
+            with holder(self._folder, change.path) as (folder, name):
+                state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISDIR(state.st_mode) != _is_folder(change.before):
+                    return  # it is already what it shall be
+                if stat.S_ISDIR(state.st_mode):
+                    os.rmdir(name, dir_fd=folder)
+                else:
+                    os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+
+    def _put(self, change: FileChange) -> None:
+        wanted = change.after
+        if wanted is None:
+            return
+        temporary = TEMPORARY + b"%d.tmp" % os.getpid()
+        with holder(self._folder, change.path, create=True) as (folder, name):
+            match wanted.kind:
+                case FileKind.FOLDER:
+                    _make_folder(folder, name, wanted.mode)
+                case FileKind.LINK:
+                    if _link_at(folder, name) != wanted.content:
+                        write_link(folder, name, wanted.content, temporary)
+                case FileKind.FILE:
+                    content = self._content(wanted)
+                    if content is not None:
+                        write_file(folder, name, content, wanted.mode, temporary)
+
+    def _set_mode(self, change: FileChange) -> None:
+        """Last, since nothing can be written into a folder that takes no writes."""
+        if change.after is not None:
+            with holder(self._folder, change.path) as (folder, name):
+                os.chmod(name, change.after.mode, dir_fd=folder)
+
+    def _content(self, state: FileState) -> bytes | None:
+        return self.contents.get(state.content) if state.kept else None
+
+
+def _goes(change: FileChange) -> bool:
+    """Whether what stands there must be removed before anything else can stand there."""
+    before, after = change.before, change.after
+    return before is not None and (after is None or (after.kind is FileKind.FOLDER) != _is_folder(before))
+
+
+def _is_folder(state: FileState | None) -> bool:
+    return state is not None and state.kind is FileKind.FOLDER
+
+
+def _make_folder(folder: int, name: bytes, mode: int) -> None:
+    """A folder that can be written into for now."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=folder)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise
+    os.chmod(name, mode | stat.S_IRWXU, dir_fd=folder)
+
+
+def _link_at(folder: int, name: bytes) -> bytes | None:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _words(error: OSError) -> str:
+    if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+        return NOT_EMPTY
+    return (error.strerror or str(error)).lower()

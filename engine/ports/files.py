@@ -1,0 +1,122 @@
+"""What the engine needs to know of a folder's files, now and earlier: looks, changes, restoring."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from tools.contract import DiffDisplay
+
+
+class FileKind(StrEnum):
+    """What stands at a path; pipes, sockets and devices are never looked at."""
+
+    FILE = "f"
+    LINK = "l"
+    FOLDER = "d"
+
+
+class FileState(Struct, frozen=True, array_like=True):
+    """What stood at a path. Times are no part of it: a restored file counts as just written."""
+
+    kind: FileKind
+    mode: int
+    content: bytes = b""
+    """SHA-256 of a file's bytes, the target of a link, nothing for a folder."""
+    size: int = 0
+    kept: bool = True
+    """Whether it can be brought back; a file that is too large is known by size and time only."""
+
+
+class FileChange(Struct, frozen=True, array_like=True):
+    """One path, before and after; None where nothing stood. `path` is relative to the folder, as bytes."""
+
+    path: bytes
+    before: FileState | None
+    after: FileState | None
+    added: int = 0
+    removed: int = 0
+    """Lines; both 0 for what is no text."""
+
+    @property
+    def name(self) -> str:
+        """The path as text; may hold anything a file name can."""
+        return os.fsdecode(self.path)
+
+
+class Coverage(Struct, frozen=True):
+    """What a look does not cover, to be said where files are restored."""
+
+    left_out: tuple[str, ...] = ()
+    """Folders and files passed over: ignored by .gitignore, caches, Phoenix's own; at most 20 of them."""
+    left_out_count: int = 0
+    too_large: tuple[str, ...] = ()
+    """Files whose content is not kept, at most 20 of them."""
+    refusal: str = ""
+    """Not empty when nothing at all is covered: why, in one sentence."""
+
+
+class Look(Struct, frozen=True):
+    """A folder as it was at one moment; `id` is empty when nothing is covered."""
+
+    id: str
+    coverage: Coverage
+
+
+class Restored(Struct, frozen=True):
+    """What came of one change that was to be made; `problem` is empty when it was made."""
+
+    path: bytes
+    problem: str = ""
+
+
+class Folders(Protocol):
+    """Remembers how folders were. Every method may raise FilesError."""
+
+    async def look(self, folder: Path) -> Look:
+        """Remember the folder as it is now. A file that changes before it is read counts as not kept, so whoever
+        waits no longer loses no more than that.
+        """
+        ...
+
+    async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
+        """How one look differs from an earlier one, with counted lines, by path."""
+        ...
+
+    async def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
+        """What stands at these paths now; contents are kept, so that they can be brought back."""
+        ...
+
+    async def diff(self, change: FileChange) -> DiffDisplay | None:
+        """The change as a diff; None where it is no text or not kept."""
+        ...
+
+    async def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
+        """The same changes with their lines counted."""
+        ...
+
+    async def restore(
+        self, folder: Path, changes: Sequence[FileChange], made: Callable[[int], None] | None = None
+    ) -> tuple[Restored, ...]:
+        """Make these changes; a path that is neither `before` nor `after` any more is left as it is.
+
+        `made` is told, from another thread, how many are done.
+        """
+        ...
+
+    async def keep_only(self, changes: Callable[[], Sequence[FileChange]], looks: Sequence[str]) -> int:
+        """Drop contents that neither these changes nor these looks need; gives the bytes freed."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was begun and close."""
+        ...
+
+
+class FilesError(Exception):
+    """Files cannot be looked at or restored; the message is one sentence that names the fix."""

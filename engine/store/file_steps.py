@@ -1,0 +1,155 @@
+"""The table `file_steps`, and the messages of the user that can be gone back to."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec.structs import replace
+
+from engine.codec import CodecError, decode_blocks, storable
+from engine.machine.messages import Block, ImageBlock, TextBlock, ToolUseBlock
+from engine.ports.files import Coverage, FileChange
+from engine.ports.turns import FileStep, PromptRow, StepKind, StepState
+
+PROMPT_CHARACTERS = 400
+_CHANGES = msgspec.msgpack.Decoder(tuple[FileChange, ...])
+_COVERAGE = msgspec.msgpack.Decoder(Coverage)
+_PROMPTS = """SELECT seq, created_at, content_json FROM messages WHERE conversation_id = ?
+    AND (origin = 'human' OR (origin = 'notice' AND content_json LIKE '%"shell\\_%' ESCAPE '\\'))"""
+"""What the user wrote, and the commands that the user ran."""
+
+
+def save(connection: sqlite3.Connection, step: FileStep) -> None:
+    """Insert a step, or bring it up to date."""
+    connection.execute(
+        """INSERT INTO file_steps (id, conversation_id, kind, state, seq, folder, look, began, changes, coverage,
+            undone_from, target_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET state = excluded.state, look = excluded.look, changes = excluded.changes,
+            coverage = excluded.coverage""",
+        (
+            step.id,
+            step.conversation_id,
+            step.kind.value,
+            step.state.value,
+            step.seq,
+            os.fsencode(step.folder),
+            step.look,
+            step.began,
+            msgspec.msgpack.encode(step.changes),
+            msgspec.msgpack.encode(_speakable(step.coverage)),
+            step.undone_from,
+            step.target_seq,
+        ),
+    )
+
+
+def _speakable(coverage: Coverage) -> Coverage:
+    return Coverage(
+        tuple(storable(name) for name in coverage.left_out),
+        coverage.left_out_count,
+        tuple(storable(name) for name in coverage.too_large),
+        coverage.refusal,
+    )
+
+
+def _step(row: Any) -> FileStep:
+    return FileStep(
+        id=row["id"],
+        conversation_id=row["conversation_id"],
+        kind=StepKind(row["kind"]),
+        state=StepState(row["state"]),
+        seq=row["seq"],
+        folder=Path(os.fsdecode(row["folder"])),
+        look=row["look"],
+        began=row["began"],
+        changes=_changes(row["changes"]),
+        coverage=_coverage(row["coverage"]),
+        undone_from=row["undone_from"],
+        target_seq=row["target_seq"],
+    )
+
+
+def _changes(data: bytes) -> tuple[FileChange, ...]:
+    try:
+        return _CHANGES.decode(data)
+    except msgspec.DecodeError as error:
+        raise CodecError(f"file changes: {error}") from error
+
+
+def _coverage(data: bytes) -> Coverage:
+    try:
+        return _COVERAGE.decode(data)
+    except msgspec.DecodeError as error:
+        raise CodecError(f"coverage: {error}") from error
+
+
+def _prompt(row: Any, most: int | None) -> PromptRow:
+    blocks = decode_blocks(row["content_json"])
+    text = "\n".join(filter(None, map(_words, blocks)))
+    images = tuple(block.attachment_id for block in blocks if isinstance(block, ImageBlock))
+    return PromptRow(row["seq"], row["created_at"], text[:most], images)
+
+
+def _words(block: Block) -> str:
+    match block:
+        case TextBlock(text=text):
+            return text
+        case ToolUseBlock(input_json=arguments):
+            return f"! {_command(arguments)}"
+        case _:
+            return ""
+
+
+class _Shell(msgspec.Struct):
+    command: str = ""
+
+
+def _command(arguments: str) -> str:
+    try:
+        return msgspec.json.decode(arguments, type=_Shell).command
+    except msgspec.DecodeError:
+        return arguments
+
+
+def copy(connection: sqlite3.Connection, source_id: str, new_id: str, last_seq: int) -> None:
+    """Give a fork the steps of the messages that it shares; what is under way stays with the source."""
+    for step in of_conversation(connection, source_id):
+        if step.seq <= last_seq and step.state is StepState.DONE:
+            save(connection, replace(step, id=uuid4().hex, conversation_id=new_id))
+
+
+def of_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
+    """All of a conversation, oldest first."""
+    rows = connection.execute(
+        "SELECT * FROM file_steps WHERE conversation_id = ? ORDER BY began, rowid", (conversation_id,)
+    ).fetchall()
+    return [_step(row) for row in rows]
+
+
+def every_change(connection: sqlite3.Connection) -> list[FileChange]:
+    """The changes of all conversations."""
+    rows = connection.execute("SELECT changes FROM file_steps").fetchall()
+    return [change for row in rows for change in _changes(row["changes"])]
+
+
+def open_looks(connection: sqlite3.Connection) -> list[str]:
+    """The looks that open steps begin with."""
+    rows = connection.execute("SELECT look FROM file_steps WHERE state = 'open' AND look <> ''").fetchall()
+    return [str(row["look"]) for row in rows]
+
+
+def prompts(connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[PromptRow]:
+    """What can be gone back to, newest first, the beginning of each."""
+    rows = connection.execute(f"{_PROMPTS} ORDER BY seq DESC LIMIT ?", (conversation_id, limit)).fetchall()
+    return [_prompt(row, PROMPT_CHARACTERS) for row in rows]
+
+
+def prompt(connection: sqlite3.Connection, conversation_id: str, seq: int) -> PromptRow | None:
+    """One of them with its whole text."""
+    row = connection.execute(f"{_PROMPTS} AND seq = ?", (conversation_id, seq)).fetchone()
+    return _prompt(row, None) if row else None

@@ -1,0 +1,70 @@
+"""`engine.ports.turns.TurnLog` on SQLite: file steps, prompts, and the branches of a family."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from engine.ports.files import FileChange
+from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound
+from engine.store import branching, conversations, file_steps
+from engine.store.connection import Transactions
+from engine.store.ownership import Instance
+
+
+class SqliteTurnLog:
+    """Shares the connections of its store."""
+
+    def __init__(self, transactions: Transactions, instance: Instance) -> None:
+        self._transactions = transactions
+        self._instance = instance
+
+    async def save(self, step: FileStep) -> None:
+        """Insert a step, or bring it up to date."""
+        await self._transactions.write(lambda connection: file_steps.save(connection, step))
+
+    async def steps(self, conversation_id: str) -> list[FileStep]:
+        """All of a conversation, oldest first."""
+        return await self._transactions.read(lambda connection: file_steps.of_conversation(connection, conversation_id))
+
+    async def every_change(self) -> list[FileChange]:
+        """The changes of all conversations."""
+        return await self._transactions.read(file_steps.every_change)
+
+    async def open_looks(self) -> list[str]:
+        """The looks that open steps begin with."""
+        return await self._transactions.read(file_steps.open_looks)
+
+    async def prompts(self, conversation_id: str, limit: int) -> list[PromptRow]:
+        """Newest first."""
+        return await self._transactions.read(lambda connection: file_steps.prompts(connection, conversation_id, limit))
+
+    async def prompt(self, conversation_id: str, seq: int) -> PromptRow | None:
+        """One prompt with its whole text."""
+        return await self._transactions.read(lambda connection: file_steps.prompt(connection, conversation_id, seq))
+
+    async def branch(self, new: NewBranch, step: FileStep | None) -> Rewound:
+        """Make a branch, and the step that restores its files, in one transaction."""
+
+        def job(connection: sqlite3.Connection) -> Rewound:
+            images = branching.branch(connection, new)
+            if step is not None:
+                file_steps.save(connection, step)
+            self._instance.claim(connection, new.new_id, new.at)
+            return Rewound(conversations.record(connection, new.new_id, self._instance), images)
+
+        return await self._transactions.write(job)
+
+    async def make_head(self, conversation_id: str, instead_of: str, step: FileStep | None = None) -> None:
+        """Show this conversation in the list in place of another of its family."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            branching.make_head(connection, conversation_id, instead_of)
+            if step is not None:
+                file_steps.save(connection, step)
+
+        await self._transactions.write(job)
+
+    async def family(self, conversation_id: str) -> Sequence[BranchRow]:
+        """Every conversation that shares messages with it, oldest first."""
+        return await self._transactions.read(lambda connection: branching.family(connection, conversation_id))
