@@ -25,4 +25,5 @@ def summary_of(record: ConversationRecord) -> ConversationSummary:
         pinned_at=record.pinned_at,
         last_status=record.last_status,
         has_draft=bool(record.draft),
+        put_away_at=record.updated_at if record.archived or record.deleted else 0.0,
     )

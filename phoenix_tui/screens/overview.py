@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
+from typing import Final
 
 from msgspec.structs import replace
 
 from engine.executor.requests import Activity
-from engine.machine.states import AwaitingApproval, Errored, Idle, is_busy
+from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
 from engine.records import ConversationQuery, ConversationSummary
+from phoenix_tui.screens.parts import Parts
 from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Live
-from phoenix_tui.widgets.title_row import TitleRow
+
+PAGE: Final = 500
+"""Conversations that are read at once; the first page is shown before the next is read."""
 
 
 class Overview:
@@ -23,15 +28,16 @@ class Overview:
         self,
         engine: EngineSurface,
         view: ConversationList,
-        title: TitleRow,
+        parts: Parts,
         unread: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._view = view
-        self._title = title
+        self._parts = parts
         self._mark_unread = unread
-        self._clock = clock
+        self._clock, self._wall = clock, wall
         self._summaries: dict[str, ConversationSummary] = {}
         self._live: dict[str, Live] = {}
         self._current = ""
@@ -49,14 +55,32 @@ class Overview:
             self._unwatch = None
 
     async def reload(self) -> None:
-        """Read the list again."""
-        stored = await self._engine.list(ConversationQuery())
-        self._summaries = {one.id: one for one in stored}
-        now = self._clock()
-        for conversation in self._engine.live():
-            if conversation.id not in self._live and not conversation.read_only:
-                self._live[conversation.id] = Live(conversation.state, now)
+        """Read the list again, page by page."""
+        stored: dict[str, ConversationSummary] = {}
+        for offset in itertools.count(0, PAGE):
+            page = await self._engine.list(ConversationQuery(limit=PAGE, offset=offset))
+            stored |= {one.id: one for one in page}
+            if len(page) < PAGE:
+                break
+            if not self._summaries:
+                self._take(stored)
+        self._take(stored)
+
+    def _take(self, stored: dict[str, ConversationSummary]) -> None:
+        self._summaries = dict(stored)
+        opened = [one for one in self._engine.live() if not one.read_only]
+        self._live = {one.id: self._live.get(one.id) or self._begun(one.state, None) for one in opened}
+        if current := self._summaries.get(self._current):
+            self._summaries[self._current] = replace(current, unread=False)
         self._draw()
+
+    def _begun(self, state: State, before: Live | None) -> Live:
+        """What a conversation does from now on, and since when it has been at work."""
+        goes_on = before is not None and _kind(before.state) == _kind(state)
+        began = before.began if before is not None and goes_on else self._wall()
+        if before is not None and type(before.state) is type(state):
+            return Live(state, before.since, before.writing, began)
+        return Live(state, self._clock(), began=began)
 
     def select(self, conversation_id: str) -> None:
         """This one is on the screen now, and so is read."""
@@ -72,6 +96,15 @@ class Overview:
             self._live[self._current] = replace(live, writing=writing)
             self._draw()
 
+    def summary(self, conversation_id: str) -> ConversationSummary | None:
+        """The row of a conversation of the list."""
+        return self._summaries.get(conversation_id)
+
+    def runs(self, conversation_id: str) -> bool:
+        """Whether a run of it is under way here."""
+        live = self._live.get(conversation_id)
+        return live is not None and is_busy(live.state)
+
     @property
     def busy(self) -> int:
         """How many runs are under way."""
@@ -84,13 +117,11 @@ class Overview:
         finished = before is not None and is_busy(before.state) and isinstance(state, Idle) and not visible
         known = self._summaries.get(conversation_id)
         unread = not visible and (finished or (known is not None and known.unread))
-        self._summaries[conversation_id] = replace(activity.summary, unread=unread)
-        if activity.summary.archived:
-            del self._summaries[conversation_id]
-        if before is None or type(before.state) is not type(state):
-            self._live[conversation_id] = Live(state, self._clock())
+        self._live[conversation_id] = self._begun(state, before)
+        if activity.summary.put_away_at:
+            self._summaries.pop(conversation_id, None)
         else:
-            self._live[conversation_id] = Live(state, before.since, before.writing)
+            self._summaries[conversation_id] = replace(activity.summary, unread=unread)
         if finished:
             self._mark_unread(conversation_id)
         self._draw()
@@ -98,8 +129,9 @@ class Overview:
     def _draw(self) -> None:
         self._view.show(list(self._summaries.values()), self._live, self._current)
         others = [one for one in self._summaries.values() if one.id != self._current]
-        self._title.heading = replace(
-            self._title.heading,
+        title = self._parts.title
+        title.heading = replace(
+            title.heading,
             others_asking=sum(self._asks(one.id) for one in others),
             others_unread=sum(one.unread for one in others),
         )
@@ -107,3 +139,10 @@ class Overview:
     def _asks(self, conversation_id: str) -> bool:
         live = self._live.get(conversation_id)
         return live is not None and isinstance(live.state, AwaitingApproval | Errored)
+
+
+def _kind(state: State) -> int:
+    """Rest, work or a question: what decides where a conversation stands in the list."""
+    if isinstance(state, AwaitingApproval | Errored):
+        return 2
+    return int(is_busy(state))

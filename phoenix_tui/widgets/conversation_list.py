@@ -1,14 +1,13 @@
-"""The list of conversations: one widget that draws its own lines."""
+"""The list of conversations: one widget that draws the lines in view and no other."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from rich.cells import cell_len, set_cell_size
-from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
 from textual.binding import BindingType
@@ -18,18 +17,23 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from engine.machine.states import is_busy
 from engine.records import ConversationSummary
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.labels import Tone, money
+from phoenix_tui.labels import Tone
 from phoenix_tui.still import Still
-from phoenix_tui.widgets.blocks.rows import count_text
-from phoenix_tui.widgets.roster import Group, Here, Live, Row, rows
+from phoenix_tui.widgets.list_model import Line, ListModel
+from phoenix_tui.widgets.list_painter import ListPainter
+from phoenix_tui.widgets.roster import Group, Here, Live
+from tools.clean import clean_line
 
 TONE_CLASSES: Final[dict[Tone, str]] = {tone: f"list--{tone.name.lower().replace('_', '-')}" for tone in Tone}
-MOST_RIGHT: Final = 16
-"""Cells that state and age may take."""
-Line: TypeAlias = "Row | Group | str"
+ERASERS: Final[dict[str, Callable[[str], str]]] = {
+    "backspace": lambda text: text[:-1],
+    "ctrl+h": lambda text: text[:-1],
+    "ctrl+w": lambda text: text.rstrip().rpartition(" ")[0],
+    "ctrl+u": lambda _: "",
+}
+"""Keys that take something from the filter."""
 
 
 class ConversationList(Still, Widget):
@@ -50,22 +54,21 @@ class ConversationList(Still, Widget):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.LIST)
-    HELP = "All conversations. Enter opens, Ctrl+R renames, a archives, d deletes, u brings back."
+    HELP = "All conversations. Enter opens, p looks in, / finds, space marks; F1 lists every key."
 
+    @dataclass
     class Opened(Message):
         """The user wants this conversation."""
 
-        def __init__(self, conversation_id: str) -> None:
-            super().__init__()
-            self.conversation_id = conversation_id
+        conversation_id: str
 
+    @dataclass
     class Wanted(Message):
-        """The user wants something done to a conversation: `rename`, `archive`, `delete` or `restore`."""
+        """The user wants something done: `rename`, `archive`, `delete`, `pin`, `stop`, `fork`, `peek`, `restore`..."""
 
-        def __init__(self, action: str, conversation_id: str) -> None:
-            super().__init__()
-            self.action = action
-            self.conversation_id = conversation_id
+        action: str
+        ids: tuple[str, ...]
+        """Everything marked, else the one under the cursor."""
 
     def __init__(
         self,
@@ -74,169 +77,135 @@ class ConversationList(Still, Widget):
         monotonic: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         id: str | None = None,
+        view: Group | None = None,
     ) -> None:
         super().__init__(id=id)
         self._plain = plain
-        self._monotonic, self._wall = monotonic, wall
-        self._summaries: Sequence[ConversationSummary] = ()
-        self._live: Mapping[str, Live] = {}
+        self.model = ListModel(lambda: Here(wall(), monotonic(), os.getpid()), view)
         self._lines: list[Line] = []
-        self._current = ""
-        self._cursor = 0
-        self._top = 0
+        """Those in view, as they were drawn last."""
+        self._counted = ""
+        """What the foot said then."""
         self._timer: Timer | None = None
-
-    @property
-    def order(self) -> list[str]:
-        """Conversation ids from top to bottom, for Alt+1 to Alt+9."""
-        return [line.id for line in self._lines if isinstance(line, Row)]
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Show these; `current` is the one on the screen."""
-        self._summaries, self._live = summaries, live
-        if current != self._current:
-            self._current = current
-            self.refresh()
-        chosen = self.chosen if self.has_focus else current
-        self._arrange()
-        self._put_cursor(chosen or current)
+        moved = current != self.model.current
+        self.model.fill(summaries, live, current)
+        self.model.arrange(self.model.chosen if self.has_focus else current)
+        self._look(everything=moved)
         self._keep_time()
 
-    @property
-    def chosen(self) -> str:
-        """The id under the cursor; empty when there is none."""
-        return _id_of(self._lines[self._cursor]) if self._cursor < len(self._lines) else ""
-
-    def _arrange(self) -> None:
-        made = rows(self._summaries, self._live, Here(self._wall(), self._monotonic(), os.getpid()))
-        lines: list[Line] = []
-        group: Group | None = None
-        for row in made:
-            if row.group is not group:
-                group = row.group
-                lines.append(group)
-            lines.append(row)
-        costs = [summary.totals.cost_usd for summary in self._summaries]
-        total = money(sum(cost for cost in costs if cost))
-        count = count_text(len(made), "conversation")
-        lines += ["", " · ".join(part for part in (count, total) if part)] if made else ["Type to start one"]
-        changed = [place for place, line in enumerate(lines) if place >= len(self._lines) or line != self._lines[place]]
-        if len(lines) < len(self._lines):
+    def _look(self, *, everything: bool = True) -> None:
+        """Draw what is in view; a list of many rows in which a clock moves costs one row."""
+        before, self._lines = self._lines, self.model.visible()
+        counted, self._counted = self._counted, self.model.count()
+        if everything or len(before) != len(self._lines) or counted != self._counted:
             self.refresh()
-        self._lines = lines
-        self._repaint(changed)
-
-    def _repaint(self, places: Sequence[int]) -> None:
-        """A list of many rows in which a clock moves costs one row."""
-        rows = [place - self._top for place in places if 0 <= place - self._top < self.size.height]
-        if rows:
-            self.refresh(*(Region(0, row, self.size.width, 1) for row in rows))
-
-    def _put_cursor(self, conversation_id: str) -> None:
-        places = [place for place, line in enumerate(self._lines) if isinstance(line, Row)]
-        wanted = [place for place in places if _id_of(self._lines[place]) == conversation_id]
-        self._move_to((wanted or places or [0])[0])
-
-    def _move_to(self, place: int) -> None:
-        before, self._cursor = (self._top, self._cursor), place
-        height = max(self.size.height, 1)
-        self._top = max(min(self._top, max(place - 1, 0)), place - height + 2, 0)
-        if before != (self._top, place):
-            self.refresh()
+            return
+        changed = [row for row, line in enumerate(self._lines) if line != before[row]]
+        if changed:
+            self.refresh(*(Region(0, row, self.size.width, 1) for row in changed))
 
     def _keep_time(self) -> None:
-        wanted = self.display and self.is_on_screen and any(is_busy(live.state) for live in self._live.values())
+        wanted = self.display and self.is_on_screen and self.model.moves
         if wanted and self._timer is None:
-            self._timer = self.set_interval(1.0, self._tick)
+            self._timer = self.set_interval(1.0, lambda: self._look(everything=False))
         elif not wanted and self._timer is not None:
             self._timer.stop()
             self._timer = None
 
-    def _tick(self) -> None:
-        chosen = self.chosen
-        self._arrange()
-        self._put_cursor(chosen)
-        self._keep_time()
-
     def render_line(self, y: int) -> Strip:
-        """One line: a heading, a conversation, or the count at the end."""
-        place, width = self._top + y, self.size.width
-        if place >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
-        line = self._lines[place]
-        quiet = self.get_component_rich_style(TONE_CLASSES[Tone.QUIET])
-        if not isinstance(line, Row):
-            return Strip([Segment(set_cell_size(f" {line}", width), quiet)], width)
-        return self._row(line, place == self._cursor, quiet)
+        """One line: a heading, a conversation, or the foot of the list."""
+        painter = ListPainter(self.model, self._style, self.size.width, plain=self._plain, focused=self.has_focus)
+        if y == self.size.height - 1:
+            return painter.foot()
+        return painter.line(self._lines[y], y) if y < len(self._lines) else painter.hint(y)
 
-    def _row(self, row: Row, under_cursor: bool, quiet: Style) -> Strip:
-        width = self.size.width
-        current = row.id == self._current
-        right = row.right if cell_len(row.right) <= MOST_RIGHT else set_cell_size(row.right, MOST_RIGHT)
-        room = max(width - 4 - cell_len(right) - 1, 4)
-        title = row.title if cell_len(row.title) <= room else set_cell_size(row.title, room - 1) + "…"
-        text = self.rich_style + self.get_component_rich_style("list--current") if current else self.rich_style
-        tone = self.get_component_rich_style(TONE_CLASSES[row.label.glyph.tone])
-        warning = self.get_component_rich_style(TONE_CLASSES[Tone.NEEDS_YOU])
-        pointer = ">" if self._plain else "›"
-        strip = Strip([
-            Segment(pointer if current and not self.has_focus else " ", text),
-            Segment(f"{row.label.glyph.mark(self._plain)} ", tone),
-            Segment(set_cell_size(title, room), text),
-            Segment(f" {right} ", warning if row.near_full else tone if row.label.text else quiet),
-        ]).adjust_cell_length(width, self.rich_style)
-        if under_cursor and self.has_focus:
-            return Strip([Segment(strip.text, text + Style(reverse=True))], width)
-        return strip
+    def _style(self, tone: Tone | None) -> Style:
+        """The colour of a tone; None: what stands out."""
+        return self.get_component_rich_style("list--current" if tone is None else TONE_CLASSES[tone])
 
     def on_focus(self) -> None:
         """Start at the conversation on the screen."""
-        self._put_cursor(self._current)
-        self.refresh()
+        self.model.choose(self.model.current)
+        self._look()
+
+    def on_blur(self) -> None:
+        """What was found and marked counts no longer."""
+        self.leave()
+        self._look()
+
+    def leave(self) -> bool:
+        """Esc: end the filter, then the marks; False when there was neither."""
+        had = bool(self.model.filtering or self.model.text or self.model.marked)
+        if self.model.filtering or self.model.text:
+            self._find("", going_on=False)
+        else:
+            self.model.marked.clear()
+        self._look()
+        return had
 
     def on_resize(self) -> None:
-        """Keep the chosen one in view."""
-        self._top = 0
-        self._move_to(self._cursor)
-        self.refresh()
+        """Keep the chosen one in view; the last row is the foot."""
+        self.model.resize(self.size.height - 1)
+        self._look()
 
     def on_click(self, event: events.Click) -> None:
         """Open what was clicked."""
-        place = self._top + event.y
-        if place < len(self._lines) and (conversation_id := _id_of(self._lines[place])):
-            self._move_to(place)
+        if event.y < len(self._lines) and (conversation_id := self.model.id_at(self.model.top + event.y)):
+            self.model.choose(conversation_id)
             self.post_message(self.Opened(conversation_id))
-
-    def _step(self, by: int) -> None:
-        place = self._cursor + by
-        while 0 <= place < len(self._lines):
-            if isinstance(self._lines[place], Row):
-                self._move_to(place)
-                return
-            place += by
 
     @on(events.MouseScrollDown)
     @on(events.MouseScrollUp)
     def roll(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
         """The wheel: three rows."""
-        by = 3 if isinstance(event, events.MouseScrollDown) else -3
-        self._top = max(min(self._top + by, len(self._lines) - self.size.height), 0)
-        self.refresh()
+        self.model.roll(3 if isinstance(event, events.MouseScrollDown) else -3)
+        self._look()
+
+    def on_key(self, event: events.Key) -> None:
+        """While a filter is written, letters are letters."""
+        if not self.model.filtering:
+            return
+        if event.key in ERASERS:
+            self._find(ERASERS[event.key](self.model.text))
+        elif event.is_printable and event.character:
+            self._find(self.model.text + event.character)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """A pasted filter."""
+        event.stop()
+        self._find(self.model.text + clean_line(event.text[:200]).strip())
+
+    def _find(self, text: str, *, going_on: bool = True) -> None:
+        self.model.filtering, self.model.text = going_on, text
+        self.model.arrange()
+        self._look()
 
     def action_row(self, by: int) -> None:
-        """Up or down one conversation."""
-        self._step(by)
+        """Up or down so many conversations."""
+        self.model.step(by)
+        self._look()
+
+    def action_filter(self) -> None:
+        """Write what to find."""
+        self._find(self.model.text)
+
+    def action_mark(self) -> None:
+        """Mark or unmark the chosen one."""
+        self.model.mark()
+        self._look()
 
     def action_open(self) -> None:
         """Open the chosen one."""
-        if self.chosen:
-            self.post_message(self.Opened(self.chosen))
+        if self.model.chosen:
+            self.post_message(self.Opened(self.model.chosen))
 
     def action_want(self, action: str) -> None:
-        """Ask for something to be done to the chosen one."""
-        if self.chosen or action == "restore":
-            self.post_message(self.Wanted(action, self.chosen))
-
-
-def _id_of(line: Line) -> str:
-    return line.id if isinstance(line, Row) else ""
+        """Ask for something to be done to everything marked, or to the chosen one."""
+        self.post_message(self.Wanted(action, self.model.targets))

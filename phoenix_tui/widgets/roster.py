@@ -1,4 +1,4 @@
-"""The conversations of the list, grouped by need, then by age: values, no widget."""
+"""The conversations of the list, grouped by need: values, no widget."""
 
 from __future__ import annotations
 
@@ -8,23 +8,43 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.machine.states import STATE_NAMES, AwaitingApproval, Errored, Failed, Idle, State, is_busy
+from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
 from engine.records import ConversationSummary
-from phoenix_tui.labels import FAILED, READY, UNREAD, Label, age, short_state
+from phoenix_tui.labels import ASKING, FAILED, READY, STOPPED, THINKING, UNREAD, Label, age, money, short_state
 from phoenix_tui.widgets.context_meter import NEAR
+from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 
 TITLE_LENGTH: Final = 50
 """Characters of a title that are kept (SPEC c11)."""
+SUCCESS: Final = "success"
+"""A run's status when it ended well."""
 
 
 class Group(StrEnum):
     """Why a conversation stands where it stands; the value is the heading."""
 
+    PINNED = "pinned"
     NEEDS_YOU = "needs you"
     WORKING = "working"
     READY = "ready"
     DONE = "done"
+    ARCHIVED = "archived"
+    TRASH = "trash"
+
+
+ORDER: Final = tuple(Group)
+ASKS: Final = STATE_NAMES[AwaitingApproval]
+FAILURES: Final = frozenset({STATE_NAMES[Errored], STATE_NAMES[Failed]})
+AT_REST: Final = frozenset({STATE_NAMES[Idle], STATE_NAMES[Completed], *FAILURES})
+ENDS: Final[dict[str, Label]] = {
+    "cancelled": Label(STOPPED, "stopped"),
+    "interrupted": Label(STOPPED, "interrupted"),
+    "timeout": Label(STOPPED, "timed out"),
+    "failure": Label(FAILED, "failed"),
+}
+"""What a conversation at rest says of its last run, where that did not end well."""
 
 
 class Live(Struct, frozen=True):
@@ -34,18 +54,8 @@ class Live(Struct, frozen=True):
     since: float
     writing: bool = False
     """Whether the answer arrives; known of the conversation on the screen."""
-
-
-class Row(Struct, frozen=True):
-    """One line of the list."""
-
-    id: str
-    group: Group
-    label: Label
-    title: str
-    right: str
-    """State words or context, then age."""
-    near_full: bool
+    began: float = 0.0
+    """Wall time at which it began to work, or to wait for the user."""
 
 
 class Here(Struct, frozen=True):
@@ -56,29 +66,114 @@ class Here(Struct, frozen=True):
     pid: int
 
 
-def rows(summaries: Iterable[ConversationSummary], live: Mapping[str, Live], here: Here) -> list[Row]:
-    """All rows in the order of the list: by group, newest first within it."""
-    made = [_row(summary, live.get(summary.id), here) for summary in sorted(summaries, key=lambda one: -one.updated_at)]
-    order = list(Group)
-    return sorted(made, key=lambda row: order.index(row.group))
+class Placed(Struct, frozen=True):
+    """A conversation in its place."""
+
+    id: str
+    group: Group
 
 
-def _row(summary: ConversationSummary, live: Live | None, here: Here) -> Row:
-    shown = _label(summary, live, here)
+class Row(Struct, frozen=True):
+    """What one line of the list says; columns that know nothing are empty."""
+
+    id: str
+    label: Label
+    title: str
+    folder: str
+    model: str
+    context: str
+    cost: str
+    when: str
+    near_full: bool
+    unread: bool
+
+
+def arrange(
+    summaries: Iterable[ConversationSummary], live: Mapping[str, Live], pid: int, text: str = ""
+) -> list[Placed]:
+    """Everything that `text` finds, in the order of the list.
+
+    Pins stand as they were pinned. What waits or works stands in the order in which it began to, so that a new one
+    moves no other. The rest is newest first.
+    """
+    words = text.lower().split()
+    keyed = [
+        (_key(group := group_of(one, live.get(one.id), pid), one, live.get(one.id)), Placed(one.id, group))
+        for one in summaries
+        if not words or matches(one, words)
+    ]
+    return [placed for _, placed in sorted(keyed, key=lambda each: each[0])]
+
+
+def put_away(summaries: Iterable[ConversationSummary], group: Group, text: str = "") -> list[Placed]:
+    """Archived ones, or the trash: as the store gives them, those put away last first."""
+    words = text.lower().split()
+    return [Placed(one.id, group) for one in summaries if not words or matches(one, words)]
+
+
+def matches(summary: ConversationSummary, words: Iterable[str]) -> bool:
+    """Whether every word (lower case) stands in title, folder, model or id."""
+    where = f"{summary.title}\n{summary.cwd}\n{summary.model}\n{summary.id}".lower()
+    return all(word in where for word in words)
+
+
+def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> Group:
+    """Where a conversation stands; ARCHITECTURE section 6 has the rule in words."""
+    if summary.pinned_at:
+        return Group.PINNED
+    if live is not None:
+        needs_you = isinstance(live.state, AwaitingApproval | Errored)
+        works = is_busy(live.state)
+    else:
+        needs_you = summary.state_name in FAILURES or (summary.state_name == ASKS and _elsewhere(summary, pid))
+        works = summary.state_name not in AT_REST and _elsewhere(summary, pid)
+    if needs_you:
+        return Group.NEEDS_YOU
+    if works:
+        return Group.WORKING
+    ended_well = summary.message_count > 0 and summary.last_status == SUCCESS
+    return Group.DONE if ended_well and not summary.unread else Group.READY
+
+
+def _elsewhere(summary: ConversationSummary, pid: int) -> bool:
+    return summary.owner_pid not in {None, pid}
+
+
+def _key(group: Group, summary: ConversationSummary, live: Live | None) -> tuple[int, float, str]:
+    match group:
+        case Group.PINNED:
+            at = summary.pinned_at
+        case Group.NEEDS_YOU | Group.WORKING:
+            at = live.began if live is not None and live.began else summary.updated_at
+        case _:
+            at = -summary.updated_at
+    return ORDER.index(group), at, summary.id
+
+
+def compose(summary: ConversationSummary, live: Live | None, here: Here, *, current: bool = False) -> Row:
+    """The words of one line."""
+    label = _label(summary, live, here)
+    if summary.has_draft and not label.text and not current:
+        label = Label(label.glyph, "draft")
     percent = round(100 * summary.context_tokens / summary.context_window) if summary.context_window else 0
-    context = f"{percent}%" if percent and not shown.text else ""
     return Row(
-        summary.id,
-        _group(summary, live),
-        shown,
-        clean_line(summary.title)[:TITLE_LENGTH] or "New conversation",
-        " ".join(part for part in (shown.text, context, _when(summary, live, here)) if part),
-        percent >= NEAR,
+        id=summary.id,
+        label=label,
+        title=clean_line(summary.title)[:TITLE_LENGTH] or "New conversation",
+        folder=clean_line(short_path(summary.cwd)),
+        model=clean_line(short_model(summary.model)),
+        context=f"{percent}%" if percent else "",
+        cost=money(summary.totals.cost_usd),
+        when=_when(summary, live, here),
+        near_full=percent >= NEAR,
+        unread=summary.unread,
     )
 
 
 def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
     """How long it waits for the user, else how old it is; a working one shows its own clock."""
+    if summary.put_away_at:
+        return age(here.wall - summary.put_away_at)
     if live is None or not is_busy(live.state):
         return age(here.wall - summary.updated_at)
     return age(here.monotonic - live.since) if isinstance(live.state, AwaitingApproval) else ""
@@ -87,17 +182,16 @@ def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
 def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label:
     if live is not None and not isinstance(live.state, Idle):
         return short_state(live.state, here.monotonic - live.since, writing=live.writing)
+    if live is None and _elsewhere(summary, here.pid):
+        return _label_elsewhere(summary)
     if summary.unread:
         return Label(UNREAD, "unread")
-    if summary.state_name in {STATE_NAMES[Errored], STATE_NAMES[Failed]}:
-        return Label(FAILED, "failed")
-    return Label(READY, "open elsewhere" if summary.owner_pid not in {None, here.pid} else "")
+    if summary.state_name in FAILURES:
+        return ENDS["failure"]
+    return ENDS.get(summary.last_status, Label(READY, ""))
 
 
-def _group(summary: ConversationSummary, live: Live | None) -> Group:
-    settled = Group.DONE if summary.message_count else Group.READY
-    if live is None:
-        return settled
-    if isinstance(live.state, AwaitingApproval | Errored):
-        return Group.NEEDS_YOU
-    return Group.WORKING if is_busy(live.state) else settled
+def _label_elsewhere(summary: ConversationSummary) -> Label:
+    if summary.state_name == ASKS:
+        return Label(ASKING, "asks elsewhere")
+    return Label(READY, "open elsewhere") if summary.state_name in AT_REST else Label(THINKING, "works elsewhere")

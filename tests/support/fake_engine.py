@@ -521,6 +521,6 @@ def launch(folder: Path, **changes: object) -> Launch:
 def question(command: str = "rm -r build && make test", **changes: object) -> Question:
     """A bash call that asks."""
     made = Question(
-        ToolCall("call-1", "bash", "{}"), ToolRequest(command), "a clean build is needed", "make test*", "api-retry"
+        ToolCall("call-1", "bash", "{}"), ToolRequest(command), "a clean build is needed", f"bash({command})", "api-retry"
     )
     return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields

@@ -1,0 +1,221 @@
+"""A look into a conversation without opening it: the newest words or the open question, and a line to reply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.executor.requests import Answer, Choice, Receipt, Refused
+from engine.machine.messages import Origin, Role
+from engine.machine.states import Idle, is_busy
+from engine.records import ConversationSummary, StoredMessage
+from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, TextArrived, Update
+from phoenix_tui.labels import READY, Label, Tone, short_state
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.parts import Teller
+from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
+from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.question_text import request_rows, short_path, where_text
+from phoenix_tui.widgets.status_line import short_model
+from phoenix_tui.widgets.transcript.model import text_of
+from tools.clean import clean, clean_line
+
+ENOUGH: Final = 30
+"""Messages among which the newest words are looked for."""
+LONGEST: Final = 8_000
+"""Characters of the newest words that are shown: their end."""
+GRACE: Final = 0.5
+"""Seconds for which a question takes no letter: they may have been meant for something else (LOOK.md 7)."""
+REDRAW: Final = 0.1
+"""Seconds between two looks at an answer that arrives."""
+OPEN: Final = "open"
+ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "n": Choice.DENY}
+
+
+class PeekScreen(Sheet[str]):
+    """Gives `open` where the conversation shall be opened; answers and replies go out from here."""
+
+    DEFAULT_CSS = """
+    PeekScreen {
+        & Static { height: auto; }
+        & VerticalScroll { height: auto; max-height: 16; scrollbar-size-vertical: 1; }
+        & .asked { border-left: heavy $warning; padding: 0 0 0 1; }
+        & LineInput { background: $background; margin: 0 0 0 2; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll(-10)", "Up", priority=True),
+        Binding("pagedown", "scroll(10)", "Down", priority=True),
+        Binding("up", "scroll(-1)", "Up", priority=True),
+        Binding("down", "scroll(1)", "Down", priority=True),
+        *(Binding(letter, f"answer('{letter}')", "Answer") for letter in ANSWERS),
+        Binding("r,tab", "reply", "Reply"),
+        Binding("o,enter", "open", "Open"),
+        Binding("left,q", "close", "Close"),
+    ]
+
+    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Teller) -> None:
+        super().__init__()
+        self._engine = engine
+        self._row = row
+        self._tell = tell
+        self._line = LineInput()
+        self._conversation: ConversationSurface | None = None
+        self._leave: Unsubscribe | None = None
+        self._messages: list[StoredMessage] = []
+        self._live = ""
+        self._question: Question | None = None
+        self._asked_at = 0.0
+        self._stale = True
+
+    def compose(self) -> ComposeResult:
+        """Heading, newest words, keys, the line."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            with VerticalScroll(id="body", can_focus=True):
+                yield Flowing(id="words")
+            yield Static(id="keys", markup=False)
+            yield self._line
+
+    async def on_mount(self) -> None:
+        """Listen where it is open here, else read what is stored."""
+        found = next((one for one in self._engine.live() if one.id == self._row.id), None)
+        if found is None:
+            self._messages = list(await self._engine.shelf.newest(self._row.id, ENOUGH))
+        else:
+            self._conversation = found
+            self._leave = await found.subscribe(self._follow)
+        self._draw()
+        self.set_focus(self.query_one("#body") if self._question is not None else self._line)
+        self.set_interval(REDRAW, self._draw_if_stale)
+
+    def on_unmount(self) -> None:
+        """Listen no longer."""
+        if self._leave is not None:
+            self._leave()
+
+    def _follow(self, update: Update) -> None:
+        match update:
+            case Snapshot(messages=messages, live_text=live):
+                self._messages, self._live = list(messages), live
+            case TextArrived(text=text):
+                self._live += text
+            case MessageSaved(message=message):
+                self._messages = [*self._messages[-ENOUGH:], message]
+                self._live = ""
+            case LiveTextDropped():
+                self._live = ""
+            case _:
+                pass  # the heading shows every state
+        self._stale = True
+
+    def _draw_if_stale(self) -> None:
+        busy = self._conversation is not None and is_busy(self._conversation.state)
+        if self._stale or busy:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._stale = False
+        question = self._conversation.question if self._conversation is not None else None
+        if question is not self._question:
+            self._question, self._asked_at = question, time.monotonic()
+        self.query_one("#heading", Static).update(self._heading())
+        words = self.query_one("#words", Flowing)
+        body = self.query_one("#body", VerticalScroll)
+        body.set_class(question is not None, "asked")
+        at_end = body.max_scroll_y - body.scroll_y <= 1
+        words.flow(partial(self._asked, question) if question is not None else self._words)
+        if at_end and question is None:
+            self.call_after_refresh(body.scroll_end, animate=False)
+        self.query_one("#keys", Static).update(self._keys(question))
+        self._line.placeholder = "no, because…" if question is not None else "reply"
+
+    def _heading(self) -> Content:
+        row = self._row
+        state = self._conversation.state if self._conversation is not None else Idle(0)
+        label = short_state(state, 0.0) if not isinstance(state, Idle) else Label(READY, "")
+        facts = " · ".join(part for part in (label.text, short_path(row.cwd), short_model(row.model)) if part)
+        return Content.assemble(
+            (f"{label.glyph.sign} ", label.glyph.tone.value),
+            (clean_line(row.title) or "New conversation", "bold"),
+            (f"  {clean_line(facts)}", Tone.QUIET.value),
+        ).truncate(max(self.size.width - 3, 1), ellipsis=True)
+
+    def _asked(self, question: Question, width: int) -> Sequence[Content]:
+        where = Content.styled(where_text(question, self._row.cwd), Tone.QUIET.value).wrap(width)
+        return [Content(f"wants to run {clean_line(question.call.name)}"), *request_rows(question, width), *where]
+
+    def _words(self, width: int) -> Sequence[Content]:
+        said = next((text_of(one) for one in reversed(self._messages) if one.origin is Origin.HUMAN), "")
+        answers = (text for one in reversed(self._messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
+        words = self._live or next(answers, "")
+        lines: list[Content] = []
+        if said:
+            prompt = Content.assemble(("┃ ", Tone.YOU.value), (clean_line(said), "bold"))
+            lines.append(prompt.truncate(width, ellipsis=True))
+        if not words:
+            return [*lines, Content.styled("No answer yet." if said else "Nothing was said yet.", Tone.QUIET.value)]
+        return [*lines, *Content(clean(words[-LONGEST:]).strip()).wrap(width)]
+
+    def _keys(self, question: Question | None) -> Content:
+        if question is None:
+            return Content.styled("Enter sends, on an empty line opens · Esc closes", Tone.QUIET.value)
+        letters = (("y", "once"), ("s", "this conversation"), ("n", "no"), ("r", "no, because…"), ("o", "open"))
+        bold = f"bold {Tone.NEEDS_YOU.value}"
+        parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
+        return Content.assemble(*parts)
+
+    def action_scroll(self, by: int) -> None:
+        """Move through what is taller than its room."""
+        self.query_one("#body", VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_reply(self) -> None:
+        """To the line."""
+        self.set_focus(self._line)
+
+    def action_open(self) -> None:
+        """Open it."""
+        self.dismiss(OPEN)
+
+    def action_answer(self, letter: str) -> None:
+        """Answer the question."""
+        question = self._question
+        if question is not None and time.monotonic() - self._asked_at >= GRACE:
+            self.run_worker(self._answer(question, Answer(ANSWERS[letter])))
+
+    async def _answer(self, question: Question, answer: Answer) -> None:
+        if self._conversation is not None:
+            self._told(await self._conversation.answer(question.call.id, answer), "answered")
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Reply, give the reason of a no, or open where nothing was written."""
+        event.stop()
+        if self._question is not None:
+            self.run_worker(self._answer(self._question, Answer(Choice.DENY, reason=event.text)))
+        elif event.text:
+            self.run_worker(self._reply(event.text))
+        else:
+            self.dismiss(OPEN)
+
+    async def _reply(self, text: str) -> None:
+        conversation = await self._engine.open(self._row.id)
+        busy = is_busy(conversation.state)
+        receipt = await (conversation.queue.add(text) if busy else conversation.say(text))
+        self._told(receipt, "queued" if busy else "sent")
+
+    def _told(self, receipt: Receipt, done: str) -> None:
+        title = clean_line(self._row.title) or "the new conversation"
+        if isinstance(receipt, Refused):
+            self._tell(f"{title}: {receipt.reason}", bad=True)
+        else:
+            self._tell(f"{title}: {done}.")
+            self.dismiss(None)

@@ -1,0 +1,179 @@
+"""The list as it stands: what is in it, in which order, which part is in view, what is chosen and marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from engine.machine.states import is_busy
+from engine.records import ConversationSummary
+from phoenix_tui.labels import money
+from phoenix_tui.widgets.blocks.rows import count_text
+from phoenix_tui.widgets.roster import Group, Here, Live, Placed, Row, arrange, compose, put_away
+
+FEW_SLOTS: Final = 9
+"""Conversations that Alt and a digit reach."""
+Line: TypeAlias = "Row | str"
+"""A conversation, or a heading."""
+
+
+@dataclass(slots=True)
+class ListModel:
+    """Windowed: only lines in view are put into words, however many conversations there are."""
+
+    here: Callable[[], Here]
+    view: Group | None = None
+    """ARCHIVED or TRASH; None: the list itself."""
+    text: str = ""
+    """Only what this finds is shown."""
+    filtering: bool = False
+    """Whether letters go into `text`."""
+    current: str = ""
+    """The one on the screen."""
+    top: int = 0
+    height: int = 1
+    marked: dict[str, None] = field(default_factory=dict[str, None])
+    """In the order of marking."""
+    _cursor: int = 0
+    _summaries: dict[str, ConversationSummary] = field(default_factory=dict[str, ConversationSummary])
+    _live: Mapping[str, Live] = field(default_factory=dict[str, Live])
+    _lines: list[Placed | Group] = field(default_factory=list["Placed | Group"])
+
+    @property
+    def order(self) -> list[str]:
+        """Conversation ids from top to bottom, as shown."""
+        return [line.id for line in self._lines if isinstance(line, Placed)]
+
+    @property
+    def chosen(self) -> str:
+        """The id under the cursor; empty when there is none."""
+        return self.id_at(self._cursor)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What an action is about: everything marked, else the chosen one."""
+        return tuple(self.marked) or ((self.chosen,) if self.chosen else ())
+
+    @property
+    def moves(self) -> bool:
+        """Whether a clock runs in the list."""
+        return any(is_busy(live.state) for live in self._live.values())
+
+    def id_at(self, place: int) -> str:
+        """The conversation on a line; empty for a heading."""
+        line = self._lines[place] if 0 <= place < len(self._lines) else None
+        return line.id if isinstance(line, Placed) else ""
+
+    def fill(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
+        """Take these."""
+        self._summaries = {one.id: one for one in summaries}
+        self._live, self.current = live, current
+        self.marked = {one: None for one in self.marked if one in self._summaries}
+
+    def arrange(self, chosen: str = "") -> None:
+        """Put everything in order; the chosen one keeps its row on the screen, its neighbour takes over for it."""
+        row = self._cursor - self.top
+        chosen = chosen or self.chosen or self.current
+        values = self._summaries.values()
+        if self.view is None:
+            placed = arrange(values, self._live, self.here().pid, self.text)
+        else:
+            placed = put_away(values, self.view, self.text)
+        self._lines = _with_headings(placed)
+        place = next((n for n, line in enumerate(self._lines) if isinstance(line, Placed) and line.id == chosen), None)
+        if place is None:
+            self._settle()
+        else:
+            self._cursor = place
+            self.top = place - row
+        self._fit()
+
+    def _settle(self) -> None:
+        last = len(self._lines) - 1
+        self._cursor = max(min(self._cursor, last), 0)
+        if not self.id_at(self._cursor):
+            self._cursor = min(self._cursor + 1, max(last, 0))
+
+    def choose(self, conversation_id: str) -> None:
+        """Put the cursor on this one, where it is shown."""
+        for place, line in enumerate(self._lines):
+            if isinstance(line, Placed) and line.id == conversation_id:
+                self._cursor = place
+        self._fit()
+
+    def step(self, by: int) -> None:
+        """Up or down so many conversations, as far as there are some."""
+        places = [place for place, line in enumerate(self._lines) if isinstance(line, Placed)]
+        if places:
+            index = sum(place < self._cursor for place in places)
+            self._cursor = places[max(0, min(index + by, len(places) - 1))]
+            self._fit()
+
+    def roll(self, by: int) -> None:
+        """Show another part; the cursor stays."""
+        self.top = max(min(self.top + by, len(self._lines) - self.height), 0)
+
+    def resize(self, height: int) -> None:
+        """So many lines fit."""
+        self.height = max(height, 1)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Keep the cursor in view, its heading too where it is the first of its group."""
+        above = max(self._cursor - 1, 0)
+        self.top = max(min(self.top, above), self._cursor - self.height + 1, 0)
+        self.top = min(self.top, max(len(self._lines) - self.height, 0))
+
+    def mark(self) -> None:
+        """Mark the chosen one, or take its mark away, and go on to the next."""
+        if self.chosen:
+            if self.chosen in self.marked:
+                del self.marked[self.chosen]
+            else:
+                self.marked[self.chosen] = None
+            self.step(1)
+
+    def visible(self) -> list[Line]:
+        """The lines in view, in words."""
+        here = self.here()
+        return [self._words(line, here) for line in self._lines[self.top : self.top + self.height]]
+
+    def _words(self, line: Placed | Group, here: Here) -> Line:
+        if isinstance(line, Group):
+            return line.value
+        return compose(
+            self._summaries[line.id],
+            self._live.get(line.id),
+            here,
+            current=self.view is None and line.id == self.current,
+        )
+
+    def under_cursor(self, row: int) -> bool:
+        """Whether this row of the window is the chosen one."""
+        return self.top + row == self._cursor
+
+    def slots(self) -> dict[str, int]:
+        """Which conversation Alt and which digit opens."""
+        return {conversation_id: number for number, conversation_id in enumerate(self.order[:FEW_SLOTS], start=1)}
+
+    def count(self) -> str:
+        """How many there are, and what they cost."""
+        costs = [one.totals.cost_usd for one in self._summaries.values()]
+        parts = (count_text(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
+        return " · ".join(part for part in parts if part) if self._summaries else ""
+
+    def found(self) -> str:
+        """How many the text finds."""
+        return f"{len(self.order)} of {len(self._summaries)}"
+
+
+def _with_headings(placed: Sequence[Placed]) -> list[Placed | Group]:
+    lines: list[Placed | Group] = []
+    group: Group | None = None
+    for one in placed:
+        if one.group is not group:
+            group = one.group
+            lines.append(group)
+        lines.append(one)
+    return lines

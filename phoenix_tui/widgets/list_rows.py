@@ -1,0 +1,124 @@
+"""One line of the list as pieces of text with what they mean: aligned columns, as many as the width has room for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+from rich.cells import cell_len, set_cell_size
+
+from phoenix_tui.widgets.roster import Row
+
+PREFIX: Final = 3
+"""Cells before the title: pointer, glyph, space."""
+COLUMNS_FROM: Final = 50
+"""Cells of width from which state, context, cost and the like stand in columns of their own."""
+MOST_RIGHT: Final = 16
+"""Cells that state and age may take where there are none."""
+LEAST_TITLE: Final = 22
+"""Cells of a title that no column takes away."""
+
+
+class Ink(StrEnum):
+    """What a piece of a line means."""
+
+    TEXT = "text"
+    TITLE = "title"
+    QUIET = "quiet"
+    TONE = "tone"
+    """The colour of the row's state."""
+    WARNING = "warning"
+    YOU = "you"
+
+
+class Column(Struct, frozen=True):
+    """A column: the field of a row it shows, its cells, how it is set and in which order it comes in."""
+
+    field: str
+    cells: int
+    rank: int
+    """0 comes in first."""
+    right: bool = False
+
+
+COLUMNS: Final = (
+    Column("state", 14, 1),
+    Column("folder", 18, 4),
+    Column("model", 17, 5),
+    Column("context", 4, 2, right=True),
+    Column("cost", 7, 3, right=True),
+    Column("when", 3, 0, right=True),
+)
+"""From left to right."""
+Piece = tuple[str, Ink]
+
+
+class Signs(Struct, frozen=True):
+    """What a row says of the list around it."""
+
+    pointer: str
+    pointer_ink: Ink
+    glyph: str
+
+
+def pieces(row: Row, signs: Signs, width: int) -> list[Piece]:
+    """The line, exactly `width` cells where that is more than a few."""
+    start = [(signs.pointer, signs.pointer_ink), (f"{signs.glyph} ", Ink.TONE)]
+    tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row)
+    used = sum(cell_len(text) for text, _ in tail)
+    title = shorten(row.title, max(width - PREFIX - used, 1))
+    return [*start, (title, Ink.TITLE), *tail]
+
+
+def shown_columns(width: int) -> tuple[Column, ...]:
+    """As many as leave the title its least."""
+    room = width - PREFIX - LEAST_TITLE - 1
+    taken: list[Column] = []
+    for column in sorted(COLUMNS, key=lambda each: each.rank):
+        if column.cells + 1 > room:
+            break
+        taken.append(column)
+        room -= column.cells + 1
+    return tuple(column for column in COLUMNS if column in taken)
+
+
+def _columns(row: Row, width: int) -> list[Piece]:
+    made: list[Piece] = []
+    for column in shown_columns(width):
+        text = row.label.text if column.field == "state" else str(getattr(row, column.field))
+        cut = tail_of(text, column.cells) if column.field == "folder" else shorten(text, column.cells)
+        padded = " " * (column.cells - cell_len(cut.rstrip())) + cut.rstrip() if column.right else cut
+        made.append((f" {padded}", _ink(column.field, row)))
+    return [*made, (" ", Ink.TEXT)]
+
+
+def _ink(field: str, row: Row) -> Ink:
+    if field == "state":
+        return Ink.TONE
+    return Ink.WARNING if field == "context" and row.near_full else Ink.QUIET
+
+
+def _words(row: Row) -> list[Piece]:
+    words = row.label.text or row.context
+    right = " ".join(part for part in (words, row.when) if part)
+    ink = Ink.WARNING if row.near_full else Ink.TONE if row.label.text else Ink.QUIET
+    return [(f" {right if cell_len(right) <= MOST_RIGHT else shorten(right, MOST_RIGHT)} ", ink)]
+
+
+def shorten(text: str, cells: int) -> str:
+    """The text in exactly so many cells, cut with an ellipsis; a wide character is never halved."""
+    if cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    return f"{set_cell_size(text, cells - 1)}…" if cells > 0 else ""
+
+
+def tail_of(path: str, cells: int) -> str:
+    """A folder in exactly so many cells: what is cut away stands at its beginning."""
+    if cell_len(path) <= cells:
+        return set_cell_size(path, cells)
+    kept = path
+    while kept and cell_len(kept) > cells - 1:
+        kept = kept[1:]
+    _, slash, below = kept.partition("/")
+    return set_cell_size(f"…/{below}" if slash and below else f"…{kept}", cells)

@@ -1,0 +1,69 @@
+"""One line of the list: aligned, exactly as wide as it shall be, nothing halved."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from phoenix_tui.labels import READY, Label
+from phoenix_tui.widgets.list_rows import Ink, Signs, pieces, shorten, shown_columns, tail_of
+from phoenix_tui.widgets.roster import Row
+
+SIGNS = Signs(" ", Ink.TEXT, "○")
+
+
+def row(title: str = "api-retry", words: str = "") -> Row:
+    label = Label(READY, words)
+    return Row(
+        "a", label, title, "~/src/relay", "claude-sonnet-5-5", "42%", "$0.18", "9m", near_full=False, unread=False
+    )
+
+
+def line(row: Row, width: int) -> str:
+    return "".join(text for text, _ in pieces(row, SIGNS, width))
+
+
+def test_a_narrow_line_ends_with_state_or_context_and_age() -> None:
+    assert line(row(), 28) == " ○ api-retry         42% 9m "
+    assert line(row(words="unread"), 28) == " ○ api-retry      unread 9m "
+
+
+@pytest.mark.parametrize(
+    ("width", "fields"),
+    [
+        (50, ("state", "context", "when")),
+        (56, ("state", "context", "when")),
+        (60, ("state", "context", "cost", "when")),
+        (80, ("state", "folder", "context", "cost", "when")),
+        (100, ("state", "folder", "model", "context", "cost", "when")),
+    ],
+)
+def test_a_wider_line_has_more_columns(width: int, fields: tuple[str, ...]) -> None:
+    assert tuple(column.field for column in shown_columns(width)) == fields
+
+
+def test_columns_stand_below_one_another_whatever_the_title() -> None:
+    lines = [line(row(title), 100) for title in ("a", "日本語のとても長いタイトルがここにある", "x" * 50)]
+    assert {cell_len(text[: text.rindex("$0.18")]) for text in lines} == {90}
+
+
+CLEAN = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Mn", "Me", "Cf"))
+
+
+@given(st.text(CLEAN, max_size=60), st.integers(24, 200))
+@settings(max_examples=100, deadline=None)
+def test_a_line_is_exactly_as_wide_as_it_shall_be(title: str, width: int) -> None:
+    assert cell_len(line(row(title, "unread"), width)) == width
+
+
+@given(st.text(CLEAN, max_size=40), st.integers(1, 30))
+@settings(max_examples=100, deadline=None)
+def test_shortened_text_fills_its_cells(text: str, cells: int) -> None:
+    assert cell_len(shorten(text, cells)) == cells
+
+
+def test_a_folder_keeps_its_end() -> None:
+    assert tail_of("~/src/deep/below/relay", 14) == "…/below/relay "
+    assert tail_of("~/src/relay", 14) == "~/src/relay   "
