@@ -69,6 +69,11 @@ class CommandArguments(Struct, frozen=True):
     permanently: bool = False
     yes: bool = False
     limit: int = 50
+    host: str = ""
+    port: int = 0
+    public_url: str = ""
+    rest: tuple[str, ...] = ()
+    """Arguments for the Phoenix of each tab."""
 
 
 def run_arguments(parsed: Namespace) -> RunArguments:
@@ -88,7 +93,8 @@ def run_arguments(parsed: Namespace) -> RunArguments:
 
 def command_arguments(parsed: Namespace) -> CommandArguments:
     """The arguments of a sub-command."""
-    return CommandArguments(**vars(parsed))
+    fields: dict[str, Any] = dict(vars(parsed))
+    return CommandArguments(**fields | {"rest": tuple(fields.get("rest", ()))})
 
 
 def _check_headless(arguments: RunArguments) -> None:

@@ -42,7 +42,8 @@ def run_parser() -> Parser:
         "  models                               the models on offer\n"
         "  model list|install|remove|use        models that run on this machine\n"
         "  doctor                               what works here and what does not\n"
-        "  config show|path|edit                settings and where each comes from\n\n"
+        "  config show|path|edit                settings and where each comes from\n"
+        "  serve                                Phoenix in a browser\n\n"
         "Exit codes: 0 ok, 1 run failed, 2 usage, 41 credentials, 53 cap reached, 75 try again later,\n"
         "130 interrupted, 143 terminated.",
     )
@@ -105,6 +106,7 @@ def command_parser() -> Parser:
     _add_model(commands)
     _leaf(commands, "doctor", "what works here and what does not")
     _add_config(commands)
+    _add_serve(commands)
     return parser
 
 
@@ -173,6 +175,22 @@ def _add_config(
     _leaf(actions, "show", "every setting, its value and its source")
     _leaf(actions, "path", "the file the settings stand in")
     _leaf(actions, "edit", "open it in $VISUAL or $EDITOR")
+
+
+def _add_serve(
+    commands: Commands,
+) -> None:
+    serving = _leaf(commands, "serve", "Phoenix in a browser, one for each tab")
+    serving.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default 127.0.0.1)")
+    serving.add_argument("--port", type=_port, default=8130, metavar="N", help="0 takes a free one (default 8130)")
+    serving.add_argument("--public-url", default="", metavar="URL", help="what a browser sees, behind a proxy")
+    serving.add_argument("rest", nargs="*", metavar="-- ARGUMENTS", help="for the Phoenix of each tab")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"'{text}' is no port: 0 to 65535")
+    return int(text)
 
 
 def _count(text: str) -> int:

@@ -19,6 +19,7 @@ from engine.records import PermissionMode
 from phoenix_tui import terminal_state
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.crash import keep_report
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, ModelFacts, choose_model, needs_servers
@@ -30,6 +31,8 @@ from phoenix_tui.wiring.settings import caps_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
+
     from phoenix_tui.wiring.services import ServiceOpener
 
 SERVER_PORTS = (11434, 1234, 8080, 8000)
@@ -60,11 +63,10 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
 
 def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -> int:
     from phoenix_tui.app import PhoenixApp  # noqa: PLC0415 - Textual, after the arguments were found good
-    from phoenix_tui.driver import QuietDriver  # noqa: PLC0415 - as above
 
     services = LateServices(setup, link, choice)
     report = partial(keep_report, setup.paths.log_file.parent, setup.credentials.secrets())
-    app = PhoenixApp(launch, services.open, driver_class=QuietDriver, keep_report=report)
+    app = PhoenixApp(launch, services.open, driver_class=_driver(), keep_report=report)
 
     async def show() -> None:
         try:
@@ -76,11 +78,21 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
     if app.crash_note:
         terminal_state.restore()
         sys.stderr.write(f"{app.crash_note}\n")
-    elif app.exit_note:
+    elif app.exit_note and SERVED not in os.environ:
         with suppress(OSError):  # the terminal may have hung up
             sys.stdout.write(f"{app.exit_note}\n")
             sys.stdout.flush()
     return app.return_code or 0
+
+
+def _driver() -> type[Driver]:
+    if SERVED in os.environ:
+        from phoenix_tui.serving.web_driver import QuietWebDriver  # noqa: PLC0415 - in a browser only
+
+        return QuietWebDriver
+    from phoenix_tui.driver import QuietDriver  # noqa: PLC0415 - Textual, after the arguments were found good
+
+    return QuietDriver
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Phoenix in a browser (`phoenix serve`); needs the extra `serve`."""
