@@ -45,6 +45,8 @@ class SearchLoop:
         """Counts questions; an answer to an older one is not shown."""
         self._wanted = PAGE
         self.found = Found()
+        self.below: int | None = None
+        """Where to search on for the question in force."""
 
     def ask(self, query: SearchQuery) -> None:
         """Another question; an empty one clears the answer."""
@@ -61,9 +63,7 @@ class SearchLoop:
 
     def resume(self, query: SearchQuery, found: Found, below: int | None) -> None:
         """Start with what was found before."""
-        self._query, self.found, self._below = query, found, below
-
-    _below: int | None = None
+        self._query, self.found, self.below = query, found, below
 
     async def run(self) -> None:
         """Answer for ever; ends by being cancelled."""
@@ -75,7 +75,7 @@ class SearchLoop:
                 await asyncio.sleep(PAUSE)
                 self._asked.clear()
                 answered = self._number
-                self._below = None
+                self.below = None
                 await self._answer(answered, ())
             else:
                 await self._answer(answered, self.found.hits)
@@ -88,14 +88,14 @@ class SearchLoop:
             return
         while number == self._number:
             try:
-                answer = await self._library.search(query, limit=PAGE, below=self._below)
+                answer = await self._library.search(query, limit=PAGE, below=self.below)
             except StorageError as error:
                 self._tell(Found(hits, trouble=str(error)))
                 return
             if number != self._number:
                 return
             hits += answer.hits
-            self._below = answer.next
+            self.below = answer.next
             more = answer.next is not None
             looking = more and len(hits) < self._wanted
             self._tell(Found(hits, looking, answer.reached if more else 0.0, answer.unindexed))

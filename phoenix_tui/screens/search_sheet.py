@@ -36,6 +36,8 @@ class SearchMemory:
     only_here: bool = False
     chosen: int = 0
     query: SearchQuery = field(default_factory=SearchQuery)
+    found: Found = field(default_factory=Found)
+    below: int | None = None
 
 
 class SearchSheet(Sheet[SearchHit]):
@@ -64,7 +66,6 @@ class SearchSheet(Sheet[SearchHit]):
         self._memory = memory
         self._loop = SearchLoop(library, self._show)
         self._error: SearchSyntaxError | None = None
-        self._returning = bool(memory.chosen)
 
     def compose(self) -> ComposeResult:
         """Heading, input, the place of a mistake, results."""
@@ -79,8 +80,12 @@ class SearchSheet(Sheet[SearchHit]):
         line = self.query_one(LineInput)
         line.move_cursor(line.document.end)
         self.set_focus(line)
+        if self._memory.found.hits:
+            self._loop.resume(self._memory.query, self._memory.found, self._memory.below)
+        else:
+            self._ask()
         self.run_worker(self._loop.run(), group="search")
-        self._ask()
+        self._draw()
 
     def on_resize(self) -> None:
         """Rows are as wide as the screen."""
@@ -90,20 +95,20 @@ class SearchSheet(Sheet[SearchHit]):
         """Another question, unless it is the one that was brought along."""
         if event.text_area.text != self._memory.text:
             self._memory.text = event.text_area.text
-            self._memory.chosen, self._returning = 0, False
+            self._memory.chosen = 0
             self._ask()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """Go to the chosen hit."""
         event.stop()
-        hits = self._loop.found.hits
-        if hits and self._memory.chosen < len(hits):
-            self.dismiss(hits[self._memory.chosen])
+        memory, loop = self._memory, self._loop
+        if memory.chosen < len(loop.found.hits):
+            memory.found, memory.below = replace(loop.found, looking=False), loop.below
+            self.dismiss(loop.found.hits[memory.chosen])
 
     def action_move(self, by: int) -> None:
         """Choose another hit; near the last one older hits are asked for."""
         hits = self._loop.found.hits
-        self._returning = False
         self._memory.chosen = max(0, min(self._memory.chosen + by, len(hits) - 1))
         if self._memory.chosen >= len(hits) - AHEAD:
             self._loop.more()
@@ -139,8 +144,7 @@ class SearchSheet(Sheet[SearchHit]):
         self._draw()
 
     def _show(self, found: Found) -> None:
-        if not (self._returning and found.looking):
-            self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
+        self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
         if self.is_attached:
             self._draw()
 

@@ -14,6 +14,7 @@ from phoenix_tui.markdown.code import is_loaded
 from phoenix_tui.markdown.lines import Line
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
 from phoenix_tui.widgets.transcript.key_row import key_row
+from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.overlays import Overlays, barred, prompt_above
 from phoenix_tui.widgets.transcript.painter import Painter
@@ -47,6 +48,7 @@ class Canvas:
         self.stack = Stack(model)
         self.viewport = Viewport(self.stack)
         self.cursor = BlockCursor(self.stack, self.viewport)
+        self.marks = Marks(self.stack, self.viewport)
         self.overlays = Overlays()
         self.new_below = 0
         """Messages that came while the end was out of sight."""
@@ -62,6 +64,7 @@ class Canvas:
         """Show another conversation from its end."""
         self.stack.reset()
         self.cursor.leave()
+        self.marks.forget_place()
         self.viewport.following = True
         self.new_below = 0
 
@@ -178,6 +181,8 @@ class Canvas:
             return blank
         part, index = found
         strip = part_strip(part, index, painter)
+        if self.marks.words:
+            strip = self.marks.paint(strip, part, index, painter)
         span = None if selection is None else selection.get_span(row_number(slot, row))
         if span is None:
             return strip

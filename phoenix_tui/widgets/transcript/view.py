@@ -93,6 +93,7 @@ class TranscriptView(BlockKeys, can_focus=True):
         for message in messages:
             self.canvas.stack.forget_run(message.seq)
         self.canvas.cursor.loaded()
+        self.canvas.marks.loaded()
         self.place_again()
 
     @property

@@ -1,0 +1,150 @@
+"""Find in the open conversation: a line at the foot, the place in sight above it, marked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from engine.ports import StorageError
+from engine.records import FoundText
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.surface import LibrarySurface
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.transcript.marks import Goal
+from phoenix_tui.widgets.transcript.view import TranscriptView
+
+PAUSE: Final = 0.06
+"""Seconds without a letter before the store is asked."""
+
+
+class FindBar(Sheet[str]):
+    """Type to find; Enter and Up go to older places, Shift+Enter and Down to newer ones, Esc stays where one is.
+
+    Gives the text where Ctrl+F asks to search all conversations for it, else None.
+    """
+
+    DEFAULT_CSS = """
+    FindBar {
+        & > .sheet { max-height: 4; }
+        & Static { height: 1; }
+        & LineInput { margin: 0 0 0 2; background: $background; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "step(-1)", "Older", priority=True),
+        Binding("down,ctrl+n,shift+enter", "step(1)", "Newer", priority=True),
+        Binding("pageup", "scroll(-1)", "Up", priority=True),
+        Binding("pagedown", "scroll(1)", "Down", priority=True),
+        Binding("ctrl+f", "everywhere", "In all conversations", priority=True),
+    ]
+
+    def __init__(
+        self, library: LibrarySurface, conversation_id: str, transcript: TranscriptView, text: str = ""
+    ) -> None:
+        super().__init__()
+        self._library = library
+        self._conversation_id = conversation_id
+        self._transcript = transcript
+        self._goals: tuple[Goal, ...] = ()
+        self._place = -1
+        self._trouble = ""
+        self._text = ""
+        self._given = text
+
+    def compose(self) -> ComposeResult:
+        """Heading and line."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield LineInput(self._given, placeholder="find in this conversation")
+
+    def on_mount(self) -> None:
+        """Take the keys."""
+        line = self.query_one(LineInput)
+        line.move_cursor(line.document.end)
+        self.set_focus(line)
+        self._begin(self._given)
+        self._draw()
+
+    def on_unmount(self) -> None:
+        """Nothing is marked any more."""
+        self._mark("")
+
+    def on_resize(self) -> None:
+        """The heading is as wide as the screen."""
+        self._draw()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Look for another text; the answer to the one before is dropped."""
+        if event.text_area.text != self._text:
+            self._begin(event.text_area.text)
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Enter: an older place."""
+        event.stop()
+        self.action_step(-1)
+
+    def action_step(self, by: int) -> None:
+        """Another place, from the last one to the first again."""
+        if self._goals:
+            self._show((self._place + by) % len(self._goals))
+
+    def action_scroll(self, by: int) -> None:
+        """Read around the place."""
+        move = self._transcript.action_page_up if by < 0 else self._transcript.action_page_down
+        move()
+
+    def action_everywhere(self) -> None:
+        """Search all conversations instead."""
+        self.dismiss(self._text)
+
+    def _begin(self, text: str) -> None:
+        self._text = text
+        self.run_worker(self._find(text), group="find", exclusive=True)
+
+    async def _find(self, text: str) -> None:
+        await asyncio.sleep(PAUSE)
+        try:
+            found = await self._library.find(self._conversation_id, text) if text else ()
+        except StorageError as error:
+            self._trouble = str(error)
+        else:
+            self._trouble = ""
+            self._take(text, found)
+        self._draw()
+
+    def _take(self, text: str, found: Sequence[FoundText]) -> None:
+        self._goals = tuple(Goal(one.seq, one.call_id, index) for one in found for index in range(one.count))
+        self._mark(text)
+        if self._goals:
+            lowest = max((slot for slot, _, _ in self._transcript.canvas.viewport.rows()), default=0)
+            above = [place for place, goal in enumerate(self._goals) if goal.seq - 1 <= lowest]
+            self._show(above[-1] if above else 0)
+
+    def _mark(self, text: str) -> None:
+        self._transcript.canvas.marks.look_for((text,) if text else ())
+        self._transcript.place_again()
+
+    def _show(self, place: int) -> None:
+        self._place = place
+        self._transcript.canvas.marks.go(self._goals[place])
+        self._transcript.place_again()
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._trouble:
+            words = Content.styled(self._trouble, Tone.BAD.value)
+        else:
+            count = f"{self._place + 1} of {len(self._goals):,}" if self._goals else "nothing" if self._text else ""
+            tone = Tone.NEEDS_YOU if self._text and not self._goals else Tone.QUIET
+            keys = "↑ Enter older · ↓ newer · Ctrl+F in all conversations · Esc closes"
+            words = Content.assemble((f"{count}   " if count else "", tone.value), (keys, Tone.QUIET.value))
+        line = Content.assemble(("Find", "bold"), "   ", words)
+        self.query_one("#heading", Static).update(line.truncate(max(self.size.width - 2, 1), ellipsis=True))

@@ -1,0 +1,55 @@
+"""A hit of a search in its conversation: stay, go on to another hit, or go back to the results."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.widgets.transcript.view import TranscriptView
+
+
+class HitBar(Sheet[str]):
+    """Gives `stay`, `next`, `previous`, or None for back."""
+
+    DEFAULT_CSS = """
+    HitBar { & > .sheet { max-height: 3; } & Static { height: 1; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,i", "answer('stay')", "Stay", priority=True),
+        Binding("up,k,N,ctrl+p", "answer('previous')", "Hit before", priority=True),
+        Binding("down,j,n,ctrl+n", "answer('next')", "Next hit", priority=True),
+        Binding("pageup", "scroll(-1)", "Up", priority=True),
+        Binding("pagedown", "scroll(1)", "Down", priority=True),
+    ]
+
+    def __init__(self, transcript: TranscriptView, place: int, count: int) -> None:
+        super().__init__()
+        self._transcript = transcript
+        self._words = f"{place + 1} of {count}"
+
+    def compose(self) -> ComposeResult:
+        """One line."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+
+    def on_resize(self) -> None:
+        """The line is as wide as the screen."""
+        keys = "Enter stays here · ↑ ↓ other hits · Esc back to the results"
+        line = Content.assemble(("Hit ", "bold"), (self._words, "bold"), "   ", (keys, Tone.QUIET.value))
+        self.query_one("#heading", Static).update(line.truncate(max(self.size.width - 2, 1), ellipsis=True))
+
+    def action_answer(self, answer: str) -> None:
+        """Give the answer."""
+        self.dismiss(answer)
+
+    def action_scroll(self, by: int) -> None:
+        """Read around the hit."""
+        move = self._transcript.action_page_up if by < 0 else self._transcript.action_page_down
+        move()

@@ -1,0 +1,253 @@
+"""What is looked for in a transcript: its places marked, one of them the current one, brought into sight.
+
+A text may be broken over rows, so places are told in the joined text of a part and mapped back to its lines.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from rich.style import Style
+from textual.color import Color
+from textual.strip import Strip
+
+from engine.search import occurrences
+from phoenix_tui.markdown.lines import Line, cells
+from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part
+from phoenix_tui.widgets.transcript.runs import run_of
+from phoenix_tui.widgets.transcript.selecting import painted
+from phoenix_tui.widgets.transcript.stack import Stack
+from phoenix_tui.widgets.transcript.viewport import Viewport
+
+NEAR = 200
+"""Characters within which several words count as standing together."""
+SAID = (Kind.PROMPT, Kind.ANSWER, Kind.NOTE)
+"""Parts that show what a message says."""
+TINT = 0.4
+"""How much of the colour lies under a place that is not the current one."""
+
+
+class Goal(Struct, frozen=True):
+    """A place to be shown: the occurrence of that number in a message or a tool call; -1 is the best one."""
+
+    seq: int
+    call_id: str = ""
+    index: int = -1
+
+
+class Spot(Struct, frozen=True):
+    """A place as drawn: part, number of the occurrence within it, and its line."""
+
+    key: str
+    number: int
+    line: int
+
+
+class Marks:
+    """The words, the current place, and what was opened to show it."""
+
+    def __init__(self, stack: Stack, viewport: Viewport) -> None:
+        self._stack = stack
+        self._viewport = viewport
+        self._goal: Goal | None = None
+        self._spot: Spot | None = None
+        self._opened: list[str] = []
+        self._styles: tuple[Painter, Style, Style] | None = None
+        self._places: dict[str, tuple[Sequence[Line], list[list[tuple[int, int, int]]]]] = {}
+        """Of parts in sight: their lines, and per line the places with the number of each."""
+        self.words: tuple[str, ...] = ()
+
+    def look_for(self, words: tuple[str, ...]) -> None:
+        """Mark these from now on; none marks nothing."""
+        self.words, self._goal, self._spot = words, None, None
+        self._places.clear()
+        if not words:
+            self._close()
+
+    def forget_place(self) -> None:
+        """Another conversation is shown."""
+        self._goal = self._spot = None
+        self._opened.clear()
+        self._places.clear()
+
+    def go(self, goal: Goal) -> None:
+        """Bring a place into sight, now or once its message is loaded."""
+        self._close()
+        self._goal, self._spot = goal, None
+        self._viewport.stand_at(goal.seq - 1)
+        self._viewport.place()
+        self.loaded()
+
+    def loaded(self) -> None:
+        """Messages came: go where it was on the way to, until all around it is there."""
+        if self._goal is None:
+            return
+        found = self._locate(self._goal)
+        if found is None:
+            return
+        slot, row, self._spot = found
+        self._viewport.stand_at(slot, row)
+        self._viewport.place()
+        heights = self._stack.heights
+        self._viewport.move_to(max(heights.top(slot) + row - self._viewport.height // 3, 0))
+        self._viewport.place()
+        if not self._viewport.missing:
+            self._goal = None
+
+    def paint(self, strip: Strip, part: Part, index: int, painter: Painter) -> Strip:
+        """A row with the places in it marked."""
+        usual, current = self._looks(painter)
+        for start, end, number in self._of_part(part)[index]:
+            is_current = self._spot is not None and (self._spot.key, self._spot.number) == (part.key, number)
+            strip = painted(strip, part.lines[index].text, (start, end), current if is_current else usual)
+        return strip
+
+    def _locate(self, goal: Goal) -> tuple[int, int, Spot | None] | None:
+        """Slot, row and place; the first row of the message where the text is not drawn, None where nothing is yet."""
+        slot = goal.seq - 1
+        if self._stack.drawn(slot) is None:
+            return None
+        if goal.call_id:
+            self._open_reads(goal)
+        drawn = self._stack.drawn(slot)
+        if drawn is None:
+            return None
+        spots = list(self._spots(drawn, goal))
+        if not spots and self._open_folded(drawn, goal):
+            drawn = self._stack.drawn(slot) or drawn
+            spots = list(self._spots(drawn, goal))
+        if not spots:
+            top = drawn.top_of(f"call:{goal.call_id}") if goal.call_id else None
+            return slot, top or 0, None
+        spot = self._best(drawn, spots) if goal.index < 0 else spots[min(goal.index, len(spots) - 1)]
+        return slot, (drawn.top_of(spot.key) or 0) + spot.line, spot
+
+    def _spots(self, drawn: Drawn, goal: Goal) -> Iterator[Spot]:
+        for part in _parts_of(drawn, goal):
+            seen: set[int] = set()
+            for line, places in enumerate(self._of_part(part)):
+                for _, _, number in places:
+                    if number not in seen:
+                        seen.add(number)
+                        yield Spot(part.key, number, line)
+
+    def _best(self, drawn: Drawn, spots: Sequence[Spot]) -> Spot:
+        """The place where most of the words stand together."""
+        if len(self.words) == 1:
+            return spots[0]
+        texts = {part.key: _Joined(part.lines) for part in drawn.parts}
+
+        def together(spot: Spot) -> int:
+            joined = texts[spot.key]
+            start = joined.starts[spot.line]
+            around = joined.text[start : start + NEAR]
+            return sum(bool(occurrences(around, (word,))) for word in self.words)
+
+        return max(spots, key=together)
+
+    def _open_reads(self, goal: Goal) -> None:
+        """Quick reads share a row: open it, so that the call has one of its own."""
+        own = self._stack.drawn(goal.seq - 1)
+        if own is not None and own.top_of(f"call:{goal.call_id}") is not None:
+            return
+        for seq in run_of(self._stack.model, goal.seq):
+            drawn = self._stack.drawn(seq - 1)
+            for part in () if drawn is None else tuple(drawn.parts):
+                if part.key.startswith("reads:"):
+                    self._open(part.key)
+
+    def _open_folded(self, drawn: Drawn, goal: Goal) -> bool:
+        folded = [part.key for part in _parts_of(drawn, goal) if part.foldable and not self._stack.is_open(part.key)]
+        for key in folded:
+            self._open(key)
+        return bool(folded)
+
+    def _open(self, key: str) -> None:
+        self._stack.toggle(key)
+        self._stack.forget_part(key)
+        self._opened.append(key)
+
+    def _close(self) -> None:
+        """Fold what was opened for the place before."""
+        for key in reversed(self._opened):
+            if self._stack.is_open(key):
+                self._stack.toggle(key)
+                self._stack.forget_part(key)
+        self._opened.clear()
+
+    def _of_part(self, part: Part) -> list[list[tuple[int, int, int]]]:
+        known = self._places.get(part.key)
+        if known is not None and known[0] is part.lines and len(known[1]) == len(part.lines) and part.stream is None:
+            return known[1]
+        places = _Joined(part.lines).places(self.words)
+        self._places[part.key] = (part.lines, places)
+        return places
+
+    def _looks(self, painter: Painter) -> tuple[Style, Style]:
+        """The style of a place, and of the current one."""
+        if self._styles is None or self._styles[0] is not painter:
+            colours = painter.colours
+            under = _blend(colours.background, colours.needs_you)
+            usual = Style(bgcolor=under.rich_color, underline=True)
+            # Reversed, so that it stands out without colours too.
+            current = Style(
+                color=colours.needs_you.rich_color, bgcolor=colours.background.rich_color, bold=True, reverse=True
+            )
+            self._styles = (painter, usual, current)
+        return self._styles[1:]
+
+
+class _Joined:
+    """The text of lines as it was before it was broken into rows."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._margins = [_margin(line) for line in lines]
+        self._texts = [line.text[margin:].rstrip() for line, margin in zip(lines, self._margins, strict=True)]
+        self.starts: list[int] = []
+        parts: list[str] = []
+        length = 0
+        for number, line in enumerate(lines):
+            joint = ("\n" if line.joint is None else line.joint) if number else ""
+            length += len(joint)
+            self.starts.append(length)
+            parts += [joint, self._texts[number]]
+            length += len(self._texts[number])
+        self.text = "".join(parts)
+
+    def places(self, words: tuple[str, ...]) -> list[list[tuple[int, int, int]]]:
+        """Per line: first and last + 1 character of each place, and the number of the occurrence."""
+        found: list[list[tuple[int, int, int]]] = [[] for _ in self._texts]
+        for number, (start, end) in enumerate(occurrences(self.text, words)):
+            line = max(bisect_right(self.starts, start) - 1, 0)
+            while line < len(found) and self.starts[line] < end:
+                first, last = max(start - self.starts[line], 0), min(end - self.starts[line], len(self._texts[line]))
+                if first < last:
+                    margin = self._margins[line]
+                    found[line].append((first + margin, last + margin, number))
+                line += 1
+        return found
+
+
+def _parts_of(drawn: Drawn, goal: Goal) -> list[Part]:
+    """The parts that show the message, or the one that shows the call."""
+    if goal.call_id:
+        return [part for part in drawn.parts if part.key == f"call:{goal.call_id}"]
+    return [part for part in drawn.parts if part.kind in SAID]
+
+
+def _margin(line: Line) -> int:
+    """Characters at the left that are decoration."""
+    margin = 0
+    while margin < len(line.text) and cells(line.text[:margin]) < line.margin:
+        margin += 1
+    return margin
+
+
+def _blend(background: Color, colour: Color) -> Color:
+    """A colour between two; the terminal's own colours cannot be mixed."""
+    if background.ansi is not None or colour.ansi is not None:
+        return background
+    return background.blend(colour, TINT, 1.0)
