@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from engine.context.omissions import apply
+from engine.context.growing import GrowingView
 from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
-from engine.context.view import build_view
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
@@ -31,10 +30,11 @@ class Assembly(Struct, frozen=True):
     view: ContextView = ContextView()
 
 
-async def assemble(store: Store, rows: Sequence[StoredMessage], ask: RequestLlm, assembly: Assembly) -> ModelRequest:
-    """The request for one model call over the stored messages `rows`."""
-    view = assembly.view
-    messages = build_view(apply(rows, view.omitted), ask.partial, _transient(ask), view.summary)
+async def assemble(
+    store: Store, rows: Sequence[StoredMessage], growing: GrowingView, ask: RequestLlm, assembly: Assembly
+) -> ModelRequest:
+    """The request for one model call over the stored messages `rows`; `growing` knows those of the last request."""
+    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask))
     return ModelRequest(
         model=assembly.model,
         system=(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import assert_never
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -46,12 +47,13 @@ class Part(Struct, frozen=True):
     """Of an image inside a tool result: its place there, else -1."""
     filling: Filling
     label: str
-    """A tool with its argument, or the beginning of a text; from outside."""
+    """A tool with its arguments, or the beginning of a text; from outside."""
     tokens: int
     omission: OmissionKind | None = None
     """How it is left out now."""
     whole: int = 0
     """Tokens of it where nothing were left out."""
+    role: Role = Role.USER
 
 
 class Measured(Struct, frozen=True):
@@ -111,7 +113,7 @@ def _parts(
     for place, (before, block) in enumerate(zip(whole.blocks, shown.blocks, strict=True)):
         kind = kinds.get((whole.seq, place, -1))
         size, now = _text_size(before), 0 if kind is OmissionKind.IMAGE else _text_size(block)
-        yield Part(whole.seq, place, -1, _filling(before), _beginning(before), now, kind, size)
+        yield Part(whole.seq, place, -1, _filling(before), _beginning(before), now, kind, size, whole.role)
         if isinstance(before, ToolResultBlock):
             for part, inner in enumerate(before.content):
                 if isinstance(inner, ImageBlock):
@@ -150,17 +152,26 @@ def _beginning(block: Block) -> str:
         case ImageBlock(width=width, height=height):
             return f"{width}×{height}"
         case ToolUseBlock(name=name, input_json=arguments):
-            return f"{name} {arguments[:LABEL]}"
+            return f"{name} {said(arguments)}"
         case ToolResultBlock(content=content):
             return next((part.text[:LABEL] for part in content if isinstance(part, TextBlock)), "")
         case _:
             assert_never(block)
 
 
+def said(input_json: str) -> str:
+    """The arguments of a call as people would say them: their values, without names and brackets."""
+    try:
+        values = msgspec.json.decode(input_json, type=dict[str, object])
+    except msgspec.MsgspecError:
+        return input_json[:LABEL]
+    return " ".join(str(value) for value in values.values())[:LABEL]
+
+
 def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
     """What asked for each tool result: its tool and arguments."""
     asked = {
-        block.id: f"{block.name} {block.input_json[:LABEL]}"
+        block.id: f"{block.name} {said(block.input_json)}"
         for row in rows
         for block in row.blocks
         if isinstance(block, ToolUseBlock)

@@ -28,17 +28,40 @@ def build_view(
     `summary` stands for what came before `messages`; `partial` is the unfinished reply being continued; `transient`
     goes to the end of the last user message and is never stored (SPEC UNI-33).
     """
-    spoken = [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]
-    if summary:
-        spoken = [*_summary_pair(summary, spoken), *spoken]
-    if partial:
-        spoken.append(ModelMessage(Role.ASSISTANT, tuple(partial)))
-    chain = _answer_tools(_merge_roles(_settled(spoken)))
+    return finish(settle([*spoken(messages), *unfinished(partial)], summary), transient)
+
+
+def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
+    """What was said, without notices."""
+    return [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]
+
+
+def unfinished(partial: Sequence[Block]) -> list[ModelMessage]:
+    """The reply that is being continued, if there is one."""
+    return [ModelMessage(Role.ASSISTANT, tuple(partial))] if partial else []
+
+
+def settle(messages: list[ModelMessage], summary: str = "") -> list[ModelMessage]:
+    """The valid chain of these messages, from the first one on."""
+    begun = [*_summary_pair(summary, messages), *messages] if summary else messages
+    return _answer_tools(_merge_roles(_settled(begun)))
+
+
+def go_on(messages: list[ModelMessage], used: set[str]) -> list[ModelMessage]:
+    """The valid chain of messages that begin with a reply and follow a chain that ends with the user.
+
+    `used` are the ids of the tool uses ahead of them; those of `messages` join it.
+    """
+    return _answer_tools(_merge_roles(_without_orphans(messages, used)))
+
+
+def finish(chain: list[ModelMessage], transient: str) -> tuple[ModelMessage, ...]:
+    """The chain in order, with the user at its end and `transient` behind the last word."""
     if not chain or chain[-1].role is not Role.USER:
-        chain.append(ModelMessage(Role.USER, (TextBlock(transient or CONTINUE),)))
+        chain = [*chain, ModelMessage(Role.USER, (TextBlock(transient or CONTINUE),))]
     elif transient:
-        chain[-1] = replace(chain[-1], blocks=(*chain[-1].blocks, TextBlock(transient)))
-    return tuple(_in_order(message) for message in chain)
+        chain = [*chain[:-1], replace(chain[-1], blocks=(*chain[-1].blocks, TextBlock(transient)))]
+    return tuple(in_order(message) for message in chain)
 
 
 def _summary_pair(summary: str, following: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -53,7 +76,7 @@ def _summary_pair(summary: str, following: Sequence[ModelMessage]) -> list[Model
 def _settled(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Begin with the user and answer only what is asked; cutting at one end may free something at the other."""
     while True:
-        kept = _without_orphans(_from_first_user(messages))
+        kept = _without_orphans(_from_first_user(messages), set())
         if len(kept) == len(messages):
             return kept
         messages = kept
@@ -64,10 +87,9 @@ def _from_first_user(messages: list[ModelMessage]) -> list[ModelMessage]:
     return messages[first:]
 
 
-def _without_orphans(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """Drop results that answer no earlier tool use, second answers, and tool uses whose id was used before."""
+def _without_orphans(messages: list[ModelMessage], seen: set[str]) -> list[ModelMessage]:
+    """Drop results that answer no earlier tool use, second answers, and tool uses whose id was `seen` before."""
     kept: list[ModelMessage] = []
-    seen: set[str] = set()
     unanswered: set[str] = set()
     for message in messages:
         blocks: list[Block] = []
@@ -131,7 +153,7 @@ def _with_results(asking: ModelMessage, answer: ModelMessage) -> ModelMessage:
     return ModelMessage(Role.USER, results + rest)
 
 
-def _in_order(message: ModelMessage) -> ModelMessage:
+def in_order(message: ModelMessage) -> ModelMessage:
     """Results first, no empty text, never an empty message (SPEC c12.5)."""
     blocks = tuple(b for b in message.blocks if not (isinstance(b, TextBlock) and not b.text.strip()))
     if message.role is Role.ASSISTANT:

@@ -59,7 +59,8 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         if ask.attempt == 0:
             await _hold_back(session)  # a retry has waited already
         provider, name = session.ports.providers.resolve(model)
-        request = await assemble(session.ports.store, await session.rows(), ask, _assembly(session, name))
+        rows = await session.rows()
+        request = await assemble(session.ports.store, rows, session.growing, ask, _assembly(session, name))
         reply = await _stream(session, provider, request)
     except ProviderError as error:
         _note_failure(session, request, error)

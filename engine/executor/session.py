@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context.compaction import FEWEST
+from engine.context.growing import GrowingView
 from engine.diagnostics import Diagnostics
 from engine.executor.governor import Governor
 from engine.executor.inbox import Entry, Inbox, Priority
@@ -23,6 +24,7 @@ from engine.machine.states import State
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.records import ContextView, ConversationRecord, StoredMessage
+from engine.rewinding.rewinding import Rewinding
 from engine.updates import ContextChanged, Question
 from tools.contract import ImageReader, JobBoard, Tool
 
@@ -47,6 +49,7 @@ class Ports(Struct, frozen=True):
     rules: RuleBook
     clock: Clock
     ids: Ids
+    rewinding: Rewinding | None = None
 
 
 class EngineSettings(Struct, frozen=True):
@@ -121,6 +124,8 @@ class Session:
     """Of the newest compaction; taken with its answer."""
     uncompacted: int = 0
     """How many messages there were when a compaction last failed: the next waits for more."""
+    growing: GrowingView = field(default_factory=GrowingView)
+    """What the rows are to a model."""
     _rows: list[StoredMessage] | None = None
     _forgetting: asyncio.TimerHandle | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -177,14 +182,14 @@ class Session:
         """The run is over: rows stay for the next one if it comes soon, somebody looks on, and they are few."""
         self._stop_forgetting()
         if self._rows is None or len(self._rows) > KEPT_ROWS or not self.publisher.has_listeners:
-            self._rows = None
+            self.forget_rows()
             return
         self._forgetting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.forget_rows)
 
     def forget_rows(self) -> None:
         """Keep no messages in memory; the next request reads them."""
         self._stop_forgetting()
-        self._rows = None
+        self._rows, self.growing = None, GrowingView()
 
     def _stop_forgetting(self) -> None:
         if self._forgetting is not None:

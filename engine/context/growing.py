@@ -1,0 +1,73 @@
+"""The view of a conversation that grows: what was settled for one request is not looked at again for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.context.omissions import apply
+from engine.context.view import finish, go_on, in_order, settle, spoken, unfinished
+from engine.machine.messages import Block, Role, ToolUseBlock
+from engine.ports import ModelMessage
+from engine.records import ContextView, Omission, StoredMessage
+
+
+class GrowingView:
+    """Gives what `build_view` gives, at the price of the new rows (DESIGN 5: step 400 costs what step 40 does).
+
+    A reply behind the user is where a chain can be cut: nothing from there on changes what came ahead.
+    """
+
+    def __init__(self) -> None:
+        self._limits: tuple[str, tuple[Omission, ...]] = ("", ())
+        """What the view was made with."""
+        self._taken = 0
+        """How many rows are settled."""
+        self._last: StoredMessage | None = None
+        """The last of them: the same one stands in its place as long as rows were only added."""
+        self._settled: list[ModelMessage] = []
+        self._used: set[str] = set()
+        """The ids of the tool uses among the settled."""
+
+    def build(
+        self, rows: Sequence[StoredMessage], view: ContextView, partial: Sequence[Block], transient: str
+    ) -> tuple[ModelMessage, ...]:
+        """The messages of a request over all rows."""
+        if not self._goes_on(rows, view):
+            self._begin(view)
+        self._settle(rows, view)
+        rest = self._chain([*self._said(rows, self._taken, len(rows), view), *unfinished(partial)], view, self._used)
+        return (*self._settled, *finish(rest, transient))
+
+    def _begin(self, view: ContextView) -> None:
+        self._limits = (view.summary, view.omitted)
+        self._taken, self._last = 0, None
+        self._settled, self._used = [], set()
+
+    def _goes_on(self, rows: Sequence[StoredMessage], view: ContextView) -> bool:
+        unchanged = self._taken <= len(rows) and (not self._taken or rows[self._taken - 1] is self._last)
+        return unchanged and self._limits == (view.summary, view.omitted)
+
+    def _settle(self, rows: Sequence[StoredMessage], view: ContextView) -> None:
+        """Take the rows up to the last reply that follows the user."""
+        cut = _last_reply(rows, self._taken)
+        said = self._said(rows, self._taken, cut, view)
+        chain = self._chain(said, view, self._used) if said else []
+        if chain and chain[-1].role is Role.USER:
+            self._settled += map(in_order, chain)
+            self._used |= {b.id for message in said for b in message.blocks if isinstance(b, ToolUseBlock)}
+            self._taken, self._last = cut, rows[cut - 1]
+
+    def _said(self, rows: Sequence[StoredMessage], start: int, end: int, view: ContextView) -> list[ModelMessage]:
+        return spoken(apply(rows[start:end], view.omitted))
+
+    def _chain(self, said: list[ModelMessage], view: ContextView, used: set[str]) -> list[ModelMessage]:
+        return go_on(said, set(used)) if self._taken else settle(said, view.summary)
+
+
+def _last_reply(rows: Sequence[StoredMessage], start: int) -> int:
+    """Where the last reply that follows the user stands; `start` where there is none behind it."""
+    for place in range(len(rows) - 1, start, -1):
+        answers = rows[place].role is Role.ASSISTANT and not rows[place].silent
+        if answers and rows[place - 1].role is Role.USER and not rows[place - 1].silent:
+            return place
+    return start
