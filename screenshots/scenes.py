@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from screenshots import scenes_context, scenes_panes
 from screenshots.dialogue import FIX, PATCHES, READS, REPORT, REST, TESTS, THE_FIX, offers, runs, says, stops_in
 from screenshots.studio import Studio, screen
 from tests.support.journeys import Answer, picks
@@ -277,4 +278,6 @@ SCENES: Final[dict[str, Scene]] = {
     "retrying": retrying,
     "refused": refused,
     "overlays": overlays,
+    **scenes_context.SCENES,
+    **scenes_panes.SCENES,
 }

@@ -58,7 +58,9 @@ class ContextReport(Struct, frozen=True):
     """Older messages that a summary would stand for; 0 where nothing can be."""
     kept: int
     shortens: int
-    """Old tool results that pruning would shorten, or clear where all are short."""
+    """Old tool results that pruning would shorten."""
+    clears: int
+    """Those it would clear, where none is long."""
     images: int
     omitted: int
     earlier: EarlierView | None
@@ -93,7 +95,8 @@ class ContextDesk:
             usage=record.last_usage,
             summarizable=len(selection.summarized) if selection else 0,
             kept=selection.kept if selection else 0,
-            shortens=len(_prunable(shown)),
+            shortens=len(omissions.shorten_old(shown)),
+            clears=len(omissions.clear_old(shown)),
             images=len(omissions.images(shown)),
             omitted=sum(each.seq >= view.start_seq for each in view.omitted),
             earlier=view.earlier[-1] if view.earlier else None,

@@ -187,6 +187,7 @@ class MoveLoop:
             totals=add_usage(session.record.totals, event.usage, run.reply_cost_usd),
             context_tokens=session.context_of(event.usage),
             context_estimated=run.reply_estimated,
+            last_usage=event.usage,
         )
         session.tell_context()
 
@@ -209,6 +210,8 @@ class MoveLoop:
             if isinstance(effect, FinishRun):
                 self.performer.forget_run()
                 self.session.rest()
+                if self.session.ports.rewinding is not None:
+                    self.session.ports.rewinding.keeper.run_ended(self.session.record)
                 self.session.record = replace(self.session.record, last_status=effect.status.value)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)

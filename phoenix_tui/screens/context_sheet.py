@@ -14,6 +14,7 @@ from textual.widgets import Static
 from engine.context.measure import Filling, Part
 from engine.executor.context_desk import HIGHEST, STEP, ContextReport, Edited
 from engine.executor.requests import Refused
+from engine.machine.messages import Role
 from engine.records import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.labels import Tone, tokens
@@ -30,6 +31,8 @@ WIDE: Final = 112
 LEFT: Final = 36
 MARGIN: Final = 2
 LEAST_PARTS: Final = 3
+KINDS: Final = {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}
+KIND_WIDTH: Final = 7
 OMITTED: Final[dict[OmissionKind, str]] = {
     OmissionKind.SHORTENED: "shortened",
     OmissionKind.CLEARED: "cleared",
@@ -189,7 +192,7 @@ class ContextSheet(Sheet[str]):
         size = f"~{tokens(part.tokens)}" if not part.omission else f"~{tokens(part.whole)} → ~{tokens(part.tokens)}"
         right = f"{left_out}  {size:>8}{share_of(part.tokens, window):>6}".lstrip()
         mark = (">" if self._plain else "›") if chosen else " "
-        left = Content(f"{mark} #{part.seq:<4} {_kind(part)}  {clean_line(part.label)}")
+        left = Content(f"{mark} #{part.seq:<4} {_kind(part):<{KIND_WIDTH}} {clean_line(part.label)}")
         left = left.truncate(max(width - len(right) - 1, 1), ellipsis=True, pad=True)
         row = f"{left.plain} {right}"
         return Content.styled(row, "reverse" if chosen else Tone.QUIET.value if part.omission else "")
@@ -207,8 +210,9 @@ class ContextSheet(Sheet[str]):
 
     def _keys(self, report: ContextReport) -> list[str]:
         keys = [f"c summarizes {report.summarizable} messages, keeps {report.kept}"] if report.summarizable else []
-        if report.shortens:
-            keys.append(f"p shortens {report.shortens} old results")
+        if report.shortens or report.clears:
+            does, count = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
+            keys.append(f"p {does} {count} old {'result' if count == 1 else 'results'}")
         if report.images:
             keys.append(f"i takes {report.images} {'image' if report.images == 1 else 'images'} out")
         part = self._part()
@@ -232,7 +236,9 @@ WORDS: Final[dict[str, str]] = {
 
 
 def _kind(part: Part) -> str:
-    return {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}.get(part.filling, "text")
+    if part.filling is Filling.HISTORY:
+        return "you" if part.role is Role.USER else "agent"
+    return KINDS[part.filling]
 
 
 def _wrapped(words: list[str], width: int) -> list[str]:

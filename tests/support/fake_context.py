@@ -36,6 +36,7 @@ REPORT = ContextReport(
     summarizable=17,
     kept=7,
     shortens=3,
+    clears=4,
     images=1,
     omitted=0,
     earlier=None,
