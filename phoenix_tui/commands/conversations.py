@@ -16,6 +16,9 @@ from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.widgets.question_text import short_path
 from tools.contract import JsonObject
 
+MOST: Final = 5_000
+"""Conversations to choose from; /search finds the words of all."""
+
 
 async def new(bench: Bench, _: str) -> None:
     """An empty conversation."""
@@ -33,7 +36,7 @@ async def resume(bench: Bench, reference: str) -> None:
         bench.tell(
             f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
         )
-    rows = await engine.list(ConversationQuery())
+    rows = await engine.list(ConversationQuery(limit=MOST))
     now = time.time()
     choices = [Choice(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
     if chosen := await bench.sheets.pick(PickScreen("Resume a conversation", choices)):

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from phoenix_tui.surface import Launch
 
 WIDE_FROM: Final = 160
+ROOMY_FROM: Final = 200
+"""Columns from which the list shows state, context and cost in columns of their own."""
 TOAST_SECONDS: Final = 5.0
 
 
@@ -44,6 +46,7 @@ class Stage(PhoenixScreen[None]):
         (0, "-narrow"),
         (LIST_FROM, "-with-list"),
         (WIDE_FROM, "-wide"),
+        (ROOMY_FROM, "-roomy"),
     ]
 
     class Leaving(Message):

@@ -149,6 +149,9 @@ class WorkspaceKeys(Stage):
         """The conversation at this place of the list."""
         order = self.rows.model.order
         if number <= len(order):
+            if self.rows.has_focus:
+                self._close_list()
+                self.set_focus(self.parts.dock.composer)
             self.when_ready(lambda bench: bench.desk.open(order[number - 1]))
 
     def action_paste_clipboard(self) -> None:

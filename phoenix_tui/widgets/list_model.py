@@ -96,7 +96,9 @@ class ListModel:
             self._cursor = min(self._cursor + 1, max(last, 0))
 
     def choose(self, conversation_id: str) -> None:
-        """Put the cursor on this one, where it is shown."""
+        """Put the cursor on this one, where it is shown, else on the first."""
+        self._cursor = 0
+        self._settle()
         for place, line in enumerate(self._lines):
             if isinstance(line, Placed) and line.id == conversation_id:
                 self._cursor = place

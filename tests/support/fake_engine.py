@@ -270,6 +270,7 @@ class FakeEngine:
             conversation.record,
             draft=draft,
             message_count=messages,
+            last_status="success" if messages else "",
             updated_at=conversation.record.updated_at - age,
             totals=Totals(cost_usd=cost),
         )

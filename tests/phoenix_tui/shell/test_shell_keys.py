@@ -224,9 +224,9 @@ async def test_the_list_counts_conversations_and_keeps_an_unsent_one_apart(open_
     async with open_shell((120, 40)) as shell:
         await shell.type("a draft")
         await shell.until(lambda: "2 conversations" in shell.text)
-        lines = [line[:28].strip() for line in shell.text.splitlines()][:7]
+        lines = [line[:28].strip() for line in shell.text.splitlines()]
         assert [lines[0], lines[2]] == ["ready", "done"]
-        assert lines[4:6] == ["", "2 conversations"]
+        assert lines[-2] == "2 conversations"
 
 
 async def test_the_list_says_writing_once_text_arrives(open_shell: Any) -> None:
