@@ -18,7 +18,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from tests.benchmarks import cancel, commit, crash, history, idle, machine, many, parse, start, steps, stream, turns
+from tests.benchmarks import (
+    cancel,
+    commit,
+    crash,
+    history,
+    idle,
+    machine,
+    many,
+    parse,
+    search,
+    start,
+    steps,
+    stream,
+    turns,
+)
 from tests.benchmarks.bench import Bench, Family
 from tests.benchmarks.costs import kill_all, tagged
 from tests.benchmarks.program import RUN_TAG
@@ -43,6 +57,7 @@ FAMILIES: Final = (
     Family("store-crash", crash.store, 180, 30),
     Family("crash", crash.program, 420, 40),
     Family("commit", commit.commit, 60, 20),
+    Family("search", search.search, 600, 90),
     Family("machine", machine.machine, 360, 30),
     Family("parse", parse.parse, 30, 15),
 )

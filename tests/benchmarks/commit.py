@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -38,13 +38,15 @@ def commit(bench: Bench) -> Iterator[Row]:
     yield row.at_most(SYNCS_ALLOWED[mode])
 
 
-def commit_milliseconds(bench: Bench, count: int) -> list[float]:
-    """The time of each of `count` commits in a store of its own."""
-    return asyncio.run(_commits(bench.folder / uuid.uuid4().hex, count))
+def commit_milliseconds(bench: Bench, count: int, prepare: Callable[[Path], None] | None = None) -> list[float]:
+    """The time of each of `count` commits in a store of its own; `prepare` may change its file before."""
+    return asyncio.run(_commits(bench.folder / uuid.uuid4().hex, count, prepare))
 
 
-async def _commits(folder: Path, count: int) -> list[float]:
+async def _commits(folder: Path, count: int, prepare: Callable[[Path], None] | None = None) -> list[float]:
     store = await open_store(StorePaths.under(folder))
+    if prepare is not None:
+        prepare(store.path)
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     times: list[float] = []
     for number in range(count):
