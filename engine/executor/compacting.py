@@ -14,6 +14,7 @@ from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
 from engine.executor.model_call import dollars, prompt_facts
 from engine.executor.session import CompactionDraft, Session
+from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
 from engine.machine.messages import Role, TextBlock, Usage
@@ -65,9 +66,8 @@ async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:
     earlier = EarlierView(view.summary, view.start_seq, record.context_tokens, record.context_estimated)
     after = ContextView(summary, selection.start_seq, view.omitted, (*view.earlier, earlier))
     draft = CompactionDraft(after, tokens_after(session, rows, after), usage, cost)
-    count = len(selection.summarized)
-    words = f"Summarized {count} older messages, {selection.kept} stay as they are"
-    return draft, f"{words} · {_sizes(session, rows, draft)}\n\n{summary}"
+    sizes = _sizes(session, rows, draft)
+    return draft, texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
 
 
 def _shortened(

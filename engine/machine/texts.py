@@ -18,6 +18,13 @@ LOOP = "Stopped: repeated tool calls without progress"
 EMPTY_REPLY = "the model sent an empty answer"
 DECLINED = "The model declined to answer"
 COMPACTED = "Older messages were summarized"
+SUMMARIZED = "Summarized "
+"""How the row of a compaction begins."""
+
+
+def summarized(count: int, kept: int, sizes: str, summary: str) -> str:
+    """The row of a compaction: how much became of how many messages, and below it the summary."""
+    return f"{SUMMARIZED}{count} older messages, {kept} stay as they are · {sizes}\n\n{summary}"
 
 
 def waiting_for_approval(tool: str) -> str:

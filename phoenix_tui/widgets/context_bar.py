@@ -17,8 +17,8 @@ NEVER: Final = 100
 COLOURS: Final[dict[Filling, str]] = {
     Filling.SYSTEM: "$text-muted",
     Filling.TOOLS: "$text-muted",
-    Filling.INSTRUCTIONS: "$secondary",
-    Filling.SUMMARY: "$secondary",
+    Filling.INSTRUCTIONS: "$foreground",
+    Filling.SUMMARY: "$foreground",
     Filling.HISTORY: "$primary",
     Filling.RESULTS: "$accent",
     Filling.IMAGES: "$success",

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from engine.machine.messages import ImageBlock
 from engine.machine.states import Errored
+from engine.machine.texts import SUMMARIZED
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, count_text, duration_text, quiet_note, row
@@ -84,6 +85,20 @@ def notice_lines(text: str, width: int) -> list[Line]:
     """A quiet row of the audit trail; that of a stop has its own sign."""
     words = clean(text).strip()
     return quiet_note("■", _as_remark(words), width) if is_stop_notice(words) else quiet_note("·", words, width)
+
+
+def summary_lines(text: str, width: int, *, is_open: bool, action: str) -> list[Line]:
+    """A compaction: one row with what it did, and the summary itself below it, folded."""
+    first, _, rest = clean(text).strip().partition("\n")
+    summary = rest.strip()
+    right = "" if is_open else f"+{count_text(summary.count(chr(10)) + 1, 'line')}"
+    lines = [row(Span("·", QUIET), "", first, right, width, action=action, look=QUIET)]
+    return lines + quiet_note(" ", summary, width) if is_open else lines
+
+
+def is_summary_notice(text: str) -> bool:
+    """Whether a stored notice carries the summary of older messages."""
+    return text.startswith(SUMMARIZED) and "\n" in text
 
 
 def is_stop_notice(text: str) -> bool:
