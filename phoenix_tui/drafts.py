@@ -1,27 +1,55 @@
-"""What was typed: drafts kept per conversation, and the prompts sent from a folder."""
+"""The prompts sent from a folder: kept in one file per folder, walked with Up and Down, searched with Ctrl+R."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 HISTORY_LIMIT: Final = 500
 """Prompts kept per folder."""
+SLACK: Final = 500
+"""Lines above the limit after which the file is written anew; until then one line is appended per prompt."""
 ENTRY_LIMIT: Final = 20_000
 """Longest prompt that is remembered, in characters."""
 
 
 class PromptHistory:
-    """The prompts of one folder, oldest first, and a position while the user walks through them."""
+    """The prompts of one folder, oldest first, and a position while the user walks through them.
+
+    Several processes may add to the same file: each appends whole lines and sees the others' when it is made.
+    """
 
     def __init__(self, state_folder: Path, working_dir: Path) -> None:
         name = hashlib.sha256(str(working_dir).encode("utf-8", "surrogateescape")).hexdigest()[:24]
         self._path = state_folder / "history" / f"{name}.jsonl"
         self._entries: list[str] | None = None
+        self._lines = 0
         self._position: int | None = None
         self._unsent = ""
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Every prompt of this folder, the newest first."""
+        return tuple(reversed(self._read()))
+
+    def everywhere(self) -> tuple[str, ...]:
+        """The prompts of every folder: those of this one first, each kind with the newest first."""
+        try:
+            others = sorted(
+                (path for path in self._path.parent.glob("*.jsonl") if path != self._path),
+                key=lambda path: path.stat().st_mtime,
+                reverse=True,
+            )
+        except OSError:
+            others = []
+        found = dict.fromkeys(self.entries)
+        for path in others:
+            found |= dict.fromkeys(reversed(_deduplicated(_lines(path))))
+        return tuple(found)
 
     def older(self, current: str) -> str | None:
         """The prompt before; None at the oldest. `current` is kept for the way back."""
@@ -59,30 +87,56 @@ class PromptHistory:
         self._position = None
         if not text.strip() or len(text) > ENTRY_LIMIT:
             return
-        entries = [entry for entry in self._read() if entry != text][-(HISTORY_LIMIT - 1) :]
-        appended_only = len(entries) == len(self._read())
-        self._entries = [*entries, text]
-        self._write(appended_only, text)
-
-    def _write(self, appended_only: bool, text: str) -> None:
+        self._entries = _deduplicated([*self._read(), text])
+        self._lines += 1
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if appended_only:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(text) + "\n")
+        if self._lines > HISTORY_LIMIT + SLACK:
+            self._rewrite()
         else:
-            fresh = self._path.with_suffix(".new")
-            fresh.write_text("".join(json.dumps(entry) + "\n" for entry in self._read()), "utf-8")
-            fresh.replace(self._path)
-        self._path.chmod(0o600)
+            _append(self._path, text)
+
+    def _rewrite(self) -> None:
+        """Only what counts, the lines of other processes included."""
+        self._entries = _deduplicated([*_lines(self._path), *self._read()[-1:]])
+        fresh = self._path.with_suffix(f".{os.getpid()}.new")
+        fresh.write_text("".join(json.dumps(entry) + "\n" for entry in self._entries), "utf-8")
+        fresh.chmod(0o600)
+        fresh.replace(self._path)
+        self._lines = len(self._entries)
 
     def _read(self) -> list[str]:
         if self._entries is None:
-            try:
-                lines = self._path.read_text("utf-8").splitlines()
-            except (OSError, UnicodeDecodeError):
-                lines = []
-            self._entries = [entry for line in lines if (entry := _entry(line))][-HISTORY_LIMIT:]
+            lines = _lines(self._path)
+            self._lines = len(lines)
+            self._entries = _deduplicated(lines)
         return self._entries
+
+
+def _append(path: Path, text: str) -> None:
+    """One line in one write; a line that a kill cut off before it stays alone on its own."""
+    with path.open("ab+") as file:
+        file.seek(0, os.SEEK_END)
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            begun = file.read(1) != b"\n"
+        else:
+            begun = False
+            path.chmod(0o600)
+        file.write((b"\n" if begun else b"") + json.dumps(text).encode() + b"\n")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [entry for line in lines if (entry := _entry(line))]
+
+
+def _deduplicated(entries: Iterable[str]) -> list[str]:
+    """Each once, where it stood last; the newest of them."""
+    newest_first = dict.fromkeys(reversed(list(entries)))
+    return list(reversed(newest_first))[-HISTORY_LIMIT:]
 
 
 def _entry(line: str) -> str:

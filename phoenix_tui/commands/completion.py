@@ -1,13 +1,15 @@
-"""What completes the word under the cursor: commands after `/`, files after `@`."""
+"""What completes the word under the cursor: commands and their arguments after `/`, files after `@`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.commands.catalogue import matching
+from phoenix_tui.commands.catalogue import BY_NAME, matching
+from phoenix_tui.commands.fuzzy import Corpus, with_folders
 from phoenix_tui.widgets.completion_popup import Completion
 from phoenix_tui.widgets.composer import Token
 from tools.contract import Command as Program
@@ -17,8 +19,8 @@ MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
 GIT_SECONDS: Final = 3.0
 LISTING_BYTES: Final = 8_000_000
-BESIDE_SPREAD: Final = 3
-"""The score of letters that stand together but scattered over the path."""
+FRESH_SECONDS: Final = 2.0
+"""How old a listing may be before the next `@` asks for another one."""
 
 
 def command_completions(token: Token) -> list[Completion]:
@@ -31,21 +33,70 @@ def command_completions(token: Token) -> list[Completion]:
     ]
 
 
-class FileIndex:
-    """The files of one folder, read once per question; `refresh` reads them anew."""
+def argument_hint(line: str, row: int) -> Completion | None:
+    """What may follow a command that is written already; None where nothing may, or no command is written."""
+    name, space, _ = line.removeprefix("/").partition(" ")
+    command = BY_NAME.get(name.lower())
+    if row != 0 or not line.startswith("/") or not space or command is None or not command.argument:
+        return None
+    must = "" if command.required else "optional"
+    return Completion(command.usage, " · ".join(part for part in (command.meaning, must) if part), hint=True)
 
-    def __init__(self, folder: Path, runner: ProcessRunner) -> None:
+
+class FileIndex:
+    """The files and folders under one folder, without what .gitignore names.
+
+    A listing is kept: it answers at once, and the next `@` after two seconds asks for a new one behind it.
+    """
+
+    def __init__(self, folder: Path, runner: ProcessRunner, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
         self._runner = runner
-        self._files: Sequence[str] = ()
+        self._clock = clock
+        self._corpus = Corpus(())
+        self._listed_at = float("-inf")
+        self._listing: asyncio.Task[bool] | None = None
+        self.cut = False
+        """Whether the folder holds more files than are listed."""
 
-    async def refresh(self) -> None:
-        """Ask git; without a repository walk the folder in a thread, minus what .gitignore names."""
-        self._files = await self._from_git() or await asyncio.to_thread(_walk, self._folder)
+    @property
+    def is_listed(self) -> bool:
+        """Whether there is something to look in."""
+        return self._listed_at > float("-inf")
+
+    async def refresh(self) -> bool:
+        """List the folder anew unless that was just done; whether anything has changed. Callers share one listing."""
+        if self._clock() - self._listed_at < FRESH_SECONDS:
+            return False
+        if self._listing is None:
+            self._listing = asyncio.create_task(self._list())
+            self._listing.add_done_callback(self._listed)
+        return await asyncio.shield(self._listing)
 
     async def completions(self, query: str) -> list[Completion]:
-        """The best files for what was typed after the `@`."""
-        return [Completion(f"@{_quoted(name)}") for name in await asyncio.to_thread(best, query, self._files)]
+        """The best files and folders for what was typed after the `@`."""
+        wanted = query.strip('"')
+        found = await asyncio.to_thread(self._corpus.search, wanted, MOST_CHOICES)
+        completions: list[Completion] = []
+        for one in found:
+            quoted = f'"{one.name}"' if " " in one.name else one.name
+            shift = 2 if " " in one.name else 1
+            marks = tuple(place + shift for place in one.places)
+            completions.append(Completion(f"@{quoted}", marks=marks, goes_on=one.name.endswith("/")))
+        return completions
+
+    def _listed(self, _: asyncio.Task[bool]) -> None:
+        self._listing = None
+
+    async def _list(self) -> bool:
+        files = await self._from_git() or await asyncio.to_thread(_walk, self._folder)
+        corpus = await asyncio.to_thread(_corpus, files)
+        changed = corpus.names != self._corpus.names
+        if changed:
+            self._corpus = corpus
+        self.cut = len(files) >= MOST_FILES
+        self._listed_at = self._clock()
+        return changed
 
     async def _from_git(self) -> list[str]:
         arguments = ("git", "ls-files", "-co", "--exclude-standard", "-z")
@@ -56,12 +107,16 @@ class FileIndex:
             return []
         if finished.exit_code != 0:
             return []
-        names = finished.captured.head.decode("utf-8", "replace").split("\0")
-        return sorted({name for name in names if name})[:MOST_FILES]
+        return await asyncio.to_thread(_names, finished.captured.head)
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"' if " " in name else name
+def _names(listing: bytes) -> list[str]:
+    names = listing.decode("utf-8", "replace").split("\0")
+    return sorted({name for name in names if name and "\n" not in name})[:MOST_FILES]
+
+
+def _corpus(files: Sequence[str]) -> Corpus:
+    return Corpus(with_folders(files))
 
 
 def _walk(folder: Path) -> list[str]:
@@ -76,36 +131,4 @@ def _walk(folder: Path) -> list[str]:
             found.append(str(path.relative_to(folder)))
         if len(found) >= MOST_FILES:
             break
-    return sorted(found)
-
-
-def best(query: str, names: Sequence[str]) -> list[str]:
-    """Names that contain the letters of `query` in order, the tightest match first."""
-    wanted = query.strip('"').lower()
-    if not wanted:
-        return list(names[:MOST_CHOICES])
-    scored = sorted((score, len(name), name) for name in names if (score := _score(wanted, name.lower())) is not None)
-    return [name for _, _, name in scored[:MOST_CHOICES]]
-
-
-def _score(wanted: str, name: str) -> int | None:
-    """Lower is better: in the file's own name, then anywhere, then scattered; None where it does not match."""
-    base = name.rsplit("/", 1)[-1]
-    if base.startswith(wanted):
-        return 0
-    if wanted in base:
-        return 1
-    if wanted in name:
-        return 2
-    spread = _spread(wanted, name)
-    return None if spread is None else BESIDE_SPREAD + spread
-
-
-def _spread(wanted: str, name: str) -> int | None:
-    first = place = -1
-    for letter in wanted:
-        place = name.find(letter, place + 1)
-        if place < 0:
-            return None
-        first = place if first < 0 else first
-    return place - first
+    return sorted(name for name in found if "\n" not in name)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.commands import blocks, context, conversations, panes, reading, searching, settings, shelving
+from phoenix_tui.commands import (
+    approvals,
+    blocks,
+    context,
+    conversations,
+    history,
+    panes,
+    reading,
+    searching,
+    settings,
+    shelving,
+)
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.screens.desk import ENGINE_ERRORS
@@ -13,10 +24,12 @@ RUNS: Final[dict[str, Run]] = {
     **blocks.RUNS,
     **context.RUNS,
     **conversations.RUNS,
+    **history.RUNS,
     **settings.RUNS,
     **reading.RUNS,
     **searching.RUNS,
     **panes.RUNS,
+    **approvals.RUNS,
     **shelving.RUNS,
 }
 

@@ -11,11 +11,15 @@ from textual.content import Content
 from textual.timer import Timer
 
 from engine.ports import ConversationChanges
+from phoenix_tui.approvals import titles_of_others
 from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
 from phoenix_tui.commands.panes import restore
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.settings import use_model
+from phoenix_tui.commands.sources import join as join_sources
+from phoenix_tui.images.source import ImageSource
+from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import Result, Sheet
 from phoenix_tui.screens.confirm import ConfirmScreen
@@ -26,6 +30,7 @@ from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.screens.welcoming import Welcoming
 from phoenix_tui.widgets.welcome_panel import GUIDE
+from tools.images.previewing import Previewer
 
 if TYPE_CHECKING:
     from phoenix_tui.driver import QuietDriver
@@ -41,16 +46,22 @@ class Backstage:
         self._services = services
         parts = stage.parts
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
+        terminal = ImageTerminal(driver) if driver else None
+        previewer, display = Previewer(services.runner), stage.launch.image_display
+        parts.pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
         self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage), self.around)
+        join_sources(self.bench)
+        parts.dock.question.others = lambda: titles_of_others(services.engine, desk.conversation)
         self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
 
     async def open(self, launch: Launch) -> None:
         """The list, and the conversation that was asked for or a new one."""
         desk = self.bench.desk
         await desk.overview.start()
+        self._services.engine.watch(lambda _: desk.parts.dock.question.say_more())
         if launch.conversation_id:
             try:
                 await desk.open(launch.conversation_id)

@@ -14,7 +14,6 @@ from engine.executor.requests import ConversationOptions, EngineError, Receipt, 
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
-from phoenix_tui.commands.completion import FileIndex
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
@@ -154,7 +153,7 @@ class Desk:
         dock = self.parts.dock
         dock.load("")
         dock.chips.images = ()
-        dock.files = FileIndex(self.launch.cwd, self.services.runner)
+        dock.completer.look_in(self.launch.cwd, self.services.runner)
         dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
         dock.ask(None, self.launch.cwd, "", 0.0)
         dock.notice.standing = None
@@ -168,6 +167,8 @@ class Desk:
 
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
+        if self.conversation is not None:
+            self._draft = self._written  # what a completed command took out of the box was not told yet
         await self.keep_draft()
         visible, self.visible = self.visible, None
         if visible is None:
@@ -187,7 +188,7 @@ class Desk:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
         self.visible = visible = kept or Visible(conversation, self.parts, self._tell)
         dock = self.parts.dock
-        dock.files = FileIndex(conversation.record.cwd, self.services.runner)
+        dock.completer.look_in(conversation.record.cwd, self.services.runner)
         dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible

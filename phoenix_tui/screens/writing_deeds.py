@@ -36,12 +36,21 @@ class WritingDeeds:
                 if isinstance(receipt, Refused):
                     bench.tell(receipt.reason, bad=True)
                 else:
-                    self._stage.remember(message.text)
+                    _remember(bench, message.text)
                     bench.tell("Removed from the queue; Up brings it back.")
             case _:
                 await bench.desk.attempt(lambda one: one.queue.send_now(message.id, bench.desk.launch.caps))
 
     async def _edit_queued(self, bench: Bench, message: QueuedMessage) -> None:
-        text = await self._stage.app.push_screen_wait(EditSheet("Queued message", message.text))
+        text: str | None = await self._stage.app.push_screen_wait(EditSheet("Queued message", message.text))
         if text is not None and text != message.text:
             await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))
+
+
+def _remember(bench: Bench, text: str) -> None:
+    history = bench.dock.composer.history_of_prompts
+    try:
+        if history is not None:
+            history.add(text)
+    except OSError as error:
+        bench.tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)

@@ -23,6 +23,14 @@ class Completion(Struct, frozen=True):
     meaning: str = ""
     runs: bool = False
     """Whether Enter sends at once: a command that needs nothing more."""
+    marks: tuple[int, ...] = ()
+    """Places in `text` of the letters that were looked for."""
+    goes_on: bool = False
+    """Whether something may follow without a space: a folder."""
+    hint: bool = False
+    """A row that only tells something; it cannot be taken."""
+    shown: str = ""
+    """What stands in the row instead of `text`."""
 
 
 class CompletionPopup(Widget):
@@ -38,12 +46,12 @@ class CompletionPopup(Widget):
         super().__init__()
         self._completions: tuple[Completion, ...] = ()
 
-    def show(self, completions: Sequence[Completion]) -> None:
+    def show(self, completions: Sequence[Completion], chosen: int = 0) -> None:
         """Offer these; none closes."""
         if not completions and not self._completions:
             return  # at nearly every key: a layout of the whole screen for nothing
         self._completions = tuple(completions)
-        self.chosen = 0
+        self.chosen = chosen
         self.display = bool(completions)
         self.refresh(layout=True)
 
@@ -62,15 +70,25 @@ class CompletionPopup(Widget):
         first = max(min(self.chosen - MOST_ROWS + 1, len(self._completions) - MOST_ROWS), 0)
         width = max(self.size.width, 1)
         shown = self._completions[first : first + MOST_ROWS]
-        longest = max((len(one.text) for one in shown), default=0)
+        words = [_words(one) for one in shown]
+        column = max((one.cell_length for one in words), default=0) + 2
         lines: list[Content] = []
-        for place, one in enumerate(shown, start=first):
-            text = clean_line(one.text)
-            line = Content.assemble(
-                (text, "bold"), " " * (longest - len(one.text) + 2), (one.meaning, Tone.QUIET.value)
-            )
+        for place, (one, text) in enumerate(zip(shown, words, strict=True), start=first):
+            gap = " " * (column - text.cell_length)
+            line = Content.assemble(text, gap, (clean_line(one.meaning), Tone.QUIET.value))
             line = line.truncate(width, ellipsis=True, pad=True)
-            lines.append(Content.styled(line.plain, "reverse") if place == self.chosen else line)
+            lines.append(Content.styled(line.plain, "reverse") if place == self.chosen and not one.hint else line)
         if more := len(self._completions) - len(shown):
             lines.append(Content.styled(f"+{more} more", Tone.QUIET.value))
         return Content("\n").join(lines)
+
+
+def _words(completion: Completion) -> Content:
+    """What stands in the row; the letters that were looked for in another colour."""
+    text = clean_line(completion.shown or completion.text)
+    if completion.hint:
+        return Content.styled(text, Tone.QUIET.value)
+    words = Content.styled(text, "bold")
+    for place in completion.marks if len(text) == len(completion.shown or completion.text) else ():
+        words = words.stylize(Tone.YOU.value, place, place + 1)
+    return words

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 from textual import events
-from textual.actions import SkipAction
 from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import TextArea
@@ -17,6 +15,8 @@ from textual.widgets import TextArea
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.still import Still
+from phoenix_tui.widgets import composer_messages as messages
+from phoenix_tui.widgets.composer_keys import ComposerKeys
 from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted_text, provider_of
 from phoenix_tui.widgets.readline import Readline
 
@@ -35,7 +35,7 @@ class Token(Struct, frozen=True):
     end: int
 
 
-class Composer(Still, TextArea):
+class Composer(ComposerKeys, Still, TextArea):
     """Multi-line input that grows upwards. Enter sends, Ctrl+J breaks the line."""
 
     DEFAULT_CSS = """
@@ -50,72 +50,19 @@ class Composer(Still, TextArea):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.COMPOSER)
     HELP = "Write here. Enter sends, Ctrl+J breaks the line, / lists commands, @ names a file, ! runs a command."
 
-    class Submitted(Message):
-        """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class KeyPasted(Message):
-        """An API key alone was pasted into the empty box; it has not been shown."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
-    class AnswerPressed(Message):
-        """A letter that answers the open question."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
-
-    class CompletionMoved(Message):
-        """Up or Down while completions are open."""
-
-        def __init__(self, by: int) -> None:
-            super().__init__()
-            self.by = by
-
-    class CompletionTaken(Message):
-        """Tab or Enter while completions are open."""
-
-        def __init__(self, send: bool) -> None:
-            super().__init__()
-            self.send = send
-
-    class ImagesDropped(Message):
-        """Paths of images were pasted or dropped."""
-
-        def __init__(self, paths: tuple[Path, ...]) -> None:
-            super().__init__()
-            self.paths = paths
-
-    class QueueWanted(Message):
-        """Tab while the agent works: the whole text waits its turn; already out of the box."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class QueueEntered(Message):
-        """Up on an empty line while something waits in the queue."""
-
-    class QuestionWanted(Message):
-        """Up on the first line while a question is open."""
-
-    class ChoiceWanted(Message):
-        """Tab on an empty line: what the panel above offers is chosen."""
-
-    class HelpWanted(Message):
-        """`?` on an empty line."""
-
-    class ImageDropped(Message):
-        """Backspace at the start of an empty text: the last image goes."""
-
-    class LeaveWanted(Message):
-        """Ctrl+D on an empty text."""
+    Submitted: TypeAlias = messages.Submitted
+    KeyPasted: TypeAlias = messages.KeyPasted
+    AnswerPressed: TypeAlias = messages.AnswerPressed
+    CompletionMoved: TypeAlias = messages.CompletionMoved
+    CompletionTaken: TypeAlias = messages.CompletionTaken
+    ImagesDropped: TypeAlias = messages.ImagesDropped
+    QueueWanted: TypeAlias = messages.QueueWanted
+    QueueEntered: TypeAlias = messages.QueueEntered
+    QuestionWanted: TypeAlias = messages.QuestionWanted
+    ChoiceWanted: TypeAlias = messages.ChoiceWanted
+    HelpWanted: TypeAlias = messages.HelpWanted
+    ImageDropped: TypeAlias = messages.ImageDropped
+    LeaveWanted: TypeAlias = messages.LeaveWanted
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
@@ -149,6 +96,10 @@ class Composer(Still, TextArea):
         self.shelf.clear()
         self.load_text(self.shelf.fold(text))
         self.move_cursor(self.document.end)
+
+    def put(self, text: str) -> None:
+        """Show another text in place of the draft; undo brings the draft back."""
+        self.edit_at(self.shelf.fold(text), (0, 0), self.document.end)
 
     def take(self) -> str:
         """Give the whole text and empty the box; undo brings it back."""
@@ -206,77 +157,6 @@ class Composer(Still, TextArea):
         event.prevent_default()
         self._typed_at = self._clock()
         await self.insert_pasted(event.text)
-
-    def action_send(self) -> None:
-        """Enter: accept the chosen completion, or send."""
-        # The app runs priority bindings itself, ahead of letters that still wait in this widget's queue.
-        self.call_later(self._send)
-
-    def _send(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionTaken(send=True))
-        else:
-            # Straight to the screen: each of the five parents between would cost the request a round of the loop.
-            self.screen.post_message(self.Submitted(self.take()))
-
-    def action_newline(self) -> None:
-        """Break the line; before the first frame this is an Enter."""
-        self.call_later(self._send if self.starting else lambda: self.edit_at("\n", *self.selection))
-
-    def action_edit(self, name: str) -> None:
-        """One of the shell's editing keys."""
-        self.call_later(self.readline.run, name)  # behind the letters typed before it, as in `action_send`
-
-    def action_older(self) -> None:
-        """Up: completions, else the text, else the open question, else older prompts."""
-        if self.completing:
-            self.post_message(self.CompletionMoved(-1))
-        elif self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
-            self.action_cursor_up()
-        elif self.question_since is not None:
-            self.post_message(self.QuestionWanted())
-        elif self.has_queue and not self.text:
-            self.post_message(self.QueueEntered())
-        else:
-            self.walk_history(-1)
-
-    def action_newer(self) -> None:
-        """Down: completions, else the text, else newer prompts."""
-        if self.completing:
-            self.post_message(self.CompletionMoved(1))
-        elif self.wrapped_document.location_to_offset(self.cursor_location).y < self.wrapped_document.height - 1:
-            self.action_cursor_down()
-        else:
-            self.walk_history(1)
-
-    def walk_history(self, by: int) -> None:
-        """Show an older prompt, or a newer one."""
-        history = self.history_of_prompts
-        text = None if history is None else history.older(self.content) if by < 0 else history.newer()
-        if text is not None:
-            self.load(text)
-
-    def action_complete(self) -> None:
-        """Tab: accept the chosen completion; while the agent works the draft waits for its end."""
-        if self.completing or self.busy or self.has_queue:
-            self.call_later(self._complete_or_queue)
-            return
-        if not self.text:
-            self.post_message(self.ChoiceWanted())
-        raise SkipAction
-
-    def _complete_or_queue(self) -> None:
-        if self.completing:
-            self.post_message(self.CompletionTaken(send=False))
-        elif self.text.strip():
-            self.screen.post_message(self.QueueWanted(self.take()))
-
-    def action_leave(self) -> None:
-        """Ctrl+D: quit on an empty text, else delete to the right."""
-        if self.text:
-            self.action_delete_right()
-        else:
-            self.post_message(self.LeaveWanted())
 
 
 def _meaning_when_empty(event: events.Key, question_since: float | None, now: float, before: float) -> Message | None:

@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 
 from engine.records import Attachment, QueuedMessage
 from engine.updates import Question
-from phoenix_tui.commands.completion import FileIndex, command_completions
+from phoenix_tui.commands.completer import Completer
 from phoenix_tui.still import StillColumn
 from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
 from phoenix_tui.widgets.composer import Composer
@@ -58,9 +58,7 @@ class Dock(StillColumn):
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
-        self.files: FileIndex | None = None
-        """Set by the screen for the folder of the conversation."""
-        self._listed = False
+        self.completer = Completer(self.composer, self._offer)
         self._loaded = False
 
     def compose(self) -> ComposeResult:
@@ -93,7 +91,7 @@ class Dock(StillColumn):
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
         if self.composer.completing:
-            self._offer([])
+            self.completer.close()
             return True
         return self.queue.has_focus or self.question.close_line()
 
@@ -117,24 +115,13 @@ class Dock(StillColumn):
         self.chips.images = images[:-1]
         return images[-1] if images else None
 
-    async def on_text_area_changed(self, event: TextArea.Changed) -> None:
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Offer what completes the word under the cursor; tell that the text changed."""
         if event.text_area is not self.composer:
             return
         event.stop()
         self.post_message(self.Edited(self.composer.text))
-        token = self.composer.token()
-        completions = command_completions(token)
-        if not completions and token.text.startswith("@") and self.files is not None:
-            if not self._listed:
-                self._listed = True
-                await self.files.refresh()
-            completions = await self.files.completions(token.text[1:])
-        else:
-            self._listed = False
-        if any(one.text == token.text for one in completions):
-            completions = [one for one in completions if one.text == token.text and not token.text.startswith("@")]
-        self._offer(completions)
+        self.completer.look()
 
     def on_image_chips_changed(self, event: ImageChips.Changed) -> None:
         """The images of the message are a part of its draft."""
@@ -146,18 +133,31 @@ class Dock(StillColumn):
         event.stop()
         self.popup.move(event.by)
 
-    def on_composer_completion_taken(self, event: Composer.CompletionTaken) -> None:
+    async def on_composer_completion_taken(self, event: Composer.CompletionTaken) -> None:
         """Put the chosen completion into the text; a whole command is run by Enter at once."""
         event.stop()
-        chosen, token = self.popup.choice, self.composer.token()
+        await self.completer.settled()
+        chosen = self.popup.choice
+        if chosen is not None and chosen.hint and not event.send:
+            self.popup.move(1)
+            chosen = self.popup.choice
         self._offer([])
-        if chosen is None:
+        if chosen is None or chosen.hint:
+            if event.send:
+                self.composer.submit()
             return
-        if event.send and chosen.runs:
+        self._take(chosen, send=event.send)
+
+    def _take(self, chosen: Completion, *, send: bool) -> None:
+        token, line = self.composer.token(), self.composer.document.get_line(0)
+        argument = token.row == 0 and line.startswith("/") and not chosen.text.startswith(("/", "@"))
+        start = line.index(" ") + 1 if argument else token.start
+        if send and chosen.runs:
             self.composer.take()
-            self.post_message(self.Chosen(chosen.text))
-        else:
-            self.composer.edit_at(f"{chosen.text} ", (token.row, token.start), (token.row, token.end))
+            self.post_message(self.Chosen(line[:start] + chosen.text if argument else chosen.text))
+            return
+        end = "" if chosen.goes_on and not send else " "
+        self.composer.edit_at(chosen.text + end, (token.row, start), (token.row, token.end))
 
     def on_composer_answer_pressed(self, event: Composer.AnswerPressed) -> None:
         """A letter on an empty text answers the question."""
@@ -180,8 +180,9 @@ class Dock(StillColumn):
         event.stop()
         self.drop_last_image()
 
-    def _offer(self, completions: Sequence[Completion]) -> None:
-        if self.composer.completing != bool(completions):
-            self.post_message(self.Opened(bool(completions)))
-        self.popup.show(completions)
-        self.composer.completing = bool(completions)
+    def _offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
+        takeable = any(not one.hint for one in completions)
+        if self.composer.completing != takeable:
+            self.post_message(self.Opened(takeable))
+        self.popup.show(completions, chosen)
+        self.composer.completing = takeable

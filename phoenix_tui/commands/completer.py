@@ -1,0 +1,118 @@
+"""Looks for what completes the word under the cursor while the user types on; the newest question wins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from phoenix_tui.commands.completion import FileIndex, argument_hint, command_completions
+from phoenix_tui.widgets.completion_popup import Completion
+from phoenix_tui.widgets.composer import Composer, Token
+from tools.contract import ProcessRunner
+
+AMONG_FILES = 4
+"""Files that stand above the conversations that answer the same letters."""
+
+LISTING_SHOWS = 0.15
+"""Seconds after which it is said that files are still being listed."""
+LISTING = Completion("listing the files of this folder…", hint=True)
+
+Arguments = Callable[[], Awaitable[Sequence[Completion]]]
+Mentions = Callable[[str], Awaitable[Sequence[Completion]]]
+
+
+class Offer(Protocol):
+    """Shows completions; `chosen` is the row that Enter takes."""
+
+    def __call__(self, completions: Sequence[Completion], chosen: int = 0) -> None:
+        """None closes."""
+        ...
+
+
+async def no_mentions(_: str) -> Sequence[Completion]:
+    """Before there are services."""
+    return ()
+
+
+class Completer:
+    """Shows completions through `offer`. Files come from one index per folder, kept while Phoenix runs."""
+
+    def __init__(self, composer: Composer, offer: Offer) -> None:
+        self._composer = composer
+        self._offer = offer
+        self._indexes: dict[Path, FileIndex] = {}
+        self._files: FileIndex | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self.mentions: Mentions = no_mentions
+        """Conversations for what was typed after an `@`; set when the services are there."""
+        self.arguments: Mapping[str, Arguments] = {}
+        """What may follow a command, by its name; set when the services are there."""
+
+    def look_in(self, folder: Path, runner: ProcessRunner) -> None:
+        """Files are those of this folder from now on."""
+        self._files = self._indexes.setdefault(folder, FileIndex(folder, runner))
+
+    def look(self) -> None:
+        """The text or the cursor changed: offer what completes it now, or as soon as it is found."""
+        self._stop()
+        token = self._composer.token()
+        line = self._composer.document.get_line(token.row)
+        if token.text.startswith("@") and self._files is not None:
+            self._begin(self._mentioned(self._files, token.text[1:]))
+        elif hint := argument_hint(line, token.row):
+            self._begin(self._argument(hint, line))
+        else:
+            self._show(token, command_completions(token))
+
+    async def settled(self) -> None:
+        """Wait until what is offered answers what is written."""
+        if self._looking is not None:
+            await asyncio.wait((self._looking,))
+
+    def close(self) -> None:
+        """Offer nothing."""
+        self._stop()
+        self._offer([])
+
+    def _begin(self, looking: Awaitable[None]) -> None:
+        self._looking = asyncio.ensure_future(looking)
+
+    def _stop(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    async def _mentioned(self, files: FileIndex, query: str) -> None:
+        """From the listing at hand first; again where a newer one differs."""
+        at_hand = files.is_listed
+        if at_hand:
+            await self._show_mentioned(files, query)
+        listing = asyncio.ensure_future(files.refresh())
+        if not at_hand:
+            await asyncio.wait((listing,), timeout=LISTING_SHOWS)
+            if not listing.done():
+                self._offer([LISTING])
+        if await listing or not at_hand:
+            await self._show_mentioned(files, query)
+
+    async def _show_mentioned(self, files: FileIndex, query: str) -> None:
+        found, others = await files.completions(query), await self.mentions(query)
+        self._show(self._composer.token(), [*found[:AMONG_FILES], *others, *found[AMONG_FILES:]])
+
+    async def _argument(self, hint: Completion, line: str) -> None:
+        name, _, written = line.removeprefix("/").partition(" ")
+        source = self.arguments.get(name.lower())
+        values = await source() if source is not None else ()
+        wanted = written.strip().lower()
+        found = [one for one in values if wanted in f"{one.text} {one.shown} {one.meaning}".lower()]
+        found.sort(key=lambda one: not (one.shown or one.text).lower().startswith(wanted))
+        whole = any(one.text.lower() == wanted for one in found)
+        self._offer([hint] if whole else [hint, *found], 1 if wanted and not whole and found else 0)
+
+    def _show(self, token: Token, found: Sequence[Completion]) -> None:
+        """Nothing is offered for a file that is written in full; a command stays to be run."""
+        if any(one.text == token.text and not one.goes_on for one in found):
+            found = [one for one in found if one.text == token.text and not token.text.startswith("@")]
+        self._offer(found)

@@ -1,0 +1,24 @@
+"""The prompts that were sent before, from this folder or from all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.screens.history_sheet import HistorySheet
+
+
+async def history(bench: Bench, argument: str) -> None:
+    """Search them; the chosen one takes the place of the draft, which undo brings back."""
+    composer = bench.dock.composer
+    prompts = composer.history_of_prompts
+    if prompts is None:
+        return
+    chosen: str | None = await composer.app.push_screen_wait(
+        HistorySheet(prompts.entries, prompts.everywhere, argument)
+    )
+    if chosen is not None:
+        composer.put(chosen)
+
+
+RUNS: Final[dict[str, Run]] = {"history": history}

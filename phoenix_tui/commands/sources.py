@@ -1,0 +1,71 @@
+"""What the completions know of conversations, models, themes and modes; joined to the composer when that is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from engine.records import ConversationQuery, ConversationSummary, PermissionMode
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.labels import MODE_MEANINGS, age
+from phoenix_tui.widgets.completion_popup import Completion
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.commands.completer import Arguments
+
+FEWEST_LETTERS: Final = 2
+"""Letters behind an `@` from which conversations are offered beside files."""
+MOST_MENTIONS: Final = 4
+SHORT_ID: Final = 8
+REFERENCE: Final = "@conversation:"
+
+
+def join(bench: Bench) -> None:
+    """Tell the composer what it may offer."""
+
+    async def mentions(query: str) -> Sequence[Completion]:
+        wanted = query.removeprefix(REFERENCE[1:])
+        if len(wanted) < FEWEST_LETTERS:
+            return ()
+        engine = bench.desk.services.engine
+        found = await engine.list(ConversationQuery(title_contains=wanted, limit=MOST_MENTIONS + 1))
+        here = bench.desk.conversation.id if bench.desk.conversation is not None else ""
+        return [_mention(one) for one in found if one.id != here][:MOST_MENTIONS]
+
+    bench.dock.completer.mentions = mentions
+    bench.dock.completer.arguments = _arguments(bench)
+
+
+def _mention(one: ConversationSummary) -> Completion:
+    title = clean_line(one.title) or "without a title"
+    return Completion(f"{REFERENCE}{one.id[:SHORT_ID]}", f"conversation · {_ago(one)}", shown=f"@{title}")
+
+
+def _ago(one: ConversationSummary) -> str:
+    return f"{age(max(time.time() - one.updated_at, 0.0))} ago"
+
+
+def _arguments(bench: Bench) -> Mapping[str, Arguments]:
+    async def models() -> Sequence[Completion]:
+        offered = await bench.desk.services.models()
+        return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]
+
+    async def themes() -> Sequence[Completion]:
+        return [Completion(name, runs=True) for name in bench.sheets.themes()]
+
+    async def modes() -> Sequence[Completion]:
+        return [Completion(mode.value, MODE_MEANINGS[mode], runs=True) for mode in PermissionMode]
+
+    async def conversations() -> Sequence[Completion]:
+        found = await bench.desk.services.engine.list(ConversationQuery())
+        return [Completion(one.id[:SHORT_ID], _ago(one), runs=True, shown=clean_line(one.title)) for one in found]
+
+    return {
+        "model": models,
+        "theme": themes,
+        "permissions": modes,
+        "resume": conversations,
+        "split": conversations,
+    }

@@ -1,0 +1,111 @@
+"""What the keys of the composer do: send, queue, complete, walk through older prompts, edit as in a shell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.actions import SkipAction
+
+from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.widgets import composer_messages as messages
+from phoenix_tui.widgets.readline import Readline
+
+if TYPE_CHECKING:
+    from textual.widgets import TextArea as _Base
+else:
+    _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
+
+
+class ComposerKeys(_Base):
+    """Actions alone; the composer holds the text and what the screen tells it."""
+
+    completing: bool
+    busy: bool
+    has_queue: bool
+    starting: bool
+    question_since: float | None
+    history_of_prompts: PromptHistory | None
+    readline: Readline
+
+    if TYPE_CHECKING:
+
+        @property
+        def content(self) -> str: ...
+        def load(self, text: str) -> None: ...
+        def take(self) -> str: ...
+        def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None: ...
+
+    def action_send(self) -> None:
+        """Enter: accept the chosen completion, or send."""
+        # The app runs priority bindings itself, ahead of letters that still wait in this widget's queue.
+        self.call_later(self._send)
+
+    def _send(self) -> None:
+        if self.completing:
+            self.post_message(messages.CompletionTaken(send=True))
+        else:
+            self.submit()
+
+    def submit(self) -> None:
+        """Give the whole text away as it stands."""
+        # Straight to the screen: each of the five parents between would cost the request a round of the loop.
+        self.screen.post_message(messages.Submitted(self.take()))
+
+    def action_newline(self) -> None:
+        """Break the line; before the first frame this is an Enter."""
+        self.call_later(self._send if self.starting else lambda: self.edit_at("\n", *self.selection))
+
+    def action_edit(self, name: str) -> None:
+        """One of the shell's editing keys."""
+        self.call_later(self.readline.run, name)  # behind the letters typed before it, as in `action_send`
+
+    def action_older(self) -> None:
+        """Up: completions, else the text, else the open question, else older prompts."""
+        if self.completing:
+            self.post_message(messages.CompletionMoved(-1))
+        elif self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
+            self.action_cursor_up()
+        elif self.question_since is not None:
+            self.post_message(messages.QuestionWanted())
+        elif self.has_queue and not self.text:
+            self.post_message(messages.QueueEntered())
+        else:
+            self.walk_history(-1)
+
+    def action_newer(self) -> None:
+        """Down: completions, else the text, else newer prompts."""
+        if self.completing:
+            self.post_message(messages.CompletionMoved(1))
+        elif self.wrapped_document.location_to_offset(self.cursor_location).y < self.wrapped_document.height - 1:
+            self.action_cursor_down()
+        else:
+            self.walk_history(1)
+
+    def walk_history(self, by: int) -> None:
+        """Show an older prompt, or a newer one."""
+        history = self.history_of_prompts
+        text = None if history is None else history.older(self.content) if by < 0 else history.newer()
+        if text is not None:
+            self.load(text)
+
+    def action_complete(self) -> None:
+        """Tab: accept the chosen completion; while the agent works the draft waits for its end."""
+        if self.completing or self.busy or self.has_queue:
+            self.call_later(self._complete_or_queue)
+            return
+        if not self.text:
+            self.post_message(messages.ChoiceWanted())
+        raise SkipAction
+
+    def _complete_or_queue(self) -> None:
+        if self.completing:
+            self.post_message(messages.CompletionTaken(send=False))
+        elif self.text.strip():
+            self.screen.post_message(messages.QueueWanted(self.take()))
+
+    def action_leave(self) -> None:
+        """Ctrl+D: quit on an empty text, else delete to the right."""
+        if self.text:
+            self.action_delete_right()
+        else:
+            self.post_message(messages.LeaveWanted())

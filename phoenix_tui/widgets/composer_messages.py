@@ -1,0 +1,87 @@
+"""What the composer tells its parents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.message import Message
+
+
+class Submitted(Message, namespace="composer"):
+    """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class KeyPasted(Message, namespace="composer"):
+    """An API key alone was pasted into the empty box; it has not been shown."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
+class AnswerPressed(Message, namespace="composer"):
+    """A letter that answers the open question."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
+class CompletionMoved(Message, namespace="composer"):
+    """Up or Down while completions are open."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self.by = by
+
+
+class CompletionTaken(Message, namespace="composer"):
+    """Tab or Enter while completions are open."""
+
+    def __init__(self, send: bool) -> None:
+        super().__init__()
+        self.send = send
+
+
+class ImagesDropped(Message, namespace="composer"):
+    """Paths of images were pasted or dropped."""
+
+    def __init__(self, paths: tuple[Path, ...]) -> None:
+        super().__init__()
+        self.paths = paths
+
+
+class QueueWanted(Message, namespace="composer"):
+    """Tab while the agent works: the whole text waits its turn; already out of the box."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class QueueEntered(Message, namespace="composer"):
+    """Up on an empty line while something waits in the queue."""
+
+
+class QuestionWanted(Message, namespace="composer"):
+    """Up on the first line while a question is open."""
+
+
+class ChoiceWanted(Message, namespace="composer"):
+    """Tab on an empty line: what the panel above offers is chosen."""
+
+
+class HelpWanted(Message, namespace="composer"):
+    """`?` on an empty line."""
+
+
+class ImageDropped(Message, namespace="composer"):
+    """Backspace at the start of an empty text: the last image goes."""
+
+
+class LeaveWanted(Message, namespace="composer"):
+    """Ctrl+D on an empty text."""
