@@ -53,6 +53,8 @@ class FindBar(Sheet[str]):
         self._library = library
         self._conversation_id = conversation_id
         self._transcript = transcript
+        self._one_at_a_time = asyncio.Lock()
+        """A question whose text is gone by the time of its turn is not asked."""
         self._goals: tuple[Goal, ...] = ()
         self._place = -1
         self._trouble = ""
@@ -107,18 +109,25 @@ class FindBar(Sheet[str]):
 
     def _begin(self, text: str) -> None:
         self._text = text
-        self.run_worker(self._find(text), group="find", exclusive=True)
+        self.run_worker(self._find(text), group="find")
 
     async def _find(self, text: str) -> None:
         await asyncio.sleep(PAUSE)
+        async with self._one_at_a_time:
+            if text == self._text:
+                await self._ask(text)
+
+    async def _ask(self, text: str) -> None:
         try:
             found = await self._library.find(self._conversation_id, text) if text else ()
         except StorageError as error:
             self._trouble = str(error)
+            found = ()
         else:
             self._trouble = ""
+        if text == self._text and self.is_attached:
             self._take(text, found)
-        self._draw()
+            self._draw()
 
     def _take(self, text: str, found: Sequence[FoundText]) -> None:
         self._goals = tuple(Goal(one.seq, one.call_id, index) for one in found for index in range(one.count))

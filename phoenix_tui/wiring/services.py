@@ -18,6 +18,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.models.files import FileState
 from phoenix_tui.surface import CannotOpen, EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.settings import SettingsBoard
@@ -43,6 +44,7 @@ class ServiceOpener:
     """What was found out before the screen stood, such as a fallback."""
     _backend: Backend | None = None
     _warming: asyncio.Task[None] | None = None
+    _indexing: asyncio.Task[None] | None = None
 
     async def open(self) -> Services:
         """Open everything.
@@ -78,12 +80,14 @@ class ServiceOpener:
             warning=await self._warning(backend),
         )
         self._warming = asyncio.create_task(_settle())
+        self._indexing = asyncio.create_task(index_older(backend.library))
         return services
 
     async def close(self, *, crashed: bool) -> None:
         """End every program; the engine too where the app crashed and did not close it."""
-        if self._warming is not None:
-            self._warming.cancel()
+        for task in (self._warming, self._indexing):
+            if task is not None:
+                task.cancel()
         if self._backend is None:
             return
         if crashed:

@@ -1,0 +1,32 @@
+"""Indexes what is older than the search index while the app runs, half of the time at most."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from engine.ports import Library, StorageError
+
+FIRST: Final = 2.0
+"""Seconds after the start, which belongs to the user."""
+REST: Final = 0.05
+"""Seconds between two slices at least."""
+AGAIN: Final = 30.0
+"""Seconds until a refused slice is tried again: another process keeps the file busy, or the disk is full."""
+
+
+async def index_older(library: Library) -> None:
+    """Index slice after slice until nothing is left; what cannot be written now is tried again later."""
+    rest = FIRST
+    while True:
+        await asyncio.sleep(rest)
+        began = time.monotonic()
+        try:
+            progress = await library.index_older()
+        except StorageError:
+            rest = AGAIN
+            continue
+        if progress.done >= progress.total:
+            return
+        rest = max(time.monotonic() - began, REST)
