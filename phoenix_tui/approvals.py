@@ -35,6 +35,6 @@ def pending(engine: EngineSurface) -> list[Pending]:
     return sorted(found, key=lambda one: one.question.asked)
 
 
-def titles_of_others(engine: EngineSurface, conversation_id: str) -> Sequence[str]:
+def titles_of_others(engine: EngineSurface, current: ConversationSurface | None) -> Sequence[str]:
     """Titles of the conversations beside this one that ask something."""
-    return [one.title for one in pending(engine) if one.conversation.id != conversation_id]
+    return [one.title for one in pending(engine) if one.conversation is not current]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from screenshots import scenes_context, scenes_panes
+from screenshots import scenes_context, scenes_conversations, scenes_panes
 from screenshots.dialogue import FIX, PATCHES, READS, REPORT, REST, TESTS, THE_FIX, offers, runs, says, stops_in
 from screenshots.studio import Studio, screen
 from tests.support.journeys import Answer, picks
@@ -279,5 +279,7 @@ SCENES: Final[dict[str, Scene]] = {
     "refused": refused,
     "overlays": overlays,
     **scenes_context.SCENES,
+    **scenes_conversations.SCENES,
     **scenes_panes.SCENES,
+    **scenes_search.SCENES,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -27,7 +28,10 @@ class Stand(Struct, frozen=True):
     body: tuple[Widget, ...]
     """What may fill it; those that are not displayed take no place."""
     foot: Widget
-    rule: Widget
+    side: Widget
+    """The rule at its left, where another pane is there."""
+    top: Widget
+    """The rule above it, likewise."""
 
 
 class Arranged(Protocol):
@@ -61,7 +65,7 @@ def regions(count: int, size: Size) -> list[Region] | None:
         in_row = min(columns, count - row * columns)
         top, bottom = row * size.height // rows, (row + 1) * size.height // rows
         edges = [place * size.width // in_row for place in range(in_row + 1)]
-        found += [Region(left, top, right - left, bottom - top) for left, right in zip(edges, edges[1:], strict=False)]
+        found += [Region(left, top, right - left, bottom - top) for left, right in pairwise(edges)]
     return found
 
 
@@ -86,9 +90,13 @@ class PaneLayout(Layout):
             return [tabs, *self._pane(parent, stand, Region(0, 1, size.width, size.height - 1), shown, focused=True)]
         placements: list[WidgetPlacement] = []
         for place, (stand, region) in enumerate(zip(panes.stands, found, strict=True)):
-            if region.x:
-                placements.append(_placed(stand.rule, Region(region.x, region.y, 1, region.height)))
-                region = Region(region.x + 1, region.y, region.width - 1, region.height)
+            x, y, width, height = region
+            if x:
+                placements.append(_placed(stand.side, Region(x, y, 1, height)))
+                region = Region(x + 1, y, width - 1, height)
+            if y:
+                placements.append(_placed(stand.top, Region(region.x, y, region.width, 1)))
+                region = Region(region.x, y + 1, region.width, height - 1)
             placements += self._pane(parent, stand, region, shown, focused=place == panes.focus)
         return placements
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 from textual import events
+from textual.widget import Widget
 
 from phoenix_tui.labels import label
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.layout import PaneLayout, Stand
 from phoenix_tui.panes.memory import Panes, remember
-from phoenix_tui.panes.widgets import PaneFoot, PaneRule, PaneTabs, Tab
+from phoenix_tui.panes.widgets import PaneFoot, PaneTabs, SideRule, Tab, TopRule
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.visible import Visible
@@ -35,9 +36,15 @@ class Pane:
     title: TitleRow
     transcript: TranscriptView
     foot: PaneFoot
-    rule: PaneRule
+    side: SideRule = field(default_factory=SideRule)
+    top: TopRule = field(default_factory=TopRule)
     visible: Visible | None = None
     """None while the desk follows it, and for an empty pane."""
+
+    @property
+    def own(self) -> tuple[Widget, ...]:
+        """What it has for as long as there are panes."""
+        return self.foot, self.side, self.top
 
 
 class Split:
@@ -49,7 +56,7 @@ class Split:
         self._desk = desk
         self._tell = tell
         self._plain = desk.launch.plain
-        self._panes = [Pane(parts.title, parts.transcript, self._foot(), PaneRule())]
+        self._panes = [Pane(parts.title, parts.transcript, self._foot())]
         self._turning = False
         """Whether the focus goes to another pane: what is followed is then kept."""
         self._one_at_a_time = asyncio.Lock()
@@ -64,8 +71,7 @@ class Split:
             Stand(
                 pane.title,
                 (pane.transcript, welcome) if place == self.focus else (pane.transcript,),
-                pane.foot,
-                pane.rule,
+                *pane.own,
             )
             for place, pane in enumerate(self._panes)
         )
@@ -93,7 +99,6 @@ class Split:
         """One more pane at `place`, which does not get the dock."""
         async with self._one_at_a_time:
             pane = await self._insert(place)
-            parts = self._parts
             pane.visible = Visible(conversation, self._of(pane), self._tell)
             pane.visible.step_back(pane.foot)
             self._watch(pane.visible)
@@ -170,14 +175,13 @@ class Split:
     async def _insert(self, place: int) -> Pane:
         """Mount the widgets of a pane; with the first further one the layout begins."""
         parts, column = self._parts, self._column
-        pane = Pane(TitleRow(plain=self._plain), TranscriptView(), self._foot(), PaneRule())
+        pane = Pane(TitleRow(plain=self._plain), TranscriptView(), self._foot())
         pane.transcript.display = False
         with column.app.batch_update():
             if self.count == 1:
-                first = self._panes[0]
-                await column.mount(first.rule, first.foot, self.tabs)
+                await column.mount(*self._panes[0].own, self.tabs)
             await column.mount(pane.title, pane.transcript, before=parts.welcome)
-            await column.mount(pane.rule, pane.foot)
+            await column.mount(*pane.own)
             self._panes.insert(place, pane)
             if place <= self.focus:
                 self.focus += 1
@@ -210,10 +214,10 @@ class Split:
             self._panes.pop(place)
             if place < self.focus:
                 self.focus -= 1
-            gone = [pane.title, pane.transcript, pane.foot, pane.rule]
+            gone: list[Widget] = [pane.title, pane.transcript, *pane.own]
             if self.count == 1:
                 self._end()
-                gone += [self._panes[0].foot, self._panes[0].rule, self.tabs]
+                gone += [*self._panes[0].own, self.tabs]
             await self._column.remove_children(gone)
         self._arrange()
 

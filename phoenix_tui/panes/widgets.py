@@ -37,16 +37,20 @@ class PaneFoot(StatusLine):
         room = width - state.cell_length - len(GAP)
         if not self.note or room < len(GAP):
             return state
-        note = Content(clean_line(reveal(self.note).replace("\n", "␊")))
+        note = Content(clean_line(reveal(self.note).replace("\n", " ↵ ")))
         return Content.assemble(state, GAP, note.truncate(room, ellipsis=True).stylize(Tone.QUIET.value))
 
 
-class PaneRule(Still, Widget):
+class SideRule(Still, Widget):
     """The line between a pane and the one left of it."""
 
-    DEFAULT_CSS = """
-    PaneRule { width: 1; border-left: solid $panel; background: $background; }
-    """
+    DEFAULT_CSS = "SideRule { width: 1; border-left: solid $panel; background: $background; }"
+
+
+class TopRule(Still, Widget):
+    """The line between a pane and the one above it."""
+
+    DEFAULT_CSS = "TopRule { height: 1; border-top: solid $panel; background: $background; }"
 
 
 class Tab(Struct, frozen=True):

@@ -140,9 +140,13 @@ class QuestionPanel(Vertical):
 
     def say_more(self) -> None:
         """What is out of sight: rows of the request, and the questions of other conversations."""
+        if self._question is None or not self.is_mounted:
+            return
         asked, more = self.query_one("#asked", VerticalScroll), self.query_one("#more", Static)
         first, height, total = round(asked.scroll_y), asked.size.height, asked.virtual_size.height
-        parts = [f"rows {first + 1}-{min(first + height, total)} of {total}, Up then PgDn reads on"] * (total > height > 0)
+        parts: list[str] = []
+        if total > height > 0:
+            parts.append(f"rows {first + 1}-{min(first + height, total)} of {total}, Up then PgDn reads on")
         if titles := self.others():
             parts.append(f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)} · Alt+A")
         more.display = bool(parts)
@@ -150,7 +154,8 @@ class QuestionPanel(Vertical):
 
     def fit(self) -> None:
         """Take the rows that a pane or the screen has over."""
-        self.query_one("#asked").styles.max_height = max((self.room or self.screen.size.height) - ROWS_BESIDE, LEAST_ROWS)
+        rows = (self.room or self.screen.size.height) - ROWS_BESIDE
+        self.query_one("#asked").styles.max_height = max(rows, LEAST_ROWS)
 
     def _show_change(self, question: Question) -> None:
         """Where a change is taller than its room, begin at what changes."""

@@ -15,6 +15,7 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
 from phoenix_tui.widgets.composer import TYPING_PAUSE
+from phoenix_tui.widgets.question_panel import GRACE
 from phoenix_tui.widgets.question_text import answer_rows, request_rows
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, ToolRequest
@@ -41,9 +42,13 @@ async def asked(shell: Any, **changes: Any) -> tuple[Any, Time]:
     time = Time()
     shell.composer._clock = time
     shell.composer._typed_at = 0.0
+    panel = shell.screen.parts.dock.question
+    panel._clock = time
     conversation.ask(question(**changes))
     await shell.pilot.pause()
-    shell.composer.question_since = time.now - TYPING_PAUSE
+    shell.composer.question_since = panel._since = time.now - TYPING_PAUSE
+    panel._offer(panel._question, guarded=False)  # what the timer of the grace period does
+    await shell.pilot.pause()
     return conversation, time
 
 
@@ -66,7 +71,7 @@ async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tm
         assert shown(shell, "asker").startswith("◆ api-retry wants to run bash")
         assert shown(shell, "request") == "rm -r build && make test"
         assert shown(shell, "where") == f"in {tmp_path} · why: a clean build is needed"
-        assert "a  always: make test*" in shown(shell, "answers")
+        assert "a  always: bash(rm -r build && make test) …" in shown(shell, "answers")
         assert "bash asks" in shell.status
 
 
@@ -131,15 +136,74 @@ async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_d
         assert shell.composer.has_focus
 
 
-async def test_always_shows_its_rule_and_takes_the_edited_one(open_shell: Any) -> None:
-    async with open_shell() as shell:
-        conversation, _ = await asked(shell)
+def effect(shell: Any) -> str:
+    """What is said below the rule."""
+    return shown(shell, "effect").splitlines()[0]
+
+
+async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_one(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         await shell.pilot.press("a")
-        await shell.until(lambda: shell.screen.parts.dock.question.has_class("-filling"))
+        await shell.until(lambda: effect(shell) == "Allows “make test” with any words behind it.")
         assert conversation.answers == []
-        await shell.pilot.press("backspace", "x", "enter")
+        await shell.pilot.press("backspace", "backspace", *" -x)")
+        await shell.until(lambda: effect(shell) == "Allows this very command and no other.")
+        await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
-        assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule="make testx"))]
+        assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule="bash(make test -x)"))]
+
+
+async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays_in_the_line(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
+        panel = shell.screen.parts.dock.question
+        await shell.pilot.press("a", "backspace", "backspace", "backspace", "x", "*", ")")
+        await shell.until(lambda: panel.has_class("-refused"))
+        assert effect(shell).startswith("This rule does not match: begin with the words of the command")
+        await shell.pilot.press("enter", "tab")
+        await shell.pilot.pause()
+        assert (conversation.answers, panel.query_one("#line").text) == ([], "bash(make tesx*)")
+
+
+async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell: Any) -> None:
+    async with open_shell((120, 40)) as shell:
+        conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
+        await shell.pilot.press("a")
+        await shell.until(lambda: effect(shell))
+        await shell.pilot.press("tab")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", Answer(Choice.CONVERSATION, rule="bash(make test*)"))]
+
+
+async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobody_touched_it(open_shell: Any) -> None:
+    command = "make a\nmake\u202e b"
+    async with open_shell((120, 40)) as shell:
+        conversation, _ = await asked(shell, request=ToolRequest(command), rule=f"bash({command})")
+        await shell.pilot.press("a")
+        await shell.until(lambda: effect(shell) == "Allows this very command and no other.")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule=f"bash({command})"))]
+
+
+async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(open_shell: Any) -> None:
+    for width in (40, 57, 77, 117):
+        ready = [row.plain for row in answer_rows(question(), width)]
+        guarded = [row.plain for row in answer_rows(question(), width, guarded=True)]
+        assert [len(row) for row in guarded] == [len(row) for row in ready]
+        assert not re.search(r"(^|  )[ysanr]  ", "\n".join(guarded))
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        panel = shell.screen.parts.dock.question
+        time = panel._clock = Time()
+        conversation.ask(question())
+        await shell.pilot.press("up", "n")
+        await shell.pilot.pause()
+        assert conversation.answers == []
+        time.now += GRACE
+        await shell.pilot.press("n")
+        await shell.until(lambda: conversation.answers)
 
 
 async def test_r_asks_for_the_reason(open_shell: Any) -> None:
@@ -280,4 +344,5 @@ async def test_a_question_without_a_rule_offers_no_always(open_shell: Any) -> No
         await shell.pilot.press("a")
         await shell.pilot.pause()
         assert not shell.screen.parts.dock.question.has_class("-filling")
+        assert "this conversation" not in shown(shell, "answers")
         assert replace(conversation.question, rule="") == conversation.question

@@ -1,0 +1,33 @@
+"""/approvals: what waits for a yes or no in any conversation."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from engine.machine.states import STATE_NAMES, AwaitingApproval
+from engine.records import ConversationQuery
+from phoenix_tui.approvals import UNTITLED, pending
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.screens.approvals import ApprovalsSheet
+
+NOTHING: Final = "Nothing waits for your approval."
+
+
+async def approvals(bench: Bench, _: str) -> None:
+    """All of them, oldest first, to answer without going there."""
+    engine = bench.desk.services.engine
+    elsewhere = [
+        f"  {row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."
+        for row in await engine.list(ConversationQuery())
+        if row.state_name == STATE_NAMES[AwaitingApproval] and row.owner_pid not in {None, os.getpid()}
+    ]
+    if not pending(engine):
+        bench.tell("\n".join([NOTHING, *elsewhere]))
+        return
+    sheet = ApprovalsSheet(engine, bench.tell, plain=bench.desk.launch.plain, elsewhere=elsewhere)
+    if chosen := await bench.dock.app.push_screen_wait(sheet):
+        await bench.desk.open(chosen)
+
+
+RUNS: Final[dict[str, Run]] = {"approvals": approvals}

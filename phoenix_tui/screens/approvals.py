@@ -1,0 +1,185 @@
+"""Every approval that waits, in one sheet: read whole and answered without going to its conversation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.executor.requests import Answer, Choice, Refused
+from phoenix_tui.approvals import Pending, pending
+from phoenix_tui.labels import ASKING, Tone, age
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.parts import Teller
+from phoenix_tui.surface import EngineSurface, Unsubscribe
+from phoenix_tui.widgets.question_panel import QuestionPanel
+from tools.clean import clean_line
+
+MOST_ROWS: Final = 6
+"""Approvals in sight at once; the text of the chosen one needs the room."""
+SIDES: Final = 2
+"""Cells that the sheet leaves free at its sides."""
+
+
+class ApprovalsSheet(Sheet[str]):
+    """Oldest first. y s a n r answer the chosen one, D denies all; gives the conversation to go to."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = """
+    ApprovalsSheet {
+        & > .sheet { max-height: 90%; }
+        & #heading, & #rows, & #elsewhere { height: auto; }
+        & #elsewhere { color: $text-muted; }
+        & QuestionPanel { margin: 1 0 0 0; padding: 0; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up"),
+        Binding("down,j", "move(1)", "Down"),
+        Binding("pageup", "read(-10)", "Read up", priority=True),
+        Binding("pagedown", "read(10)", "Read on", priority=True),
+        Binding("enter", "go", "Go there"),
+        *(Binding(letter, f"answer('{letter}')", "Answer") for letter in "ysanr"),
+        Binding("D", "deny_all", "Deny all"),
+    ]
+
+    def __init__(
+        self, engine: EngineSurface, tell: Teller, *, plain: bool = False, elsewhere: Sequence[str] = ()
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._tell = tell
+        self._plain = plain
+        self._elsewhere = elsewhere
+        self._waiting: list[Pending] = []
+        self._chosen = 0
+        self._denying = False
+        """Whether the reason that is being written is for all of them."""
+        self._unwatch: Unsubscribe | None = None
+        self.question = QuestionPanel(plain=plain)
+        self.question.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        """Heading, rows, the whole question."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield Static(id="rows", markup=False)
+            yield Static(id="elsewhere", markup=False)
+            yield self.question
+
+    def on_mount(self) -> None:
+        """Follow what every conversation does."""
+        self._unwatch = self._engine.watch(lambda _: self._look())
+        self.query_one("#elsewhere").display = bool(self._elsewhere)
+        self.query_one("#elsewhere", Static).update("\n".join(map(clean_line, self._elsewhere)))
+        self.set_interval(1.0, self._draw)
+        self._look()
+
+    def on_unmount(self) -> None:
+        """Follow nothing any more."""
+        if self._unwatch is not None:
+            self._unwatch()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def _look(self) -> None:
+        """Take in what waits now; the chosen one stays chosen while it waits."""
+        chosen = self._waiting[self._chosen].question if self._waiting else None
+        self._waiting = pending(self._engine)
+        if not self._waiting:
+            self.dismiss(None)
+            return
+        places = [place for place, one in enumerate(self._waiting) if one.question == chosen]
+        self._chosen = places[0] if places else min(self._chosen, len(self._waiting) - 1)
+        self._show()
+
+    def _show(self) -> None:
+        one = self._waiting[self._chosen]
+        self.question.show(one.question, one.conversation.record.cwd, "")
+        self._draw()
+
+    def _draw(self) -> None:
+        count = len(self._waiting)
+        words = f"{count} approvals wait" if count > 1 else "1 approval waits"
+        keys = "D denies all · Enter goes there · Esc closes" if count > 1 else "Enter goes there · Esc closes"
+        heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
+        self.query_one("#heading", Static).update(heading.truncate(max(self.size.width - SIDES, 1), ellipsis=True))
+        first = max(min(self._chosen - MOST_ROWS // 2, count - MOST_ROWS), 0)
+        shown = self._waiting[first : first + MOST_ROWS]
+        self.query_one("#rows", Static).update(
+            Content("\n").join(self._row(one, first + place) for place, one in enumerate(shown))
+        )
+
+    def _row(self, one: Pending, place: int) -> Content:
+        """Who, what and since when; the chosen row is reversed."""
+        chosen, width = place == self._chosen, max(self.size.width - SIDES, 1)
+        waits = f" {age(time.monotonic() - one.question.asked)}"
+        what = clean_line(f"{one.question.call.name}  {one.question.request.summary}")
+        row = Content.assemble(
+            "› " if chosen else "  ",
+            (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),
+            (one.title, "bold"),
+            (f"  {what}", "" if chosen else Tone.QUIET.value),
+        ).truncate(width - len(waits), ellipsis=True, pad=True)
+        row = Content.assemble(row, (waits, Tone.QUIET.value))
+        return Content.styled(row.plain, "reverse") if chosen else row
+
+    def action_move(self, by: int) -> None:
+        """Choose another one."""
+        place = max(0, min(self._chosen + by, len(self._waiting) - 1))
+        if place != self._chosen:
+            self._chosen = place
+            self._show()
+
+    def action_read(self, by: int) -> None:
+        """Move through a request that is taller than its room."""
+        self.question.action_scroll_asked(by)
+
+    def action_answer(self, letter: str) -> None:
+        """Answer the chosen one."""
+        self._denying = False
+        self.question.action_answer(letter)
+
+    def action_deny_all(self) -> None:
+        """Ask why, then deny all that wait now."""
+        self._denying = True
+        self.question.ask_reason(f"No to all {len(self._waiting)}, because … (Enter denies them, Esc goes back)")
+
+    def action_go(self) -> None:
+        """To the conversation of the chosen one."""
+        self.dismiss(self._waiting[self._chosen].conversation.id)
+
+    def action_close(self) -> None:
+        """Close an open line, else the sheet."""
+        if not self.question.close_line():
+            self.dismiss(None)
+
+    def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
+        """A line was closed: the keys are the sheet's again."""
+        event.stop()
+        self.set_focus(None)
+
+    def on_question_panel_answered(self, event: QuestionPanel.Answered) -> None:
+        """Tell the conversation, or all of them."""
+        event.stop()
+        self.set_focus(None)
+        chosen = [one for one in self._waiting if one.question.call.id == event.call_id]
+        wanted = self._waiting if self._denying else chosen[:1]
+        self.run_worker(self._answer(tuple(wanted), event.answer), group="answers")
+
+    async def _answer(self, wanted: Sequence[Pending], answer: Answer) -> None:
+        for one in wanted:
+            receipt = await one.conversation.answer(one.question.call.id, answer)
+            if isinstance(receipt, Refused):
+                self._tell(f"{one.title}: {receipt.reason}", bad=True)
+        if self._denying and answer.choice is Choice.DENY:
+            self._tell(f"{len(wanted)} denied.")
+        self._denying = False
