@@ -19,7 +19,7 @@ from textual.geometry import Size
 
 from phoenix_tui import terminal_state
 from phoenix_tui.terminal_input import InputFilter, QuietParser
-from phoenix_tui.terminal_output import drawing_only
+from phoenix_tui.terminal_output import drawing_only, with_overlays
 
 _READ_BYTES = 4096
 _FRAME_BEGINS = "\x1b[?2026h"
@@ -60,6 +60,9 @@ class LastingFile:
 class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
+    overlays: dict[str, str] | None = None
+    """Characters of a private plane, and the sixels of Phoenix's own that are drawn where one stands."""
+
     def __init__(
         self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
@@ -70,6 +73,8 @@ class QuietDriver(LinuxDriver):
         """How many writes went into the thread's queue."""
         self._wake: tuple[int, int] | None = None
         self._greeting = self._parting = ""
+        self.replies: Callable[[str], None] | None = None
+        """Is told in the loop what the terminal answers, while somebody asks."""
         self._frame: list[str] | None = None
         """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
         # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
@@ -83,12 +88,20 @@ class QuietDriver(LinuxDriver):
         if data == _FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
-            self.write_own(drawing_only(data))
+            self.write_own(self._drawn(data))
         elif data == _FRAME_ENDS:
             frame, self._frame = self._frame, None
             self.write_own("".join((_FRAME_BEGINS, *frame, _FRAME_ENDS)))
         else:
-            self._frame.append(drawing_only(data))
+            self._frame.append(self._drawn(data))
+
+    def _drawn(self, data: str) -> str:
+        data = drawing_only(data)
+        return with_overlays(data, self.overlays) if self.overlays else data
+
+    def _tell_reply(self, reply: str) -> None:
+        if self.replies is not None:
+            self._loop.call_soon_threadsafe(self.replies, reply)
 
     def write_own(self, sequence: str) -> None:
         """Write a sequence of Phoenix's own as it is: a clipboard, a title. Never holds outside text.
@@ -187,7 +200,7 @@ class QuietDriver(LinuxDriver):
         if self._wake is None:
             return
         wake = self._wake[0]
-        parser, split = QuietParser(self._debug), InputFilter()
+        parser, split = QuietParser(self._debug), InputFilter(tell=self._tell_reply)
         decode = getincrementaldecoder("utf-8")("replace").decode
         poll = select.poll()
         poll.register(self.fileno, select.POLLIN)

@@ -338,6 +338,8 @@ class Launch(Struct, frozen=True):
     images: tuple[Path, ...] = ()
     caps: RunCaps = field(default_factory=RunCaps)
     """Limits of every run of this session."""
+    image_display: str = "auto"
+    """How images are shown: auto, kitty, sixel, blocks or off."""
     theme: str = ""
     themes_folder: Path | None = None
     """Where the user's own themes are."""

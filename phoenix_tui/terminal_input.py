@@ -56,8 +56,11 @@ class InputFilter:
     would read ESC sequences inside it as keys (FAULTS 54) and takes a second per megabyte.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, tell: Callable[[str], None] | None = None) -> None:
         self._clock = clock
+        self._tell = tell
+        """Is told each whole reply that was taken out, for whoever asked."""
+        self._reply: list[str] = []
         self._held = ""
         """The beginning of a paste mark, until the rest of it comes."""
         self._paste: list[str] | None = None
@@ -96,16 +99,30 @@ class InputFilter:
         """What follows the reply under way; all of `text` once it took too long to be one."""
         self._reply_since = None
         if self._clock() - since > REPLY_SECONDS:
+            self._reply.clear()
             return text
         if text[0] == "\\" and self._held_esc:
             self._held_esc = False
+            self._end_reply("\\")
             return text[1:]
         end = _STRING_END.search(text)
         self._held_esc = end is None and text.endswith("\x1b")
         if end is None:
             self._reply_since = since
+            self._reply.append(text)
             return ""
+        self._end_reply(text[: end.end()])
         return text[end.end() :]
+
+    def _end_reply(self, rest: str) -> None:
+        if self._tell is not None:
+            self._tell("".join((*self._reply, rest)))
+        self._reply.clear()
+
+    def _report(self, found: re.Match[str]) -> str:
+        if self._tell is not None:
+            self._tell(found[0])
+        return ""
 
     def _until_reply(self, text: str, kept: list[str | events.Paste]) -> str:
         """Keep all up to the next reply or paste; gives what follows its start."""
@@ -116,11 +133,12 @@ class InputFilter:
         elif string is not None:
             keys, rest = text[: string.start()], text[string.end() :]
             self._reply_since, self._held_esc = self._clock(), False
+            self._reply[:] = [string[0]]
         else:
             held = _beginning_of(_PASTE_START, text)
             self._held = held if len(held) > len("\x1b[") else ""
             keys, rest = text[: len(text) - len(self._held)], ""
-        keys = _REPORT.sub("", keys)
+        keys = _REPORT.sub(self._report, keys)
         if keys:
             kept.append(keys)
         return rest

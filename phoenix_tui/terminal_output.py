@@ -7,6 +7,7 @@ and everything else that acts on a terminal is dropped from whatever a frame hol
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 # SGR and cursor position; private modes; kitty keys; mode and cursor queries; erase and cursor shape.
@@ -27,3 +28,12 @@ def drawing_only(written: str) -> str:
     if _POINTER.fullmatch(written):
         return written
     return _FORBIDDEN.sub("", written)
+
+
+_MARKS: Final = re.compile("[\U000f0000-\U000ffffd]")
+"""A plane that no text uses."""
+
+
+def with_overlays(drawn: str, overlays: Mapping[str, str]) -> str:
+    """`drawn` with each mark replaced by a blank and its sequence, the cursor left where it was behind the blank."""
+    return _MARKS.sub(lambda found: overlays.get(found[0], " "), drawn)

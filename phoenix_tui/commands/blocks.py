@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
 from textual.app import App
 
+from phoenix_tui.clipboard import DISPLAY_NAMES
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.screens.editor import open_outside
 from phoenix_tui.screens.turns import TurnsScreen
 from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
 from phoenix_tui.widgets.transcript.targets import Deed, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
+from tools.contract import Command
+
+VIEWER_SECONDS: Final = 10.0
 
 
 async def act(bench: Bench, app: App[object], wanted: Wanted) -> None:
@@ -39,7 +46,7 @@ async def _do(bench: Bench, app: App[object], deed: Deed, target: Target) -> Non
         case Deed.OPEN_FILE:
             await _open_file(bench, app, target)
         case Deed.OPEN_IMAGE:
-            pass
+            await open_image(bench, target.image_id)
         case Deed.TOGGLE | Deed.COPY:
             raise AssertionError(deed)  # the transcript does these itself
         case _:
@@ -68,6 +75,36 @@ async def _open_file(bench: Bench, app: App[object], target: Target) -> None:
         bench.tell(trouble, bad=True)
     elif not await open_outside(app, path, target.line):
         bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+
+
+async def open_image(bench: Bench, image_id: str) -> None:
+    """Show a stored image in the desktop's own viewer; where there is no desktop, say where the file is."""
+    stored = await bench.desk.services.engine.attachments([image_id])
+    if not stored:
+        bench.tell("This image is not stored any more.", bad=True)
+        return
+    path = stored[0].path
+    viewer = viewer_of(sys.platform, os.environ)
+    if viewer and await _shown(bench, viewer, path):
+        bench.tell(f"Opened with {viewer}.")
+    else:
+        bench.tell(f"The image is {path}; Enter on it shows it larger.")
+
+
+def viewer_of(platform: str, environment: Mapping[str, str]) -> str:
+    """The program that opens a file as a double click would; empty where there is no desktop to do it."""
+    if platform == "darwin":
+        return "open"
+    return "xdg-open" if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY") else ""
+
+
+async def _shown(bench: Bench, viewer: str, path: Path) -> bool:
+    names = {name: os.environ[name] for name in DISPLAY_NAMES if name in os.environ}
+    command = Command((viewer, str(path)), path.parent, VIEWER_SECONDS, names, sandboxed=False)
+    try:
+        return (await bench.desk.services.runner.run(command)).exit_code == 0
+    except OSError:
+        return False
 
 
 def _found(folder: Path, name: str) -> tuple[Path, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+IMAGES = ("auto", "kitty", "sixel", "blocks", "off")
 PERMISSION_MODES = ("ask", "accept-edits", "auto", "plan", "deny")
 SANDBOXES = ("off", "workspace", "read-only")
 """From the most to the least that a command may write."""

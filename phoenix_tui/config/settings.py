@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from phoenix_tui.config.choices import NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.choices import IMAGES, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
 
 Value: TypeAlias = str | int | float | bool
 
@@ -58,6 +58,7 @@ KEYS = {
         Key("timeout", float, 0.0, meaning="most seconds of a run"),
         Key("append_system_prompt", str, "", meaning="added to the system prompt"),
         Key("theme", str, "", meaning="colours; empty: by the terminal's background", live=True),
+        Key("images", str, "auto", IMAGES, meaning="how images are shown in the conversation"),
         Key("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
         Key("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
         Key("auto_title", bool, True, meaning="the model names a conversation after its first answer"),

@@ -10,6 +10,7 @@ from msgspec import Struct
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.status_line import StatusLine
 from phoenix_tui.widgets.title_row import TitleRow
+from phoenix_tui.widgets.transcript.gallery import Pictures
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
@@ -24,6 +25,8 @@ class Parts(Struct, eq=False):
     status: StatusLine
     greet: Callable[[bool], None]
     """Show the welcome panel, or put it away."""
+    pictures: Pictures | None = None
+    """Where transcripts get the pictures of stored images; None until the services are there."""
 
 
 class Teller(Protocol):

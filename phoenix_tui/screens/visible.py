@@ -99,6 +99,7 @@ class Visible:
         if self._unsubscribe is not None:
             return
         self._parts.transcript.set_history(self._older)
+        self._parts.transcript.set_pictures(self._parts.pictures)
         self._unsubscribe = await self.conversation.subscribe(self._follow)
 
     async def _older(self, before_seq: int, limit: int) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]:

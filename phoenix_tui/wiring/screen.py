@@ -204,6 +204,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         prompt=arguments.prompt or "",
         images=tuple(Path(name).expanduser() for name in arguments.images),
         caps=caps_of(settings),
+        image_display=settings.text("images"),
         theme=settings.text("theme"),
         themes_folder=setup.paths.themes,
         notifications=settings.text("notifications"),

@@ -56,8 +56,8 @@ def main() -> None:
     """Answer for the image on standard input."""
     # Both streams of a child come back as one; a library's warning must not land in the answer.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    _limit(resource.RLIMIT_CPU, CPU_SECONDS)
-    _limit(resource.RLIMIT_AS, MEMORY)
+    limit(resource.RLIMIT_CPU, CPU_SECONDS)
+    limit(resource.RLIMIT_AS, MEMORY)
     raw = sys.stdin.buffer.read()
     try:
         answer, content = prepare(raw)
@@ -68,7 +68,7 @@ def main() -> None:
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + content)
 
 
-def _limit(kind: int, value: int) -> None:
+def limit(kind: int, value: int) -> None:
     """Set a limit where the system knows it; macOS refuses one on memory."""
     with suppress(ValueError, OSError):
         resource.setrlimit(kind, (value, value))
@@ -80,7 +80,7 @@ def prepare(raw: bytes) -> tuple[dict[str, object], bytes]:
     Raises:
         Rejected: it is no image, too large, or damaged.
     """
-    image = _opened(raw)
+    image = opened(raw)
     kind = image.format or ""
     width, height = image.size
     try:
@@ -98,7 +98,7 @@ def prepare(raw: bytes) -> tuple[dict[str, object], bytes]:
     return answer, encoded.content if encoded else b""
 
 
-def _opened(raw: bytes) -> Image.Image:
+def opened(raw: bytes) -> Image.Image:
     """The image with only its header read, within the limits of size."""
     # Our limits are lower than the library's, which only warns.
     Image.MAX_IMAGE_PIXELS = None

@@ -18,7 +18,7 @@ LIVE_TAIL: Final = 8_192
 QUICK_SECONDS: Final = 1.0
 """A read that took no longer is folded with its neighbours."""
 _SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", "prompt", "task")
-_FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_search", "read_image"})
+_FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_search"})
 
 
 class ToolView(Struct, frozen=True):

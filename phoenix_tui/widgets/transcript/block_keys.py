@@ -9,6 +9,8 @@ from textual.binding import BindingType
 
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.widgets.transcript import signals
+from phoenix_tui.widgets.transcript.gallery import Gallery, Pictures
+from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painted import PaintedTranscript
 from phoenix_tui.widgets.transcript.targets import Deed, Target, is_human, target_of
 
@@ -26,6 +28,14 @@ class BlockKeys(PaintedTranscript):
     """What the keys of the block cursor do; without it the arrows scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.BLOCKS)
+
+    def __init__(self, model: TranscriptModel, widget_id: str | None) -> None:
+        super().__init__(model, widget_id)
+        self.gallery = Gallery(self, self.canvas)
+
+    def set_pictures(self, source: Pictures | None) -> None:
+        """Where the pictures of stored images come from; without it none are shown."""
+        self.gallery.use(source)
 
     @abstractmethod
     def action_fold(self, key: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.machine.messages import ToolCall, ToolResult, ToolStatus, ToolUseBlock
+from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage, ToolCallRecord
 from engine.updates import RunningCall
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, queued_call, stored_call, with_output
@@ -24,7 +24,10 @@ class CallBook:
         self._views: dict[str, ToolView] = {}
         self._slots: dict[str, int] = {}
         self._running: dict[str, None] = {}
+        self._images: dict[str, tuple[ImageBlock, ...]] = {}
         self.changed: set[str] = set()
+        self.grown: set[str] = set()
+        """Calls whose images came: their message has more parts than before."""
 
     def view(self, block: ToolUseBlock) -> ToolView:
         """How the call of a block stands."""
@@ -33,6 +36,10 @@ class CallBook:
     def get(self, call_id: str) -> ToolView | None:
         """A call by its id, None when its message is not in memory."""
         return self._views.get(call_id)
+
+    def images(self, call_id: str) -> tuple[ImageBlock, ...]:
+        """The images a call gave the model."""
+        return self._images.get(call_id, ())
 
     def slot(self, call_id: str) -> int | None:
         """The slot of the message that asked for it."""
@@ -47,11 +54,19 @@ class CallBook:
         """Take the calls of a message; what is already known of a call stays."""
         stored = {record.tool_use_id: record for record in records}
         for block in message.blocks:
+            if isinstance(block, ToolResultBlock):
+                self._add_images(block)
             if isinstance(block, ToolUseBlock):
                 self._slots[block.id] = message.seq - 1
                 if block.id not in self._views:
                     record = stored.get(block.id)
                     self._put(self.view(block) if record is None else stored_call(record))
+
+    def _add_images(self, result: ToolResultBlock) -> None:
+        images = tuple(block for block in result.content if isinstance(block, ImageBlock))
+        if images and result.tool_use_id not in self._images:
+            self._images[result.tool_use_id] = images
+            self.grown.add(result.tool_use_id)
 
     def forget(self, message: StoredMessage) -> None:
         """Drop the calls of a message that leaves memory."""
@@ -60,13 +75,16 @@ class CallBook:
                 self._views.pop(block.id, None)
                 self._slots.pop(block.id, None)
                 self._running.pop(block.id, None)
+                self._images.pop(block.id, None)
 
     def clear(self) -> None:
         """Drop all of them."""
         self._views.clear()
         self._slots.clear()
         self._running.clear()
+        self._images.clear()
         self.changed.clear()
+        self.grown.clear()
 
     def start(self, call: ToolCall, request: ToolRequest | None, now: float) -> None:
         """A call is about to run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 from textual.color import Color
@@ -50,6 +50,8 @@ class Canvas:
         self.cursor = BlockCursor(self.stack, self.viewport)
         self.marks = Marks(self.stack, self.viewport)
         self.overlays = Overlays()
+        self.picture_strip: Callable[[Part, int, Painter], Strip | None] = _no_picture
+        """A row of a part that shows an image; set by whoever has the pictures."""
         self.new_below = 0
         """Messages that came while the end was out of sight."""
         self._marked = 0
@@ -85,15 +87,16 @@ class Canvas:
 
     def has_plain_code(self) -> bool:
         """Whether code in sight is still to be coloured."""
-        return any(part.stream is not None and bool(part.stream.jobs) for part in self._parts_in_sight())
+        return any(part.stream is not None and bool(part.stream.jobs) for part in self.parts_in_sight())
 
     def language_to_load(self) -> str:
         """The language of code in sight that waits for its patterns; empty when none does."""
-        streams = (part.stream for part in self._parts_in_sight())
+        streams = (part.stream for part in self.parts_in_sight())
         waiting = (stream.jobs[0].language for stream in streams if stream is not None and stream.jobs)
         return next((language for language in waiting if not is_loaded(language)), "")
 
-    def _parts_in_sight(self) -> Iterator[Part]:
+    def parts_in_sight(self) -> Iterator[Part]:
+        """Each part that has a row in the window, top down."""
         seen: set[int] = set()
         for _, row, drawn in self.viewport.rows():
             found = None if drawn is None else drawn.locate(row)
@@ -122,6 +125,8 @@ class Canvas:
         """Draw again what changed; gives the first row that did, per slot."""
         self.stack.extend()
         slots, calls = set(self.model.dirty), set(self.model.calls.changed)
+        slots |= {slot for call in self.model.calls.grown if (slot := self.model.calls.slot(call)) is not None}
+        self.model.calls.grown.clear()
         self.model.dirty.clear()
         self.model.calls.changed.clear()
         changed = [(slot, self.stack.redraw(slot)) for slot in sorted(slots) if slot <= self.stack.last]
@@ -180,7 +185,7 @@ class Canvas:
         if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
             return blank
         part, index = found
-        strip = part_strip(part, index, painter)
+        strip = (part.picture and self.picture_strip(part, index, painter)) or part_strip(part, index, painter)
         if self.marks.words:
             strip = self.marks.paint(strip, part, index, painter)
         span = None if selection is None else selection.get_span(row_number(slot, row))
@@ -212,6 +217,10 @@ class Canvas:
                     strips[position] = barred(strips[position], painter)
         if self.reserved:
             strips.append(self.overlays.keys(key_row(self.model, chosen, painter.width), painter))
+
+
+def _no_picture(_: Part, __: int, ___: Painter) -> Strip | None:
+    return None
 
 
 def part_strip(part: Part, index: int, painter: Painter) -> Strip:

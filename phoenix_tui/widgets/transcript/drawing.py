@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
 from engine.records import StoredMessage
+from phoenix_tui.images.boxes import box_of
+from phoenix_tui.markdown.lines import MARGIN, Line, Span
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_lines
 from phoenix_tui.widgets.blocks.tool_view import ToolView
@@ -16,6 +18,7 @@ from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
 from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 
+_INDENT = Span(" " * MARGIN)
 _REPORTS = {Origin.COMPLETION: "background result", Origin.SUBAGENT: "sub-agent"}
 
 
@@ -27,6 +30,8 @@ class Drawing(Struct, frozen=True):
     is_open: Callable[[str], bool]
     answer: Callable[[str, str], Part]
     """A finished answer as a part: its key and its text."""
+    aspect: float = 0.0
+    """How much taller than wide a cell is; 0 where images are not shown."""
 
     def message_parts(self, message: StoredMessage) -> list[Part]:
         """The parts of one stored message; none for tool results, which their calls show."""
@@ -38,7 +43,7 @@ class Drawing(Struct, frozen=True):
         texts = text_of(message)
         key = f"message:{message.seq}"
         if message.role is Role.SYSTEM:
-            notes = [Part(key, Kind.NOTE, speech.notice_lines(texts, self.width))] if texts else []
+            notes = [self._notice(key, texts)] if texts else []
             if message is self.model.stop_notice:
                 notes = []  # stands below the text that was stopped
             return notes + list(self._call_parts([b for b in message.blocks if isinstance(b, ToolUseBlock)]))
@@ -49,7 +54,15 @@ class Drawing(Struct, frozen=True):
             return [Part(key, Kind.NOTE, lines, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
         lines = speech.prompt_lines(texts, images, self.width, is_open=self.is_open(key), action=fold_action(key))
-        return [Part(key, Kind.PROMPT, lines, foldable=len(lines) > speech.SHOWN_OF_LONG)]
+        prompt = Part(key, Kind.PROMPT, lines, foldable=len(lines) > speech.SHOWN_OF_LONG)
+        shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
+        return [prompt, *(part for part in shown if part is not None)]
+
+    def _notice(self, key: str, text: str) -> Part:
+        if not speech.is_summary_notice(text):
+            return Part(key, Kind.NOTE, speech.notice_lines(text, self.width))
+        lines = speech.summary_lines(text, self.width, is_open=self.is_open(key), action=fold_action(key))
+        return Part(key, Kind.NOTE, lines, foldable=True)
 
     def live_parts(self) -> Iterator[Part]:
         """What stands below the last message, the answer under way left out."""
@@ -87,6 +100,15 @@ class Drawing(Struct, frozen=True):
         key = f"call:{view.id}"
         lines = tool_lines(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
         return Part(key, Kind.TOOL, lines, foldable=True)
+
+    def _image_part(self, name: str, image: ImageBlock, bar: Span) -> Part | None:
+        """An image in cells: larger once it was opened."""
+        if not self.aspect:
+            return None
+        key = f"image:{name}"
+        large, room = self.is_open(key), max(self.width - MARGIN - 1, 1)
+        box = box_of(image.attachment_id, (image.width, image.height), room, self.aspect, large=large)
+        return Part(key, Kind.IMAGE, [Line((bar,), margin=MARGIN)] * box.rows, foldable=True, picture=box)
 
     def _shared_reads(self, message: StoredMessage) -> list[Part] | None:
         """The parts of a message whose reads share a row with its neighbours'; None when they do not."""
@@ -126,7 +148,11 @@ class Drawing(Struct, frozen=True):
             run = list(group)
             key = f"reads:{run[0].id}"
             if not folds or len(run) == 1 or self.is_open(key):
-                yield from (self.call_part(view) for view in run)
+                for view in run:
+                    yield self.call_part(view)
+                    images = enumerate(self.model.calls.images(view.id))
+                    shown = (self._image_part(f"{view.id}:{n}", image, _INDENT) for n, image in images)
+                    yield from (part for part in shown if part is not None)
             else:
                 line = reads_line(run, self.width, fold_action(key))
                 yield Part(key, Kind.TOOL, [line], foldable=True)

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from phoenix_tui.markdown.lines import BLANK, Line
 
 if TYPE_CHECKING:
+    from phoenix_tui.images.boxes import Box
     from phoenix_tui.markdown.code import CodeBlock
     from phoenix_tui.markdown.stream import MarkdownStream
 
@@ -24,6 +25,7 @@ class Kind(StrEnum):
     THINKING = "thinking"
     TOOL = "tool"
     NOTE = "note"
+    IMAGE = "image"
 
 
 @dataclass(slots=True)
@@ -41,8 +43,8 @@ class Part:
     """Where its lines come from, while code in it is still to be coloured or text to come."""
     codes: Sequence[CodeBlock] = ()
     """The pieces of code in it, top down."""
-    image_id: str = ""
-    """The stored image it shows."""
+    picture: Box | None = None
+    """The stored image it shows, a row of cells for each of its lines."""
     gap: int = 0
     """Blank rows above it."""
     strips: list[Strip | None] = field(default_factory=list[Strip | None])
@@ -90,8 +92,8 @@ class Drawn:
 
 
 def with_gaps(parts: list[Part], before: Kind | None) -> Drawn:
-    """Parts with blank rows between them, none between tool rows; `before` is the kind above the first."""
+    """Parts with blank rows between them, none between tool rows and above images; `before` is the kind above."""
     for part in parts:
-        part.gap = 0 if before is None or (before is part.kind is Kind.TOOL) else 1
+        part.gap = 0 if before is None or part.kind is Kind.IMAGE or (before is part.kind is Kind.TOOL) else 1
         before = part.kind
     return Drawn(parts)

@@ -28,6 +28,8 @@ class Stack:
         self.opened: set[str] = set()
         """Keys of parts that are open, or folded while `all_open`."""
         self.all_open = False
+        self.aspect = 0.0
+        """How much taller than wide a cell is, for images; 0 while none are shown."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._answer = LiveAnswer()
 
@@ -143,7 +145,9 @@ class Stack:
 
     def _drawing(self) -> Drawing:
         width, answer = self.width, self._answer
-        return Drawing(self.model, width, self.is_open, lambda key, text: answer.finished(key, text, width))
+        return Drawing(
+            self.model, width, self.is_open, lambda key, text: answer.finished(key, text, width), self.aspect
+        )
 
     def _draw(self, slot: int) -> Drawn | None:
         if slot == self.last:

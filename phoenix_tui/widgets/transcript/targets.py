@@ -66,7 +66,7 @@ def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
         _step_end(model, seq) if stored else 0,
         _text(model, chosen),
         *_file(model, chosen),
-        image_id=part.image_id,
+        image_id=part.picture.image_id if part.picture is not None else "",
         image_ids=_images(model, seq) if is_prompt(part) else (),
     )
     return replace(target, deeds=_deeds(target, part))
@@ -89,12 +89,16 @@ def _name(part: Part, code: int) -> str:
     if code >= 0:
         block = part.codes[code]
         return f"{block.language or 'plain'} code"
-    if part.image_id:
-        return "image"
     return part.key.partition(":")[0] if part.kind is Kind.NOTE else _NAMES[part.kind]
 
 
-_NAMES: Final = {Kind.PROMPT: "prompt", Kind.ANSWER: "answer", Kind.THINKING: "thinking", Kind.TOOL: "call"}
+_NAMES: Final = {
+    Kind.PROMPT: "prompt",
+    Kind.ANSWER: "answer",
+    Kind.THINKING: "thinking",
+    Kind.TOOL: "call",
+    Kind.IMAGE: "image",
+}
 
 
 def _step_end(model: TranscriptModel, seq: int) -> int:
@@ -129,7 +133,7 @@ def _text(model: TranscriptModel, chosen: Chosen) -> str:
         return text_of(message)
     if kind == "call":
         return _call_text(model, name)
-    return "\n".join(line.text[line.margin :].rstrip() for line in part.lines)
+    return "" if part.picture is not None else "\n".join(line.text[line.margin :].rstrip() for line in part.lines)
 
 
 def _call_text(model: TranscriptModel, call_id: str) -> str:

@@ -162,6 +162,7 @@ class TranscriptView(BlockKeys, can_focus=True):
         elif placed.first is not None:
             self._repaint_from(placed.first)
         self._errands.see_to(self._tick, self._repaint_coloured)
+        self.gallery.see_to()
 
     def _set_position(self, placed: Placed, *, bar: bool) -> None:
         """Move scroll position and bar without a layout."""

@@ -1,0 +1,1 @@
+"""Images shown in the terminal: by the kitty protocol, as sixels, else as half blocks."""

@@ -1,0 +1,68 @@
+"""How this terminal can show an image: told by the settings and the environment, else by the terminal itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+QUESTION: Final = "\x1b[>0q\x1b[c"
+"""Its name (XTVERSION) and what it is (DA1), which every terminal answers: plain CSI, so that none prints it."""
+ANSWER_SECONDS: Final = 1.0
+"""How long the answer may take: a slow connection."""
+_NAME: Final = re.compile(r"\x1bP>\|([^\x1b]*)")
+_ATTRIBUTES: Final = re.compile(r"\x1b\[\?([\d;]*)c")
+_KITTY: Final = re.compile(r"kitty\((\d+)\.(\d+)|ghostty ")
+_PLACEHOLDERS_SINCE: Final = (0, 28)
+"""The kitty whose images can stand in cells."""
+_SIXEL: Final = "4"
+
+
+class Way(StrEnum):
+    """How images are shown."""
+
+    KITTY = "kitty"
+    SIXEL = "sixel"
+    BLOCKS = "blocks"
+    OFF = "off"
+
+
+class CellSize(Struct, frozen=True):
+    """The pixels of one cell."""
+
+    width: int = 10
+    height: int = 20
+
+    @property
+    def aspect(self) -> float:
+        """How much taller than wide."""
+        return self.height / self.width
+
+
+def known_way(setting: str, environment: Mapping[str, str]) -> Way | None:
+    """What needs no question; None where the terminal must be asked."""
+    if setting in {way.value for way in Way}:
+        return Way(setting)
+    term = environment.get("TERM", "")
+    if environment.get("NO_COLOR") or term in {"", "dumb", "linux"}:
+        return Way.OFF
+    if "TMUX" in environment or "STY" in environment or term.startswith(("screen", "tmux")):
+        return Way.BLOCKS  # a multiplexer between: what the terminal can do does not reach it
+    if term in {"xterm-kitty", "xterm-ghostty"}:
+        return Way.KITTY
+    return None
+
+
+def told_way(replies: str) -> Way | None:
+    """What a terminal said of itself; None until all of it is there."""
+    attributes = _ATTRIBUTES.search(replies)
+    if attributes is None:
+        return None
+    name = _NAME.search(replies)
+    kitty = _KITTY.match(name[1]) if name is not None else None
+    if kitty is not None and (kitty[1] is None or (int(kitty[1]), int(kitty[2])) >= _PLACEHOLDERS_SINCE):
+        return Way.KITTY
+    return Way.SIXEL if _SIXEL in attributes[1].split(";")[1:] else Way.BLOCKS

@@ -1,0 +1,61 @@
+"""What images need of the terminal, through Phoenix's own driver."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import struct
+import termios
+from contextlib import suppress
+
+from phoenix_tui.driver import QuietDriver
+from phoenix_tui.images.graphics import ANSWER_SECONDS, QUESTION, CellSize, Way, told_way
+
+
+class ImageTerminal:
+    """Asks what it can show, is sent what cells cannot hold."""
+
+    def __init__(self, driver: QuietDriver) -> None:
+        self._driver = driver
+
+    def cell(self) -> CellSize:
+        """The pixels of a cell; a guess where the terminal does not tell."""
+        with suppress(OSError):
+            answer = fcntl.ioctl(self._driver.fileno, termios.TIOCGWINSZ, b"\0" * 8)
+            rows, columns, width, height = struct.unpack("HHHH", answer)
+            if rows and columns and width >= columns and height >= rows:
+                return CellSize(max(width // columns, 1), max(height // rows, 1))
+        return CellSize()
+
+    async def ask(self) -> Way:
+        """What it says of itself; half blocks where it says nothing."""
+        replies: list[str] = []
+        told: asyncio.Future[Way] = asyncio.get_running_loop().create_future()
+
+        def listen(reply: str) -> None:
+            replies.append(reply)
+            way = told_way("".join(replies))
+            if way is not None and not told.done():
+                told.set_result(way)
+
+        self._driver.replies = listen
+        try:
+            self._driver.write_own(QUESTION)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await told
+        except TimeoutError:
+            return Way.BLOCKS
+        finally:
+            self._driver.replies = None
+
+    def send(self, sequence: str) -> None:
+        """Hand over an image that cells will name."""
+        self._driver.write_own(sequence)
+
+    def overlay(self, mark: str, sequence: str | None) -> None:
+        """Draw a sequence wherever a mark stands; None ends that."""
+        overlays = self._driver.overlays = self._driver.overlays or {}
+        if sequence is None:
+            overlays.pop(mark, None)
+        else:
+            overlays[mark] = sequence

@@ -1,0 +1,105 @@
+"""The pictures of one transcript: which are in sight, which are still to be made, and their rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from phoenix_tui.markdown.lines import QUIET, Span
+from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.parts import Part
+from tools.contract import ImageRejected
+
+if TYPE_CHECKING:
+    from phoenix_tui.images.boxes import Box
+    from phoenix_tui.images.pictures import Picture
+
+
+class Pictures(Protocol):
+    """Where pictures come from (`images.source.ImageSource`)."""
+
+    @property
+    def is_off(self) -> bool:
+        """Whether images are not shown at all."""
+        ...
+
+    @property
+    def aspect(self) -> float:
+        """How much taller than wide a cell is."""
+        ...
+
+    def ready(self, box: Box, background: str) -> Picture | None:
+        """A picture that was made already."""
+        ...
+
+    async def load(self, box: Box, background: str) -> None:
+        """Make a picture. Raises ImageRejected."""
+        ...
+
+
+class Gallery:
+    """Asks for pictures as they come into sight, one after the other."""
+
+    def __init__(self, view: Widget, canvas: Canvas) -> None:
+        self._view = view
+        self._canvas = canvas
+        self._source: Pictures | None = None
+        self._background = "000000"
+        self._loading = False
+        self._refused: dict[Box, str] = {}
+        canvas.picture_strip = self._strip
+
+    def use(self, source: Pictures | None) -> None:
+        """Where pictures come from; without it none are shown."""
+        self._source = source
+        self._refused.clear()
+        self._canvas.stack.aspect = 0.0 if source is None or source.is_off else source.aspect
+
+    def see_to(self) -> None:
+        """Make the next picture in sight that is not there yet."""
+        source = self._source
+        if source is None or self._loading or not self._view.is_mounted:
+            return
+        for part in self._canvas.parts_in_sight():
+            box = part.picture
+            if box is not None and box not in self._refused and source.ready(box, self._background) is None:
+                self._loading = True
+                self._view.run_worker(self._load(source, box), group="pictures")
+                return
+
+    async def _load(self, source: Pictures, box: Box) -> None:
+        try:
+            await source.load(box, self._background)
+        except ImageRejected as refusal:
+            self._refused[box] = str(refusal)
+        finally:
+            self._loading = False
+        for part in self._canvas.parts_in_sight():
+            if part.picture == box:
+                part.strips.clear()
+        self._view.refresh()
+        self.see_to()
+
+    def _strip(self, part: Part, index: int, painter: Painter) -> Strip | None:
+        """One row of a picture; None while it is not there and for rows that are words."""
+        box = part.picture
+        if box is None or self._source is None:
+            return None
+        self._background = painter.colours.background.hex6.lstrip("#")
+        picture = self._source.ready(box, self._background)
+        lead = part.lines[index].spans
+        if picture is None:
+            words = self._refused.get(box, "…") if index == 0 else ""
+            return painter.spans_strip((*lead, Span(ellipsize(words, max(painter.width - 4, 1)), QUIET)))
+        width = sum(len(span.text) for span in lead)
+        start = painter.spans_strip(lead).crop(0, width)
+        rest = max(painter.width - width - box.columns, 0)
+        ground = Style(bgcolor=painter.colours.background.rich_color)
+        cells = picture.cells(index, painter.colours.background)
+        return Strip([*start, *cells, Segment(" " * rest, ground)], width + box.columns + rest)
