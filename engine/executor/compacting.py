@@ -116,4 +116,8 @@ def _sizes(session: Session, rows: Sequence[StoredMessage], draft: CompactionDra
     known = record.context_tokens or measure(prompt_facts(session), rows, record.view).total
     sign = "~" if record.context_estimated or not record.context_tokens else ""
     cost = f" · {dollars(draft.cost_usd)}" if draft.cost_usd else ""
-    return f"{sign}{known:,} → ~{draft.tokens:,} tokens{cost}"
+    return f"{sign}{_short(known)} → ~{_short(draft.tokens)} tokens{cost}"
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"

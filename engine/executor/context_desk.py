@@ -65,6 +65,7 @@ class ContextReport(Struct, frozen=True):
     omitted: int
     earlier: EarlierView | None
     """What the newest compaction took the place of."""
+    can_undo: bool = False
 
 
 class ContextDesk:
@@ -100,6 +101,7 @@ class ContextDesk:
             images=len(omissions.images(shown)),
             omitted=sum(each.seq >= view.start_seq for each in view.omitted),
             earlier=view.earlier[-1] if view.earlier else None,
+            can_undo=bool(self._before),
         )
 
     async def compact(self, focus: str = "") -> Receipt:

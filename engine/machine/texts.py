@@ -24,7 +24,7 @@ SUMMARIZED = "Summarized "
 
 def summarized(count: int, kept: int, sizes: str, summary: str) -> str:
     """The row of a compaction: how much became of how many messages, and below it the summary."""
-    return f"{SUMMARIZED}{count} older messages, {kept} stay as they are · {sizes}\n\n{summary}"
+    return f"{SUMMARIZED}{count} messages, kept {kept} · {sizes}\n\n{summary}"
 
 
 def waiting_for_approval(tool: str) -> str:

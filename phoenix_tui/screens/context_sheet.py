@@ -201,9 +201,9 @@ class ContextSheet(Sheet[str]):
         notes = [self._said] if self._said.plain else []
         if report.usage is not None:
             usage = report.usage
-            counted = f"{usage.input_tokens:,} in, {usage.cache_read_tokens:,} from the cache, "
-            counted += f"{usage.cache_creation_tokens:,} written to it, {usage.output_tokens:,} out"
-            notes.append(Content.styled(f"Last request, as counted: {counted}. Shares are guesses.", Tone.QUIET.value))
+            counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
+            counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
+            notes.append(Content.styled(f"Last request: {counted} · shares are guesses", Tone.QUIET.value))
         if report.earlier is not None:
             notes.append(Content.styled("Older messages stand as a summary; r sends them again.", Tone.QUIET.value))
         return notes
@@ -221,7 +221,9 @@ class ContextSheet(Sheet[str]):
         if report.omitted:
             keys.append("b puts all back")
         at = "never" if report.compact_percent > NEVER else f"at {report.compact_percent} %"
-        return [*keys, "u undoes", f"- + summarize {at}", "Enter goes there", "Esc closes"]
+        if report.can_undo:
+            keys.append("u undoes")
+        return [*keys, f"- + summarize {at}", "Enter goes there", "Esc closes"]
 
 
 WORDS: Final[dict[str, str]] = {

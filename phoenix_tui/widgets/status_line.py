@@ -10,13 +10,13 @@ from msgspec import Struct, field
 from textual.content import Content
 from textual.reactive import reactive
 from textual.timer import Timer
-from textual.widget import Widget
 
 from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
 from phoenix_tui.labels import MODE_WORDS, STOPPED, THINKING, TURNING, Label, Moment, Tone, escape_hint, label, money
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
+from phoenix_tui.widgets.meter_click import MeterRow
 from tools.clean import clean_line
 
 TICK: Final = 0.25
@@ -45,7 +45,7 @@ class Status(Struct, frozen=True):
     read_only: bool = False
 
 
-class StatusLine(Still, Widget):
+class StatusLine(Still, MeterRow):
     """One row that never blanks; its timer runs only during a run and repaints only itself."""
 
     DEFAULT_CSS = """
@@ -99,6 +99,10 @@ class StatusLine(Still, Widget):
                 return Content.assemble(left, state, " " * (room + 1), (hint, Tone.QUIET.value))
         state = state.truncate(max(width - len(hint) - 1, 1), ellipsis=True)
         return Content.assemble(state, " " * max(width - state.cell_length - len(hint), 1), (hint, Tone.QUIET.value))
+
+    def meter(self) -> str:
+        """The short form."""
+        return short_meter(self.status.context)
 
     def _label(self) -> Label:
         status = self.status

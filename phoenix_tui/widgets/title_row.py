@@ -7,11 +7,11 @@ from typing import Final
 from msgspec import Struct, field
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widget import Widget
 
 from phoenix_tui.labels import ASKING, UNREAD, Glyph, Tone
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
+from phoenix_tui.widgets.meter_click import MeterRow
 from tools.clean import clean_line
 
 WIDE: Final = 80
@@ -35,7 +35,7 @@ class Heading(Struct, frozen=True):
     """Whether another one has the focus."""
 
 
-class TitleRow(Still, Widget):
+class TitleRow(Still, MeterRow):
     """One row; the folder goes first where there is no room."""
 
     DEFAULT_CSS = """
@@ -62,6 +62,10 @@ class TitleRow(Still, Widget):
         if left.cell_length > room:
             left = title.truncate(room, ellipsis=True)
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
+
+    def meter(self) -> str:
+        """The wide form."""
+        return wide_meter(self.heading.context, self._plain)
 
     def _right(self, width: int) -> Content:
         heading = self.heading
