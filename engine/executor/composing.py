@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from engine.executor.inbox import Entry, Priority
+from engine.executor.mentions import UnknownMention, digests
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine.events import Event, UserMessage
@@ -112,6 +113,10 @@ async def send(
     refusal = why_not_sent(session, blocks, len(image_ids))
     if refusal:
         return Refused(refusal)
+    try:
+        blocks += await digests(session, text)
+    except UnknownMention as error:
+        return Refused(str(error))
     caps = caps or RunCaps()
     message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
     run_id = session.ports.ids.new()

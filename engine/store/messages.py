@@ -56,7 +56,8 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
         ),
     )
     if message.origin is Origin.HUMAN and text:
-        name_after(connection, conversation_id, text)
+        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # digests stand behind them
+        name_after(connection, conversation_id, storable(words.text))
     return StoredMessage(
         id=message.id,
         seq=place.seq,
