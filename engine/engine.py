@@ -149,6 +149,8 @@ class Engine:
     async def close(self) -> None:
         """Stop everything within the grace time, then close store and providers."""
         await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._open)))
+        if self.ports.rewinding is not None:
+            await self.ports.rewinding.close()
         await self.ports.providers.close()
         await self.ports.store.close()
 

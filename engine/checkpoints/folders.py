@@ -111,6 +111,10 @@ class CheckpointFolders:
             ) from error
         except (msgspec.DecodeError, LookupError) as error:
             raise FilesError(f"A checkpoint in {self._file} cannot be read ({error}).") from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FilesError(
+                f"The folder {os.fsdecode(error.filename or '')} is gone: only the conversation can go back."
+            ) from error
         except OSError as error:
             raise FilesError(f"{error.filename or 'The folder'} cannot be read: {error.strerror or error}.") from error
 
@@ -179,7 +183,7 @@ class CheckpointFolders:
 
     def _keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
         contents = self._kept()
-        kept = {*looks, *(look_id for look_id, root in contents.newest_looks() if Path(root).is_dir())}
+        kept = {*looks, *(look_id for look_id, root in contents.newest_looks() if Path(os.fsdecode(root)).is_dir())}
         kept |= {base for one in tuple(kept) if (found := contents.look(one)) and (base := found[0])}
         kept |= {look_id for look_id, _ in (*self._newest.values(), *self._bases.values())}
         wanted = {state.content for change in changes for state in (change.before, change.after) if state is not None}

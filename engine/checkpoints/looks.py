@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec import Struct
 
-from engine.checkpoints.places import same_state
-from engine.ports.files import Coverage, FileChange, FileState
+from engine.ports.files import Coverage, FileChange, FileState, same_state
 
 DELTA_SHARE = 8
 """A look is kept as a difference while less than one in so many paths differs."""

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from engine.ports.files import FileKind, FileState
+from engine.ports.files import FileKind
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK opening a named pipe would wait for its other end for ever.
@@ -114,11 +114,3 @@ def write_link(folder: int, name: bytes, target: bytes, temporary: bytes) -> Non
         os.unlink(temporary, dir_fd=folder)
     os.symlink(target, temporary, dir_fd=folder)
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def same_state(one: FileState | None, other: FileState | None) -> bool:
-    """Whether two states are the same to the eye of a restore."""
-    if one is None or other is None:
-        return one is other
-    mode_counts = one.kind is not FileKind.LINK
-    return (one.kind, one.content) == (other.kind, other.content) and (not mode_counts or one.mode == other.mode)

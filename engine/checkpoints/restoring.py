@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from engine.checkpoints.capture import Capture
 from engine.checkpoints.contents import Contents
-from engine.checkpoints.places import TEMPORARY, holder, opened_root, same_state, write_file, write_link
-from engine.ports.files import FileChange, FileKind, FileState, Restored
+from engine.checkpoints.places import TEMPORARY, holder, opened_root, write_file, write_link
+from engine.ports.files import FileChange, FileKind, FileState, Restored, same_state
 
 CHANGED = "changed since by somebody else"
 NOT_KEPT = "its earlier content is not kept"

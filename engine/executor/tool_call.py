@@ -28,6 +28,7 @@ from tools.contract import (
     ProcessStarted,
     Progress,
     Tool,
+    ToolClass,
     ToolContext,
     ToolInputError,
     ToolOutput,
@@ -73,6 +74,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     decision = _decide(session, act, ready)
     match decision:
         case Allow(outside):
+            await _look_before(session, ready)
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, outside, facts)
             await _store_images(session, act, output)
@@ -82,6 +84,13 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             _finish(session, act, ToolOutput(text, is_error=True))
         case _:
             assert_never(decision)
+
+
+async def _look_before(session: Session, ready: ReadyCall) -> None:
+    """How the folder is before the first tool of a run that may change it, so that it can be brought back."""
+    rewinding = session.ports.rewinding
+    if rewinding is not None and ready.tool.spec.tool_class in {ToolClass.EDIT, ToolClass.RUN}:
+        await rewinding.keeper.before_tool(session.record)
 
 
 async def _prepare(session: Session, call: ToolCall) -> ReadyCall:

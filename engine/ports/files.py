@@ -33,6 +33,14 @@ class FileState(Struct, frozen=True, array_like=True):
     """Whether it can be brought back; a file that is too large is known by size and time only."""
 
 
+def same_state(one: FileState | None, other: FileState | None) -> bool:
+    """Whether two states are the same to the eye of a restore."""
+    if one is None or other is None:
+        return one is other
+    mode_counts = one.kind is not FileKind.LINK
+    return (one.kind, one.content) == (other.kind, other.content) and (not mode_counts or one.mode == other.mode)
+
+
 class FileChange(Struct, frozen=True, array_like=True):
     """One path, before and after; None where nothing stood. `path` is relative to the folder, as bytes."""
 

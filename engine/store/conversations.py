@@ -45,6 +45,10 @@ _LISTED = f"""SELECT c.id, c.title, c.cwd, c.model, c.state, c.context_tokens, c
     {_COUNTED} FROM conversations AS c"""
 """Without what may be long: a summary or a state of a whole screen would be read for every row."""
 
+_NOT_SUPERSEDED = """NOT EXISTS (SELECT 1 FROM conversations AS head
+    WHERE head.id = c.superseded_by AND head.deleted_at IS NULL)"""
+"""A branch took its place (`/branches` shows both); once that one is in the trash, this one is back."""
+
 
 def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> None:
     """Insert a conversation in state idle."""
@@ -130,6 +134,7 @@ def list_page(
     conditions = ["c.kind = 'user'", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
     values: list[str | int] = []
     if not query.deleted:
+        conditions.append(_NOT_SUPERSEDED)
         conditions.append(f"c.archived_at IS {'NOT NULL' if query.archived else 'NULL'}")
     if query.cwd is not None:
         conditions.append("c.cwd = ?")

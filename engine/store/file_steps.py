@@ -120,7 +120,7 @@ def copy(connection: sqlite3.Connection, source_id: str, new_id: str, last_seq: 
     """Give a fork the steps of the messages that it shares; what is under way stays with the source."""
     for step in of_conversation(connection, source_id):
         if step.seq <= last_seq and step.state is StepState.DONE:
-            save(connection, replace(step, id=uuid4().hex, conversation_id=new_id))
+            save(connection, replace(step, id=uuid4().hex, conversation_id=new_id, undone_from=""))
 
 
 def of_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:

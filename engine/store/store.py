@@ -25,6 +25,7 @@ from engine.store.library import SqliteLibrary
 from engine.store.ownership import Instance
 from engine.store.paths import StorePaths
 from engine.store.queued import SqliteQueue
+from engine.store.turn_log import SqliteTurnLog
 from tools.contract import PreparedImage
 
 
@@ -46,6 +47,7 @@ class SqliteStore:
         self._after_close = after_close
         self.library = SqliteLibrary(transactions, self._instance, paths.attachments)
         self.queue = SqliteQueue(transactions, self._instance)
+        self.turn_log = SqliteTurnLog(transactions, self._instance)
 
     @property
     def warning(self) -> str:

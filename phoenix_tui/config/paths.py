@@ -68,6 +68,11 @@ class Paths(Struct, frozen=True):
         return self.data / "attachments"
 
     @property
+    def checkpoints(self) -> Path:
+        """What was in files before agents changed them."""
+        return self.data / "checkpoints" / "contents.db"
+
+    @property
     def memory(self) -> Path:
         """What agents remember between conversations."""
         return self.data / "memory"

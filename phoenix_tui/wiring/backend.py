@@ -6,10 +6,14 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from engine.checkpoints.folders import CheckpointFolders
+from engine.checkpoints.none import NoFolders
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.session import EngineSettings, Ports
 from engine.ports import Library
+from engine.rewinding.keeper import TurnKeeper
+from engine.rewinding.rewinding import Rewinding
 from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_store
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import Instructions
@@ -78,6 +82,7 @@ async def open_backend(
         rules=RulesInMemory(rules.rules()) if setup.ephemeral else rules,
         clock=SystemClock(),
         ids=RandomIds(),
+        rewinding=rewinding(store, paths),
     )
     instructions = Instructions(paths.instructions_file, TrustFile(paths.trust_file))
     diagnostics = None if setup.ephemeral else Diagnostics(paths.log_file.parent)
@@ -89,6 +94,15 @@ async def open_backend(
     )
     engine = Engine(ports, settings)
     return Backend(engine, store.library, registry, models, processes, tuple(tools))
+
+
+def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:
+    """Going back, files too where anything is kept on disk."""
+    kept = not store.warning and store.path == paths.database
+    own = (paths.config, paths.data, paths.state)
+    folders = CheckpointFolders(paths.checkpoints, own) if kept else NoFolders()
+    clock, ids = SystemClock(), RandomIds()
+    return Rewinding(folders, store.turn_log, TurnKeeper(folders, store.turn_log, clock, ids), clock, ids)
 
 
 def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:

@@ -1,0 +1,69 @@
+"""Which files a rewind wants, from the steps of a conversation; nothing here touches a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from engine.ports.files import FileChange, FileState, same_state
+from engine.ports.turns import FileStep, StepKind
+from engine.rewinding.values import PreviewFile
+
+CHANGED_SINCE = "changed since by somebody else"
+CHANGED_BETWEEN = "also changed by somebody else between two turns"
+NOT_KEPT = "its earlier content is not kept"
+
+
+class Wanted(Struct, frozen=True):
+    """One path: how this conversation left it, and how it was before."""
+
+    path: bytes
+    expected: FileState | None
+    target: FileState | None
+    between: bool = False
+    """Whether somebody else changed it between two steps."""
+
+
+def wanted(steps: Sequence[FileStep], seq: int) -> tuple[Wanted, ...]:
+    """What was done to files from the prompt `seq` on, turned around.
+
+    A step that followed the conversation to another branch is no deed of this one: it tells how files were left, not
+    how they were.
+    """
+    found: dict[bytes, Wanted] = {}
+    for step in steps:
+        if step.seq < seq:
+            continue
+        for change in step.changes:
+            known = found.get(change.path)
+            if known is not None:
+                between = known.between or not same_state(known.expected, change.before)
+                found[change.path] = Wanted(change.path, change.after, known.target, between)
+            elif step.kind is not StepKind.BRANCH:
+                found[change.path] = Wanted(change.path, change.after, change.before)
+    return tuple(found[path] for path in sorted(found))
+
+
+def turned_around(changes: Sequence[FileChange]) -> tuple[Wanted, ...]:
+    """What takes these changes back."""
+    return tuple(Wanted(change.path, change.after, change.before) for change in changes)
+
+
+def previewed(wishes: Sequence[Wanted], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:
+    """What is to be done, seen what stands there now; paths that are as wanted are left out."""
+    files: list[PreviewFile] = []
+    for wish in wishes:
+        present = now.get(wish.path)
+        if same_state(present, wish.target):
+            continue
+        change = FileChange(wish.path, present, wish.target)
+        if wish.target is not None and not wish.target.kept:
+            files.append(PreviewFile(change, NOT_KEPT, possible=False))
+        elif not same_state(present, wish.expected):
+            files.append(PreviewFile(change, CHANGED_SINCE))
+        elif wish.between:
+            files.append(PreviewFile(change, CHANGED_BETWEEN))
+        else:
+            files.append(PreviewFile(change))
+    return files

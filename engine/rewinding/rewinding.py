@@ -1,0 +1,244 @@
+"""Going back in one conversation: list, preview, do, undo, finish what a crash cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from engine.machine.states import State, is_busy
+from engine.ports import Clock, Ids
+from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restored
+from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
+from engine.records import ConversationRecord
+from engine.rewinding.keeper import TurnKeeper
+from engine.rewinding.plans import Wanted, previewed, turned_around, wanted
+from engine.rewinding.values import Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
+from tools.contract import DiffDisplay
+
+MOST_POINTS = 1_000
+BUSY = "The agent is busy: stop it with Esc before you go back."
+NO_PROMPT = "That prompt is not in this conversation any more."
+UNFINISHED = "A restore of files was cut off: finish it or take it back first."
+
+
+class CannotRewind(Exception):
+    """Nothing was changed; the message is one sentence that names the fix."""
+
+
+@dataclass(slots=True)
+class Rewinding:
+    """All conversations of one store."""
+
+    folders: Folders
+    log: TurnLog
+    keeper: TurnKeeper
+    clock: Clock
+    ids: Ids
+
+    async def points(self, record: ConversationRecord) -> RewindList:
+        """What can be gone back to. Raises StorageError, FilesError."""
+        await self.keeper.settled(record.id)
+        steps = await self.log.steps(record.id)
+        prompts = await self.log.prompts(record.id, MOST_POINTS)
+        points: list[RewindPoint] = []
+        upper = 1 << 62
+        for prompt in prompts:
+            own = [one for one in steps if one.kind is StepKind.TURN and prompt.seq <= one.seq < upper]
+            upper = prompt.seq
+            files = tuple(change for one in own for change in one.changes)
+            coverage = own[-1].coverage if own else Coverage()
+            points.append(RewindPoint(prompt.seq, prompt.at, prompt.text, len(prompt.image_ids), files, coverage))
+        unfinished = sum(len(one.changes) for one in steps if one.state is StepState.RESTORING)
+        family = await self.log.family(record.id)
+        return RewindList(record.cwd, tuple(points), _takeback(steps), unfinished, len(family))
+
+    async def preview(self, record: ConversationRecord, seq: int) -> Preview:
+        """What going back to before the prompt `seq` would do to files. Raises StorageError."""
+        await self.keeper.settled(record.id)
+        steps = await self.log.steps(record.id)
+        return await self._preview(record.cwd, wanted(steps, seq), _coverage(steps, seq))
+
+    async def preview_undo(self, record: ConversationRecord) -> Preview:
+        """What undoing the last rewind would do to files. Raises StorageError, CannotRewind."""
+        step = await self._last(record.id)
+        return await self._preview(record.cwd, turned_around(step.changes), step.coverage)
+
+    async def diff(self, change: FileChange) -> DiffDisplay | None:
+        """One change in full; None where it is no text."""
+        return await self.folders.diff(change)
+
+    async def rewind(
+        self, record: ConversationRecord, state: State, seq: int, scope: Scope, overwrite: Collection[bytes] = ()
+    ) -> Done:
+        """Go back to before the prompt `seq`; files that somebody else changed stay, but for those in `overwrite`.
+
+        Raises:
+            CannotRewind: nothing was changed.
+            StorageError, FilesError: it could not be done, or not to its end.
+        """
+        await self._check(record, state)
+        prompt = await self.log.prompt(record.id, seq)
+        if prompt is None:
+            raise CannotRewind(NO_PROMPT)
+        changes: tuple[FileChange, ...] = ()
+        if scope is not Scope.CONVERSATION:
+            changes = _chosen(await self.preview(record, seq), overwrite)
+        if scope is Scope.FILES:
+            step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, seq)
+            await self.log.save(step)
+            return await self._restore(step, Done(record.id))
+        new_id = self.ids.new()
+        step = self._step(record, new_id, StepKind.BRANCH, seq - 1, changes, seq)
+        new = NewBranch(record.id, new_id, seq - 1, prompt.text, step.began)
+        images = (await self.log.branch(new, step)).images
+        image_ids = tuple(images[one] for one in prompt.image_ids if one in images)
+        return await self._restore(step, Done(new_id, text=prompt.text, image_ids=image_ids))
+
+    async def undo(self, record: ConversationRecord, state: State, overwrite: Collection[bytes] = ()) -> Done:
+        """Take the last rewind back: its files, and the conversation that was left. Raises like `rewind`."""
+        await self._check(record, state)
+        last = await self._last(record.id)
+        preview = await self._preview(record.cwd, turned_around(last.changes), last.coverage)
+        if preview.refusal and last.kind is StepKind.RESTORE:
+            raise CannotRewind(preview.refusal)
+        changes = _chosen(preview, overwrite) if not preview.refusal else ()
+        if last.kind is StepKind.RESTORE:
+            step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, last.target_seq)
+            await self.log.save(step)
+            return await self._restore(step, Done(record.id))
+        return await self._switch(record, last.undone_from, changes)
+
+    async def switch(self, record: ConversationRecord, state: State, to: str) -> Done:
+        """Show another branch of the family in place of this one; files stay as they are. Raises like `rewind`."""
+        await self._check(record, state)
+        return await self._switch(record, to, ())
+
+    async def branches(self, record: ConversationRecord) -> Sequence[BranchRow]:
+        """The family of a conversation, oldest first. Raises StorageError."""
+        return await self.log.family(record.id)
+
+    async def finish(self, record: ConversationRecord, *, take_back: bool = False) -> Done:
+        """End restores that a crash cut off: make what is missing, or take back what was made. Raises FilesError."""
+        done = Done(record.id)
+        for step in await self.log.steps(record.id):
+            if step.state is not StepState.RESTORING:
+                continue
+            if not take_back:
+                done = await self._restore(step, done)
+                continue
+            back = tuple(FileChange(one.path, one.after, one.before) for one in step.changes)
+            outcome = await self.folders.restore(step.folder, back)
+            await self.log.save(replace(step, state=StepState.DONE, changes=()))
+            done = replace(done, restored=_made(outcome), problems=_problems(outcome))
+        return done
+
+    async def close(self) -> None:
+        """Wait for what is being found out, then close the file of contents."""
+        await self.keeper.close()
+        await self.folders.close()
+
+    async def _switch(self, record: ConversationRecord, to: str, changes: tuple[FileChange, ...]) -> Done:
+        newest = max((row.message_count for row in await self.log.family(record.id) if row.id == to), default=-1)
+        if newest < 0:
+            raise CannotRewind("That branch was deleted: /resume opens what is left.")
+        step = self._step(record, to, StepKind.BRANCH, newest, changes, 0)
+        await self.log.make_head(to, record.id, step)
+        return await self._restore(step, Done(to))
+
+    async def _check(self, record: ConversationRecord, state: State) -> None:
+        if is_busy(state):
+            raise CannotRewind(BUSY)
+        await self.keeper.settled(record.id)
+        if any(step.state is StepState.RESTORING for step in await self.log.steps(record.id)):
+            raise CannotRewind(UNFINISHED)
+
+    async def _last(self, conversation_id: str) -> FileStep:
+        steps = await self.log.steps(conversation_id)
+        takeback = _takeback(steps)
+        step = next((one for one in steps if takeback is not None and one.id == takeback.step_id), None)
+        if step is None:
+            raise CannotRewind("There is no rewind to undo here.")
+        return step
+
+    async def _preview(self, folder: Path, wishes: tuple[Wanted, ...], coverage: Coverage) -> Preview:
+        if not wishes:
+            return Preview((), coverage, coverage.refusal)
+        try:
+            now = await self.folders.states(folder, [wish.path for wish in wishes])
+            files = previewed(wishes, now)
+            counted = await self.folders.count([one.change for one in files])
+        except FilesError as error:
+            return Preview((), coverage, str(error))
+        return Preview(tuple(replace(one, change=new) for one, new in zip(files, counted, strict=True)), coverage)
+
+    def _step(
+        self,
+        record: ConversationRecord,
+        conversation_id: str,
+        kind: StepKind,
+        seq: int,
+        changes: tuple[FileChange, ...],
+        target: int,
+    ) -> FileStep:
+        return FileStep(
+            id=self.ids.new(),
+            conversation_id=conversation_id,
+            kind=kind,
+            state=StepState.RESTORING if changes else StepState.DONE,
+            seq=seq,
+            folder=record.cwd,
+            look="",
+            began=self.clock.now(),
+            changes=changes,
+            undone_from=record.id if kind is StepKind.BRANCH else "",
+            target_seq=target,
+        )
+
+    async def _restore(self, step: FileStep, done: Done) -> Done:
+        """Make the changes of a step that is stored, then store what was made."""
+        if not step.changes:
+            return done
+        outcome = await self.folders.restore(step.folder, step.changes)
+        failed = {one.path for one in outcome if one.problem}
+        made = tuple(change for change in step.changes if change.path not in failed)
+        await self.log.save(replace(step, state=StepState.DONE, changes=made))
+        return replace(done, restored=_made(outcome), problems=_problems(outcome))
+
+
+def _chosen(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:
+    if preview.refusal:
+        raise CannotRewind(preview.refusal)
+    return tuple(one.change for one in preview.files if _is_chosen(one, overwrite))
+
+
+def _is_chosen(file: PreviewFile, overwrite: Collection[bytes]) -> bool:
+    return file.possible and (not file.conflict or file.change.path in overwrite)
+
+
+def _takeback(steps: Sequence[FileStep]) -> Takeback | None:
+    """The newest rewind; a turn that came after it keeps it from nothing, its files are looked at."""
+    rewinds = [one for one in steps if one.kind is not StepKind.TURN and one.state is StepState.DONE]
+    if not rewinds:
+        return None
+    last = rewinds[-1]
+    if not (last.undone_from if last.kind is StepKind.BRANCH else last.changes):
+        return None
+    return Takeback(last.id, last.began, len(last.changes), last.undone_from)
+
+
+def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:
+    """What the turns from `seq` on did not cover: the newest look says it best."""
+    own = [one.coverage for one in steps if one.kind is StepKind.TURN and one.seq >= seq]
+    refused = [one for one in own if one.refusal]
+    return (refused or own or [Coverage()])[-1]
+
+
+def _made(outcome: Sequence[Restored]) -> int:
+    return sum(not one.problem for one in outcome)
+
+
+def _problems(outcome: Sequence[Restored]) -> tuple[Restored, ...]:
+    return tuple(one for one in outcome if one.problem)

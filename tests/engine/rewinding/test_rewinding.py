@@ -1,0 +1,173 @@
+"""Going back in a conversation: the conversation, its files, both; and taking that back."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.machine.states import Idle
+from engine.ports.turns import StepKind
+from engine.records import ConversationQuery
+from engine.rewinding.rewinding import BUSY, CannotRewind
+from engine.rewinding.values import Scope
+from tests.support.rewinding import scene, tree
+
+
+def write(name: str, text: str):  # noqa: ANN201 - a deed
+    def deed(folder: Path) -> None:
+        (folder / name).write_text(text)
+
+    return deed
+
+
+async def test_each_prompt_names_the_files_that_its_turn_changed(tmp_path: Path) -> None:
+    async with scene(tmp_path, 2, 0, 1) as it:
+        (it.cwd / "old.txt").write_text("one\ntwo\n")
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("new.txt", "a\nb\nc\n"), write("old.txt", "one\nthree\n"))
+        await it.turn(conversation, "second")
+        await it.turn(conversation, "third", lambda folder: (folder / "old.txt").unlink())
+        found = await it.rewinding.points(conversation.record)
+        seen = [(one.text, [(file.name, file.added, file.removed) for file in one.files]) for one in found.points]
+        assert seen == [
+            ("third", [("old.txt", 0, 2)]),
+            ("second", []),
+            ("first", [("new.txt", 3, 0), ("old.txt", 1, 1)]),
+        ]
+        assert found.takeback is None
+
+
+async def test_both_go_back_and_both_come_again(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1, 2) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("kept.txt", "kept\n"))
+        before = tree(it.cwd)
+        await it.turn(
+            conversation, "second", write("made.txt", "made\n"), lambda folder: (folder / "kept.txt").write_text("lost")
+        )
+        after = tree(it.cwd)
+        second = (await it.rewinding.points(conversation.record)).points[0]
+        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, Scope.BOTH)
+        assert (done.restored, done.problems, done.text) == (2, (), "second")
+        assert tree(it.cwd) == before
+
+        branch = await it.engine.open(done.conversation_id)
+        assert [one.text for one in (await it.rewinding.points(branch.record)).points] == ["first"]
+        assert branch.record.draft == "second"
+        listed = [one.id for one in await it.engine.list(ConversationQuery())]
+        assert listed == [branch.id], "the branch stands in the place of its source"
+
+        undone = await it.rewinding.undo(branch.record, branch.state)
+        assert (undone.conversation_id, undone.restored) == (conversation.id, 2)
+        assert tree(it.cwd) == after
+        assert [one.id for one in await it.engine.list(ConversationQuery())] == [conversation.id]
+
+        again = await it.rewinding.undo(conversation.record, conversation.state)
+        assert again.conversation_id == branch.id
+        assert tree(it.cwd) == before
+
+
+async def test_files_alone_go_back_and_come_again(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        await it.turn(conversation, "second", write("a.txt", "2"))
+        first = (await it.rewinding.points(conversation.record)).points[1]
+        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.FILES)
+        assert (done.conversation_id, tree(it.cwd)) == (conversation.id, {})
+        await it.rewinding.undo(conversation.record, conversation.state)
+        assert tree(it.cwd)["a.txt"][2] == b"2"
+
+
+async def test_the_conversation_alone_goes_back_and_leaves_every_file(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        first = (await it.rewinding.points(conversation.record)).points[0]
+        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.CONVERSATION)
+        branch = await it.engine.open(done.conversation_id)
+        assert (branch.record.message_count, branch.record.draft) == (0, "first")
+        assert tree(it.cwd)["a.txt"][2] == b"1"
+
+
+async def test_what_somebody_else_changed_since_stays_unless_asked_for(tmp_path: Path) -> None:
+    async with scene(tmp_path, 2) as it:
+        (it.cwd / "mine.txt").write_text("mine\n")
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("mine.txt", "its\n"), write("its.txt", "its\n"))
+        (it.cwd / "mine.txt").write_text("edited by hand\n")
+        first = (await it.rewinding.points(conversation.record)).points[0]
+        preview = await it.rewinding.preview(conversation.record, first.seq)
+        assert {one.change.name: one.conflict for one in preview.files} == {
+            "its.txt": "",
+            "mine.txt": "changed since by somebody else",
+        }
+        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.FILES)
+        assert {name: content for name, (_, _, content) in tree(it.cwd).items()} == {"mine.txt": b"edited by hand\n"}
+        await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.FILES, {b"mine.txt"})
+        assert tree(it.cwd)["mine.txt"][2] == b"mine\n"
+        await it.rewinding.undo(conversation.record, conversation.state)
+        assert tree(it.cwd)["mine.txt"][2] == b"edited by hand\n", "even that can be taken back"
+
+
+async def test_a_run_under_way_refuses(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        it.tool.release = asyncio.Event()
+        conversation = await it.conversation()
+        it.tool.deeds.append(write("a.txt", "1"))
+        await conversation.say("first")
+        await it.tool.started.wait()
+        with pytest.raises(CannotRewind, match=BUSY):
+            await it.rewinding.rewind(conversation.record, conversation.state, 1, Scope.BOTH)
+        it.tool.release.set()
+        await conversation.wait_idle()
+
+
+async def test_a_folder_that_is_gone_refuses_files_but_not_the_conversation(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        shutil.rmtree(it.cwd)
+        first = (await it.rewinding.points(conversation.record)).points[0]
+        preview = await it.rewinding.preview(conversation.record, first.seq)
+        assert preview.refusal == f"The folder {it.cwd} is gone: only the conversation can go back."
+        with pytest.raises(CannotRewind, match="is gone"):
+            await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.BOTH)
+        done = await it.rewinding.rewind(conversation.record, conversation.state, first.seq, Scope.CONVERSATION)
+        assert done.conversation_id != conversation.id
+
+
+async def test_a_turn_cut_off_by_a_crash_still_knows_what_it_changed(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        conversation = await it.conversation()
+        await it.rewinding.keeper.before_tool(conversation.record)
+        (it.cwd / "half.txt").write_text("half")
+        steps = await it.store.turn_log.steps(conversation.id)
+        assert [one.kind for one in steps] == [StepKind.TURN]
+        it.rewinding.keeper._beginning.clear()  # as a new process finds it
+        await it.rewinding.keeper.settled(conversation.id)
+        (step,) = await it.store.turn_log.steps(conversation.id)
+        assert [change.name for change in step.changes] == ["half.txt"]
+
+
+async def test_a_rewind_in_a_branch_knows_the_turns_that_it_shares(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        await it.turn(conversation, "second", write("b.txt", "2"))
+        second, first = (await it.rewinding.points(conversation.record)).points
+        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, Scope.BOTH)
+        branch = await it.engine.open(done.conversation_id)
+        again = await it.rewinding.rewind(branch.record, Idle(0), first.seq, Scope.BOTH)
+        assert (again.restored, tree(it.cwd)) == (1, {})
+        last = await it.engine.open(again.conversation_id)
+        family = await it.rewinding.branches(last.record)
+        assert [(one.branch_of, one.branch_seq) for one in family] == [
+            ("", 0),
+            (conversation.id, second.seq - 1),
+            (branch.id, 0),
+        ]
+        assert [one.id for one in await it.engine.list(ConversationQuery())] == [last.id]

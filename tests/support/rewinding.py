@@ -1,0 +1,128 @@
+"""A real engine whose one tool changes files, and everything behind going back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.checkpoints.folders import CheckpointFolders
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions, Engine
+from engine.executor.session import Ports
+from engine.machine.states import Idle
+from engine.providers.scripted import Call, Reply, Script, ScriptedProvider, Text
+from engine.records import PermissionMode
+from engine.rewinding.keeper import TurnKeeper
+from engine.rewinding.rewinding import Rewinding
+from engine.store import SqliteStore, StorePaths, open_store
+from tests.support.engine import MemoryRules, NoJobs, PlainImages, Providers, RandomIds, SystemClock
+from tools.contract import JsonObject, ToolClass, ToolContext, ToolOutput, ToolRequest, ToolSpec
+
+Deed = Callable[[Path], object]
+
+
+@dataclass
+class DeedTool:
+    """Does the next deed to the working directory, as a command would."""
+
+    deeds: list[Deed] = field(default_factory=list)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec("bash", "", {"type": "object"}, ToolClass.RUN)
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        return ToolRequest("a deed")
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        self.started.set()
+        if self.release is not None:
+            await self.release.wait()
+        self.deeds.pop(0)(context.working_dir)
+        return ToolOutput("done")
+
+
+@dataclass
+class Scene:
+    """What a test of going back looks at."""
+
+    engine: Engine
+    store: SqliteStore
+    rewinding: Rewinding
+    tool: DeedTool
+    cwd: Path
+    home: Path
+
+    async def conversation(self) -> Conversation:
+        options = ConversationOptions(self.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
+        return await self.engine.create(options)
+
+    async def turn(self, conversation: Conversation, prompt: str, *deeds: Deed) -> None:
+        """One prompt after which the agent does these deeds, one a call."""
+        self.tool.deeds += deeds
+        await conversation.say(prompt)
+        state = await conversation.wait_idle()
+        assert isinstance(state, Idle), state
+        await self.rewinding.keeper.settled(conversation.id)
+
+
+def replies(*turns: int) -> tuple[Reply, ...]:
+    """Replies for turns of so many calls each."""
+    made: list[Reply] = []
+    for calls in turns:
+        made += [Reply((Call("bash"),)) for _ in range(calls)]
+        made.append(Reply((Text("Done."),)))
+    return tuple(made)
+
+
+@asynccontextmanager
+async def scene(home: Path, *turns: int) -> AsyncIterator[Scene]:
+    """An engine whose model makes so many calls in each turn."""
+    cwd = home / "project"
+    cwd.mkdir(parents=True, exist_ok=True)
+    store = await open_store(StorePaths.under(home / "data"))
+    provider = ScriptedProvider({"main": Script(replies(*turns))})
+    folders = CheckpointFolders(home / "data" / "checkpoints" / "contents.db", (home / "data",))
+    clock, ids, tool = SystemClock(), RandomIds(), DeedTool()
+    rewinding = Rewinding(folders, store.turn_log, TurnKeeper(folders, store.turn_log, clock, ids), clock, ids)
+    ports = Ports(
+        store=store,
+        library=store.library,
+        queue=store.queue,
+        providers=Providers(provider),
+        tools={"bash": tool},
+        jobs=NoJobs(),  # type: ignore[arg-type] # only what the engine calls
+        images=PlainImages(),
+        rules=MemoryRules(),
+        clock=clock,
+        ids=ids,
+        rewinding=rewinding,
+    )
+    engine = Engine(ports)
+    try:
+        await engine.start()
+        yield Scene(engine, store, rewinding, tool, cwd, home)
+    finally:
+        await engine.close()
+
+
+def tree(folder: Path) -> dict[str, tuple[str, int, bytes]]:
+    """Everything in a folder: kind, mode and content by path."""
+    found: dict[str, tuple[str, int, bytes]] = {}
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            state = path.lstat()
+            if path.is_symlink():
+                found[str(path.relative_to(folder))] = ("link", 0, os.fsencode(path.readlink()))
+            elif path.is_dir():
+                found[str(path.relative_to(folder))] = ("folder", state.st_mode & 0o7777, b"")
+            else:
+                found[str(path.relative_to(folder))] = ("file", state.st_mode & 0o7777, path.read_bytes())
+    return found
