@@ -57,7 +57,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("delete", "move this conversation to the trash"),
     Command("trash", "deleted conversations: bring back, remove for good"),
     Command("theme", "choose the colours", "NAME"),
-    Command("config", "where the configuration is"),
+    Command("mouse", "take the mouse, or leave it to the terminal", "on OR off"),
+    Command("config", "every setting, and changing it", "SETTING"),
     Command("doctor", "what works on this machine"),
     Command("quit", "leave Phoenix"),
 )

@@ -10,8 +10,8 @@ from engine.machine.messages import Role, TextBlock
 from engine.records import StoredMessage
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import Tone, clock, money, tokens
+from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.screens.text_sheet import help_text
 from tools.clean import clean_line
 
 NEWEST: Final = 1 << 40
@@ -22,7 +22,7 @@ LOOK_BACK: Final = 60
 
 async def help_(bench: Bench, _: str) -> None:
     """Every key and command."""
-    bench.sheets.read("Keys and commands", help_text(bench.keymap))
+    await bench.sheets.pick(HelpSheet(bench.keymap))
 
 
 async def cost(bench: Bench, _: str) -> None:

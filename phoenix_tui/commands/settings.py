@@ -12,6 +12,8 @@ from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import MODE_MEANINGS, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick
+from phoenix_tui.surface import Setting
 from phoenix_tui.widgets.pasting import provider_of
 
 
@@ -102,19 +104,70 @@ async def theme(bench: Bench, name: str) -> None:
     if name and name not in names:
         bench.tell(f"Themes: {', '.join(sorted(names))}.", bad=True)
         return
-    chosen = name or await bench.sheets.pick(PickScreen("Colours", [Choice(one, one) for one in names]))
-    if not chosen:
+    sheet = ThemePick(names, names[0], bench.sheets.choose_theme)
+    if chosen := name or await bench.sheets.pick(sheet):
+        _keep(bench, "theme", chosen)
+
+
+async def mouse(bench: Bench, word: str) -> None:
+    """Take the mouse, or leave it to the terminal, which then selects and copies by itself."""
+    wanted = {"on": True, "off": False}.get(word, not bench.around.mouse)
+    bench.around.watch_mouse(wanted)
+    bench.tell("The mouse is Phoenix's." if wanted else "The mouse is the terminal's: it selects and copies.")
+
+
+async def config(bench: Bench, name: str) -> None:
+    """Every setting; changed ones are kept in the user's file."""
+    if name:
+        await change_setting(bench, name)
         return
-    bench.sheets.choose_theme(chosen)
+    current = ""
+    while chosen := await bench.sheets.pick(SettingsSheet(bench.desk.services.settings.all(), current)):
+        current = chosen.removeprefix(RESET)
+        if chosen.startswith(RESET):
+            bench.desk.services.settings.reset(current)
+            _apply(bench, current)
+        else:
+            await change_setting(bench, current)
+
+
+async def change_setting(bench: Bench, name: str) -> None:
+    """Ask for another value and keep it. Raises EngineError where the file is broken."""
+    found = [one for one in bench.desk.services.settings.all() if one.name == name]
+    if not found:
+        bench.tell(f"There is no setting {name}. /config lists all.", bad=True)
+    elif name == "theme":
+        await theme(bench, "")
+    elif (value := await _asked_value(bench, found[0])) is not None:
+        _keep(bench, name, value)
+
+
+async def _asked_value(bench: Bench, setting: Setting) -> str | None:
+    if setting.choices == ("true", "false"):
+        return "false" if setting.value == "true" else "true"
+    if setting.choices:
+        choices = [Choice(one, one) for one in setting.choices]
+        return await bench.sheets.pick(PickScreen(setting.name, choices, current=setting.value))
+    return await bench.sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
+
+
+def _keep(bench: Bench, name: str, value: str) -> None:
+    """Keep it in the user's file; what is stronger than that file is named."""
     try:
-        bench.desk.services.settings.save("theme", chosen)
+        bench.desk.services.settings.save(name, value)
+        _apply(bench, name)
     except EngineError as error:
         bench.tell(str(error), bad=True)
+        return
+    now = next(one for one in bench.desk.services.settings.all() if one.name == name)
+    if now.value != value:
+        bench.tell(f"Kept, but {now.source} is stronger: {name} stays {now.value or 'not set'}.", bad=True)
 
 
-async def config(bench: Bench, _: str) -> None:
-    """Where the configuration is."""
-    bench.sheets.read("Configuration", Content(f"{bench.desk.launch.config_file}\n{bench.desk.launch.keymap_file}"))
+def _apply(bench: Bench, name: str) -> None:
+    for one in bench.desk.services.settings.all():
+        if one.name == name and one.live:
+            bench.around.apply(name, one.value)
 
 
 async def doctor(bench: Bench, _: str) -> None:
@@ -129,4 +182,5 @@ RUNS: Final[dict[str, Run]] = {
     "theme": theme,
     "config": config,
     "doctor": doctor,
+    "mouse": mouse,
 }

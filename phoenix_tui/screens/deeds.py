@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.commands import blocks, settings, shelving
-from phoenix_tui.commands.catalogue import COMMANDS, split_command
+from phoenix_tui.commands.catalogue import split_command
+from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.desk import resume
 from phoenix_tui.screens.editor import edit_outside
-from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.writing_deeds import WritingDeeds
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ class Deeds:
         await shelving.act(bench, action, ids)
 
     async def palette(self, bench: Bench) -> None:
-        """Every command."""
-        choices = [Choice(command.name, command.usage, command.meaning) for command in COMMANDS]
-        if name := await bench.sheets.pick(PickScreen("Commands", choices)):
-            await run_command(bench, name, "")
+        """Every command, conversation and setting."""
+        await palette(bench)
 
     async def resume(self, bench: Bench, *, interrupted: bool) -> None:
         """Enter on an empty line: go on with what was interrupted."""

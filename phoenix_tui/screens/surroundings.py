@@ -73,6 +73,10 @@ class Surroundings:
         names = [*(theme.name for theme in THEMES), *(name for name in own if name in app.available_themes)]
         return tuple(sorted(names, key=lambda name: name != app.theme))
 
+    async def act(self, action: str) -> None:
+        """Do what a key of the workspace does."""
+        await self._stage.run_action(action)
+
     def apply(self, name: str, value: str) -> None:
         """Let a setting count now, where it can."""
         match name:

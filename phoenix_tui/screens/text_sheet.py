@@ -1,9 +1,8 @@
-"""Text to read over the workspace: help, context, cost, jobs, doctor."""
+"""Text to read over the workspace: cost, doctor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,19 +10,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.commands.catalogue import COMMANDS
-from phoenix_tui.keymap import Scope, help_rows
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
-
-ALSO: Final = (
-    ("@ names a file", "its path goes into the message"),
-    ("! runs a command", "the model reads its output with your next message"),
-    ("!! runs a command", "only you see its output"),
-)
-
-KEY_COLUMN: Final = 18
-"""Cells for keys and commands; a longer one pushes its meaning to the right."""
 
 
 class TextSheet(Sheet[None]):
@@ -50,22 +38,3 @@ class TextSheet(Sheet[None]):
     def action_scroll(self, by: int) -> None:
         """Move by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
-
-
-def help_text(keymap: Mapping[str, str]) -> Content:
-    """Every key and every command, from the very tables that bind them."""
-    rows = help_rows(keymap)
-    widest = min(max(len(keys) for _, keys, _ in rows), KEY_COLUMN)
-    parts: list[tuple[str, str]] = []
-    for scope in Scope:
-        parts.append((f"{scope.value}\n", f"bold {Tone.YOU.value}"))
-        for where, keys, meaning in rows:
-            if where is scope:
-                parts += [(f"  {keys:<{widest}}  ", ""), (f"{meaning}\n", Tone.QUIET.value)]
-    parts.append(("Commands\n", f"bold {Tone.YOU.value}"))
-    for command in COMMANDS:
-        parts += [(f"  {command.usage:<{widest}}  ", ""), (f"{command.meaning}\n", Tone.QUIET.value)]
-    parts.append(("Also\n", f"bold {Tone.YOU.value}"))
-    for sign, meaning in ALSO:
-        parts += [(f"  {sign:<{widest}}  ", ""), (f"{meaning}\n", Tone.QUIET.value)]
-    return Content.assemble(*parts).rstrip()

@@ -14,7 +14,8 @@ from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.keymap import KEYS, help_rows, key_names
 from phoenix_tui.keymap_file import KeymapError, read_keymap
 from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.entries import EntriesSheet
+from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.text_sheet import TextSheet
 from tests.support.fake_engine import FakeEngine, question
 
@@ -54,7 +55,7 @@ async def test_esc_closes_a_sheet_and_leaves_the_run_alone(open_shell: Any) -> N
     async with open_shell() as shell:
         conversation = await shell.say("go")
         await shell.pilot.press("f1")
-        await shell.until(lambda: isinstance(shell.app.screen, TextSheet))
+        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert is_busy(conversation.state)
@@ -320,21 +321,21 @@ async def test_state_and_esc_never_leave_the_status_line(open_shell: Any, width:
 
 
 async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) -> None:
-    (tmp_path / "keymap.toml").write_text('new = "f6"\n')
+    (tmp_path / "keymap.toml").write_text('new = "f9"\n')
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("question_mark")
-        await shell.until(lambda: isinstance(shell.app.screen, TextSheet))
-        assert "F6" in shell.text
+        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        assert "F9" in shell.text
         await shell.pilot.press("escape")
         await shell.say("go")
-        await shell.pilot.press("f6")
+        await shell.pilot.press("f9")
         await shell.until(lambda: shell.bench.desk.conversation is None)
 
 
 async def test_the_palette_runs_a_command(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         await shell.pilot.press("ctrl+p")
-        await shell.until(lambda: isinstance(shell.app.screen, PickScreen))
+        await shell.until(lambda: isinstance(shell.app.screen, EntriesSheet))
         await shell.type("doctor")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, TextSheet))

@@ -1,0 +1,117 @@
+"""The palette: every command and key, conversations and settings; what was used last comes first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from engine.executor.requests import EngineError
+from engine.records import ConversationQuery, ConversationSummary
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.commands.catalogue import BY_NAME, COMMANDS
+from phoenix_tui.commands.run import run_command
+from phoenix_tui.commands.settings import change_setting
+from phoenix_tui.config.files import write_private
+from phoenix_tui.keymap import KEYS, KEYS_BY_ID, Scope, key_names
+from phoenix_tui.labels import age
+from phoenix_tui.screens.entries import EntriesSheet, Entry
+from phoenix_tui.surface import Setting
+
+MOST_RECENT: Final = 5
+MOST_CONVERSATIONS: Final = 50
+HERE: Final = frozenset({Scope.APP, Scope.WORKSPACE})
+"""Scopes whose actions can be done from anywhere."""
+NOT_LISTED: Final = frozenset({"palette", "stop", "interrupt", "help_outside"})
+RECENT_FILE: Final = "palette.json"
+
+
+async def palette(bench: Bench) -> None:
+    """Choose one of everything and do it."""
+    recent = Recent(bench.desk.launch.state_folder / RECENT_FILE)
+    sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "type to find · Enter takes · Esc closes")
+    chosen = await bench.sheets.pick(sheet)
+    if chosen:
+        await asyncio.to_thread(recent.add, chosen)
+        await _do(bench, chosen)
+
+
+async def _entries(bench: Bench, recent: Sequence[str]) -> list[Entry]:
+    listed = await bench.desk.services.engine.list(ConversationQuery(limit=MOST_CONVERSATIONS))
+    try:
+        settings = bench.desk.services.settings.all()
+    except EngineError:
+        settings = ()  # /config says what is wrong with the file
+    entries = [*_commands(bench.keymap), *_conversations(listed), *_settings(settings)]
+    by_key = {entry.key: entry for entry in entries}
+    first = [by_key[key] for key in recent if key in by_key]
+    return [*(Entry("Recent", *_fields(entry)) for entry in first), *(one for one in entries if one not in first)]
+
+
+def _fields(entry: Entry) -> tuple[str, str, str, str]:
+    return entry.key, entry.words, entry.meaning, entry.remark
+
+
+def _commands(keymap: Mapping[str, str]) -> list[Entry]:
+    keys = {key.action: key_names(keymap.get(key.id, key.keys)) for key in reversed(KEYS)}
+    commands = [
+        Entry("Commands", f"command:{one.name}", one.usage, one.meaning, keys.get(f"command('{one.name}')", ""))
+        for one in COMMANDS
+    ]
+    actions = [
+        Entry("Keys", f"key:{key.id}", key.meaning, "", key_names(keymap.get(key.id, key.keys)))
+        for key in KEYS
+        if key.scope in HERE and not key.action.startswith("command(") and key.id not in NOT_LISTED
+    ]
+    return [*commands, *actions]
+
+
+def _conversations(listed: Sequence[ConversationSummary]) -> list[Entry]:
+    now = time.time()
+    rows = [(one, one.title or "New conversation", age(now - one.updated_at)) for one in listed]
+    return [Entry("Conversations", f"open:{one.id}", title, one.cwd.name, when) for one, title, when in rows]
+
+
+def _settings(settings: Sequence[Setting]) -> list[Entry]:
+    return [Entry("Settings", f"setting:{one.name}", one.name, one.meaning, one.value) for one in settings]
+
+
+async def _do(bench: Bench, chosen: str) -> None:
+    kind, _, name = chosen.partition(":")
+    match kind:
+        case "command" if BY_NAME[name].required:
+            bench.dock.composer.load(f"/{name} ")
+        case "command":
+            await run_command(bench, name, "")
+        case "key":
+            await bench.around.act(KEYS_BY_ID[name].action)
+        case "open":
+            await bench.desk.open(name)
+        case _:
+            await change_setting(bench, name)
+
+
+class Recent:
+    """What was chosen last, newest first, in a file of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def keys(self) -> list[str]:
+        """Keys of entries; some may be gone."""
+        try:
+            found: object = json.loads(self._path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return []
+        return [one for one in found if isinstance(one, str)][:MOST_RECENT] if isinstance(found, list) else []
+
+    def add(self, key: str) -> None:
+        """Put it first; a folder that cannot be written forgets."""
+        keys = [key, *(one for one in self.keys() if one != key)][:MOST_RECENT]
+        try:
+            write_private(self._path, json.dumps(keys))
+        except OSError:
+            return

@@ -1,0 +1,198 @@
+"""A sheet of rows to find one in: palette, help and settings are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from phoenix_tui.commands.fuzzy import places, rank
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.widgets.line_input import LineInput
+from tools.clean import clean_line
+
+MARGIN: Final = 4
+"""Cells of the sheet's padding and of the sign before a row."""
+LEAST_WORDS: Final = 12
+MOST_WORDS: Final = 34
+GAP: Final = 2
+IN_MEANING: Final = 10
+"""Rank of a word that stands in the meaning only: behind every match of the words."""
+CHROME: Final = 5
+"""Rows of a sheet that are no entries: rule, heading, input, remark, margin."""
+
+
+class Entry(Struct, frozen=True):
+    """One row: its words, what they mean, and a remark at the right; `section` heads its group."""
+
+    section: str
+    key: str
+    words: str
+    meaning: str
+    remark: str = ""
+
+
+class EntriesSheet(Sheet[str]):
+    """Type to find, Up and Down to choose, Enter to take, Esc to leave. Gives the key of the row."""
+
+    DEFAULT_CSS = """
+    EntriesSheet {
+        & > .sheet { height: auto; max-height: 85%; }
+        & Static { height: auto; }
+        & LineInput { margin: 0 0 0 2; background: $background; }
+        & #remark { color: $text-muted; margin: 0 0 0 2; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True),
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True),
+        Binding("pageup", "page(-1)", "Up", priority=True),
+        Binding("pagedown", "page(1)", "Down", priority=True),
+    ]
+    WRAPS: ClassVar[bool] = False
+    """Whether a long meaning goes on below itself; else it is cut."""
+
+    def __init__(self, heading: str, entries: Sequence[Entry], hint: str, *, current: str = "") -> None:
+        super().__init__()
+        self._heading = heading
+        self._hint = hint
+        self._entries = entries
+        self._query = ""
+        self._found: Sequence[Entry] = entries
+        self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
+
+    def compose(self) -> ComposeResult:
+        """Heading, line to find with, rows, and what is to be said of the chosen one."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield LineInput(placeholder="type to find")
+            yield Static(id="rows", markup=False)
+            yield Static(id="remark", markup=False)
+
+    def on_mount(self) -> None:
+        """Draw and take the keys."""
+        self.set_focus(self.query_one(LineInput))
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Find again; the best is chosen."""
+        query = event.text_area.text.lower()
+        if query != self._query:
+            self._query, self._chosen = query, 0
+            self._found = find(self._entries, query)
+            self._draw()
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Take the chosen row."""
+        event.stop()
+        if self.chosen is not None:
+            self.dismiss(self.chosen.key)
+
+    @property
+    def chosen(self) -> Entry | None:
+        """The row under the cursor."""
+        return self._found[self._chosen] if self._found else None
+
+    def action_move(self, by: int) -> None:
+        """Choose another row."""
+        if self._found:
+            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._draw()
+
+    def action_page(self, by: int) -> None:
+        """A screenful on."""
+        self.action_move(by * max(self._room - 1, 1))
+
+    def remark(self, entry: Entry | None) -> str:
+        """What is said below the rows of the chosen one."""
+        return ""
+
+    @property
+    def _room(self) -> int:
+        return max(self.size.height * 85 // 100 - CHROME, 3)
+
+    def _draw(self) -> None:
+        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
+        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self._hint}", Tone.QUIET.value))
+        self.query_one("#heading", Static).update(head.truncate(max(self.size.width - 2, 1), ellipsis=True))
+        self.query_one("#rows", Static).update(self._rows())
+        remark = self.query_one("#remark", Static)
+        remark.update(Content(self.remark(self.chosen)))
+        remark.display = bool(self.remark(self.chosen))
+
+    def _rows(self) -> Content:
+        if not self._found:
+            return Content.styled("  Nothing matches. Fewer letters find more.", Tone.QUIET.value)
+        lines: list[Content] = []
+        first = last = 0
+        words_width = self._words_width()
+        for place, entry in enumerate(self._found):
+            begins = not self._query and (place == 0 or self._found[place - 1].section != entry.section)
+            if begins and entry.section:
+                lines.append(Content.styled(clean_line(entry.section), f"bold {Tone.YOU.value}"))
+            if place == self._chosen:
+                first = len(lines) - (1 if begins and entry.section else 0)
+            lines += self._row(entry, words_width, chosen=place == self._chosen)
+            if place == self._chosen:
+                last = len(lines)
+        room = self._room
+        top = max(0, min(max(last - room, first - room // 2), len(lines) - room))
+        return Content("\n").join(lines[top : top + room])
+
+    def _words_width(self) -> int:
+        longest = max(Content(clean_line(one.words)).cell_length for one in self._found)
+        return max(min(longest, MOST_WORDS, (self.size.width - MARGIN) * 45 // 100), LEAST_WORDS)
+
+    def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
+        width = max(self.size.width - MARGIN, 1)
+        remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(width // 3, ellipsis=True)
+        words = self._marked(clean_line(entry.words)).truncate(words_width, ellipsis=True, pad=True)
+        room = max(width - words_width - GAP - (remark.cell_length + GAP if remark.cell_length else 0), 1)
+        meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
+        parts = (meaning.wrap(room) if self.WRAPS else [meaning.truncate(room, ellipsis=True)]) or [Content("")]
+        lines: list[Content] = []
+        for place, part in enumerate(parts):
+            lead = words if place == 0 else Content(" " * words_width)
+            end = remark if place == 0 else Content("")
+            pad = " " * (room - part.cell_length + GAP) if end.cell_length else ""
+            sign = "›" if chosen and place == 0 else " "
+            lines.append(Content.assemble(f"{sign} ", lead, " " * GAP, part, pad, end))
+        if not chosen:
+            return lines
+        return [Content(line.plain).truncate(width + GAP, pad=True).stylize("reverse") for line in lines]
+
+    def _marked(self, words: str) -> Content:
+        content = Content(words)
+        for word in self._query.split():
+            for place in places(word, words):
+                content = content.stylize(f"bold {Tone.YOU.value}", place, place + 1)
+        return content
+
+
+def find(entries: Sequence[Entry], query: str) -> list[Entry]:
+    """Entries that hold every word of the query, in their words or their meaning; best first."""
+    words = query.split()
+    ranked: list[tuple[int, int, int]] = []
+    for place, entry in enumerate(entries):
+        found = [_rank(word, entry) for word in words]
+        if all(one is not None for one in found):
+            ranked.append((sum(one or 0 for one in found), len(entry.words) if words else 0, place))
+    return [entries[place] for *_, place in sorted(ranked)]
+
+
+def _rank(word: str, entry: Entry) -> int | None:
+    found = rank(word, clean_line(entry.words))
+    if found is not None:
+        return found[0]
+    return IN_MEANING if word in f"{entry.meaning} {entry.remark}".lower() else None
