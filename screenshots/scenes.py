@@ -9,7 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from screenshots import scenes_context, scenes_conversations, scenes_panes
+from screenshots import (
+    scenes_context,
+    scenes_conversations,
+    scenes_panes,
+    scenes_rest,
+    scenes_search,
+    scenes_transcript,
+)
 from screenshots.dialogue import FIX, PATCHES, READS, REPORT, REST, TESTS, THE_FIX, offers, runs, says, stops_in
 from screenshots.studio import Studio, screen
 from tests.support.journeys import Answer, picks
@@ -281,5 +288,7 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_context.SCENES,
     **scenes_conversations.SCENES,
     **scenes_panes.SCENES,
+    **scenes_rest.SCENES,
     **scenes_search.SCENES,
+    **scenes_transcript.SCENES,
 }

@@ -17,7 +17,7 @@ from engine.executor.requests import Answer, Choice, Receipt, Refused
 from engine.machine.messages import Origin, Role
 from engine.machine.states import Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
-from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, TextArrived, Update
+from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.labels import READY, Label, Tone, short_state
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
@@ -29,6 +29,8 @@ from phoenix_tui.widgets.status_line import short_model
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
 
+TEXT_WIDTH: Final = 100
+"""Cells of a line of text, as in the conversation itself."""
 ENOUGH: Final = 30
 """Messages among which the newest words are looked for."""
 LONGEST: Final = 8_000
@@ -48,7 +50,9 @@ class PeekScreen(Sheet[str]):
     PeekScreen {
         & Static { height: auto; }
         & VerticalScroll { height: auto; max-height: 16; scrollbar-size-vertical: 1; }
-        & .asked { border-left: heavy $warning; padding: 0 0 0 1; }
+        & #body { padding: 0 0 0 2; }
+        & #body.asked { border-left: heavy $warning; padding: 0 0 0 1; }
+        & #keys { margin: 1 0 0 0; padding: 0 0 0 2; }
         & LineInput { background: $background; margin: 0 0 0 2; }
     }
     """
@@ -73,6 +77,8 @@ class PeekScreen(Sheet[str]):
         self._leave: Unsubscribe | None = None
         self._messages: list[StoredMessage] = []
         self._live = ""
+        self._since = 0.0
+        """Monotonic time of the last change of state."""
         self._question: Question | None = None
         self._asked_at = 0.0
         self._stale = True
@@ -105,8 +111,10 @@ class PeekScreen(Sheet[str]):
 
     def _follow(self, update: Update) -> None:
         match update:
-            case Snapshot(messages=messages, live_text=live):
-                self._messages, self._live = list(messages), live
+            case Snapshot(messages=messages, live_text=live, state_since=since):
+                self._messages, self._live, self._since = list(messages), live, since
+            case StateChanged(since=since):
+                self._since = since
             case TextArrived(text=text):
                 self._live += text
             case MessageSaved(message=message):
@@ -142,7 +150,9 @@ class PeekScreen(Sheet[str]):
     def _heading(self) -> Content:
         row = self._row
         state = self._conversation.state if self._conversation is not None else Idle(0)
-        label = short_state(state, 0.0) if not isinstance(state, Idle) else Label(READY, "")
+        elapsed = time.monotonic() - self._since
+        writing = bool(self._live)
+        label = short_state(state, elapsed, writing=writing) if not isinstance(state, Idle) else Label(READY, "")
         facts = " · ".join(part for part in (label.text, short_path(row.cwd), short_model(row.model)) if part)
         return Content.assemble(
             (f"{label.glyph.sign} ", label.glyph.tone.value),
@@ -159,12 +169,12 @@ class PeekScreen(Sheet[str]):
         answers = (text for one in reversed(self._messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
         words = self._live or next(answers, "")
         lines: list[Content] = []
-        if said:
+        if said and not clean_line(said).startswith(clean_line(self._row.title) or " "):
             prompt = Content.assemble(("┃ ", Tone.YOU.value), (clean_line(said), "bold"))
             lines.append(prompt.truncate(width, ellipsis=True))
         if not words:
             return [*lines, Content.styled("No answer yet." if said else "Nothing was said yet.", Tone.QUIET.value)]
-        return [*lines, *Content(clean(words[-LONGEST:]).strip()).wrap(width)]
+        return [*lines, *Content(clean(words[-LONGEST:]).strip()).wrap(min(width, TEXT_WIDTH))]
 
     def _keys(self, question: Question | None) -> Content:
         if question is None:

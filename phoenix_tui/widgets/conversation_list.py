@@ -164,14 +164,18 @@ class ConversationList(Still, Widget):
         self.model.roll(3 if isinstance(event, events.MouseScrollDown) else -3)
         self._look()
 
-    def on_key(self, event: events.Key) -> None:
-        """While a filter is written, letters are letters."""
-        if not self.model.filtering:
-            return
-        if event.key in ERASERS:
+    async def on_key(self, event: events.Key) -> None:
+        """While a filter is written, letters are letters.
+
+        Else its own keys are done here and now: a binding runs later, behind letters of a filter typed in haste, and
+        would meet another row than the one it was meant for.
+        """
+        if self.model.filtering and event.key in ERASERS:
             self._find(ERASERS[event.key](self.model.text))
-        elif event.is_printable and event.character:
+        elif self.model.filtering and event.is_printable and event.character:
             self._find(self.model.text + event.character)
+        elif (bound := self.screen.active_bindings.get(event.key)) is not None and bound.node is self:
+            await self.run_action(bound.binding.action)
         else:
             return
         event.stop()
@@ -186,6 +190,10 @@ class ConversationList(Still, Widget):
         self.model.filtering, self.model.text = going_on, text
         self.model.arrange()
         self._look()
+
+    def action_page(self, by: int) -> None:
+        """Page keys come ahead of all others; they wait for those typed before them."""
+        self.call_later(self.action_row, by)
 
     def action_row(self, by: int) -> None:
         """Up or down so many conversations."""

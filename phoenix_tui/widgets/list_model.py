@@ -80,7 +80,7 @@ class ListModel:
             placed = arrange(values, self._live, self.here().pid, self.text)
         else:
             placed = put_away(values, self.view, self.text)
-        self._lines = _with_headings(placed)
+        self._lines = _with_headings(placed) if self.view is None else list(placed)
         place = next((n for n, line in enumerate(self._lines) if isinstance(line, Placed) and line.id == chosen), None)
         if place is None:
             self._settle()
@@ -122,8 +122,8 @@ class ListModel:
         self._fit()
 
     def _fit(self) -> None:
-        """Keep the cursor in view, its heading too where it is the first of its group."""
-        above = max(self._cursor - 1, 0)
+        """Keep the cursor in view, and what stands above it."""
+        above = max(self._cursor - 1, 0)  # a heading, where it is the first of its group
         self.top = max(min(self.top, above), self._cursor - self.height + 1, 0)
         self.top = min(self.top, max(len(self._lines) - self.height, 0))
 

@@ -22,6 +22,7 @@ EMPTY: Final[dict[Group | None, tuple[str, ...]]] = {
     Group.ARCHIVED: ("Nothing is archived.", "a in the list puts a conversation here."),
     Group.TRASH: ("The trash is empty.",),
 }
+HINT: Final = "? keys"
 NOTHING_FOUND: Final = ("Nothing matches.", "Fewer letters find more.")
 
 
@@ -56,7 +57,10 @@ class ListPainter:
             return self._spread(text, model.found() if model.order else "", Tone.YOU)
         if model.marked:
             return self._spread(f"{len(model.marked)} marked", "Esc unmarks", Tone.YOU)
-        return self._spread(model.count(), "? keys" if self._focused and model.order else "", Tone.QUIET)
+        if not (self._focused and model.order) or model.view:
+            return self._spread(model.count(), "", Tone.QUIET)
+        fits = cell_len(model.count() + HINT) + 3 <= self._width
+        return self._spread(model.count() if fits else model.count().replace(" conversations", ""), HINT, Tone.QUIET)
 
     def _quiet(self, text: str) -> Strip:
         return Strip([Segment(set_cell_size(text, self._width), self._style(Tone.QUIET))], self._width)

@@ -52,7 +52,10 @@ class Program:
     @property
     def text(self) -> str:
         """What stands on the screen, row by row."""
-        return "\n".join(row.rstrip() for row in self.screen.display)
+        # Not `display`: in the midst of a frame half of a wide character may stand alone, which it cannot take.
+        screen = self.screen
+        rows = (screen.buffer[row] for row in range(screen.lines))
+        return "\n".join("".join(row[place].data for place in range(screen.columns)).rstrip() for row in rows)
 
     @property
     def words(self) -> str:
