@@ -123,7 +123,8 @@ async def turns(bench: Bench, _: str) -> None:
         bench.tell("Nothing was asked here yet.")
         return
     view = bench.desk.parts.transcript
-    chosen = await bench.sheets.pick(TurnsScreen(found, view.canvas.viewport.slot + 1))
+    viewport, model = view.canvas.viewport, view.canvas.model
+    chosen = await bench.sheets.pick(TurnsScreen(found, model.count if viewport.following else viewport.slot + 1))
     if chosen:
         view.jump(int(chosen))
 

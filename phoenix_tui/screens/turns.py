@@ -48,7 +48,6 @@ def remark(turn: TurnSummary) -> str:
     calls = sum(count for _, count in turn.tools)
     words = [
         count_text(calls, "call") if calls else "",
-        f"{turn.failed} failed" if turn.failed else "",
         count_text(len(turn.files), "file") if turn.files else "",
         duration_text(turn.seconds) if turn.seconds else "",
         money(turn.cost_usd) if turn.cost_usd is not None else "",

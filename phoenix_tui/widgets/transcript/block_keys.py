@@ -50,6 +50,7 @@ class BlockKeys(PaintedTranscript):
         if not self.display or not (self.canvas.cursor.is_on or self.canvas.cursor.start()):
             return False
         self._settle()
+        self.screen.set_focus(self)  # now: the next key is for the block
         self.post_message(signals.CursorMoved(self, is_on=True))
         return True
 

@@ -216,7 +216,7 @@ class Canvas:
                 if slot == marked[0] and marked[1] <= row < marked[2]:
                     strips[position] = barred(strips[position], painter)
         if self.reserved:
-            strips.append(self.overlays.keys(key_row(self.model, chosen, painter.width), painter))
+            strips.append(self.overlays.keys(key_row(self.stack, chosen, painter.width), painter))
 
 
 def _no_picture(_: Part, __: int, ___: Painter) -> Strip | None:

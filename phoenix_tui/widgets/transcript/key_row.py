@@ -6,7 +6,7 @@ from typing import Final
 
 from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
-from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.targets import Deed, target_of
 
 KEYS: Final[dict[Deed, str]] = {
@@ -20,13 +20,15 @@ KEYS: Final[dict[Deed, str]] = {
 _ALWAYS: Final = (("[ ]", "prompts"), ("Esc", "back"))
 
 
-def key_row(model: TranscriptModel, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
+def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
     """The words of the row; what has no room is left out from the right, never the way back."""
     if chosen is None:
         return (Span(" ▌", Look(Tone.YOU, bold=True)), Span(" Esc back", QUIET))
-    target = target_of(model, chosen)
+    target = target_of(stack.model, chosen)
     spans = [Span(" ▌", Look(Tone.YOU, bold=True)), Span(f"{target.name}  ", Look(bold=True))]
-    entries = [(KEYS[deed], deed.value, f"block_deed({deed.name!r})") for deed in target.deeds]
+    entries = [(KEYS[deed], _words(deed, stack, chosen), f"block_deed({deed.name!r})") for deed in target.deeds]
+    if chosen.code < 0 and chosen.part.codes:
+        entries.insert(1, ("j", "its code", "block(1)"))
     entries += [(key, words, "") for key, words in _ALWAYS]
     back = cells("Esc back") + 2
     room = width - sum(cells(span.text) for span in spans) - back
@@ -38,3 +40,12 @@ def key_row(model: TranscriptModel, chosen: Chosen | None, width: int) -> tuple[
         spans += [Span(key, Look(Tone.YOU), action), Span(f" {words}", QUIET, action), Span(" · ", QUIET)]
     spans += [Span(entries[-1][0], Look(Tone.YOU), "block_leave"), Span(f" {entries[-1][1]}", QUIET, "block_leave")]
     return tuple(spans)
+
+
+def _words(deed: Deed, stack: Stack, chosen: Chosen) -> str:
+    if deed is not Deed.TOGGLE:
+        return deed.value
+    is_open = stack.is_open(chosen.part.key)
+    if chosen.part.picture is not None:
+        return "smaller" if is_open else "larger"
+    return "fold" if is_open else deed.value

@@ -61,7 +61,7 @@ def target_of(model: TranscriptModel, chosen: Chosen) -> Target:
     stored = seq in model.messages
     target = Target(
         model.conversation.id if model.conversation is not None else "",
-        _name(part, chosen.code),
+        _name(model, part, chosen.code),
         seq if stored else 0,
         _step_end(model, seq) if stored else 0,
         _text(model, chosen),
@@ -85,10 +85,13 @@ def _deeds(target: Target, part: Part) -> tuple[Deed, ...]:
     return tuple(deed for deed, possible in offered if possible)
 
 
-def _name(part: Part, code: int) -> str:
+def _name(model: TranscriptModel, part: Part, code: int) -> str:
     if code >= 0:
         block = part.codes[code]
         return f"{block.language or 'plain'} code"
+    call = model.calls.get(part.key.partition(":")[2]) if part.kind is Kind.TOOL else None
+    if call is not None:
+        return call.name
     return part.key.partition(":")[0] if part.kind is Kind.NOTE else _NAMES[part.kind]
 
 
