@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from engine.updates import Question, Update
     from phoenix_tui.context_surface import ContextSurface
     from phoenix_tui.queue_surface import QueueSurface
+    from phoenix_tui.rewind_surface import RewindSurface
     from tools.contract import JobInfo, JsonObject, ProcessRunner
 
 Unsubscribe = Callable[[], None]
@@ -309,6 +310,7 @@ class Services(Struct, frozen=True):
     doctor: Callable[[], Awaitable[str]]
     """What works on this machine and what does not, as text."""
     settings: SettingsSurface
+    rewinding: RewindSurface | None = None
     recoveries: Sequence[Recovery] = ()
     """What boot recovery found."""
     warning: str = ""

@@ -14,6 +14,7 @@ from screenshots import (
     scenes_conversations,
     scenes_panes,
     scenes_rest,
+    scenes_rewind,
     scenes_search,
     scenes_transcript,
 )
@@ -289,6 +290,7 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_conversations.SCENES,
     **scenes_panes.SCENES,
     **scenes_rest.SCENES,
+    **scenes_rewind.SCENES,
     **scenes_search.SCENES,
     **scenes_transcript.SCENES,
 }

@@ -135,6 +135,10 @@ class Rewinding:
             done = replace(done, restored=_made(outcome), problems=_problems(outcome))
         return done
 
+    def why_not(self, state: State) -> str:
+        """Why nothing can go back now; empty where it can."""
+        return BUSY if is_busy(state) else ""
+
     async def close(self) -> None:
         """Wait for what is being found out, then close the file of contents."""
         await self.keeper.close()
@@ -149,8 +153,8 @@ class Rewinding:
         return await self._restore(step, Done(to))
 
     async def _check(self, record: ConversationRecord, state: State) -> None:
-        if is_busy(state):
-            raise CannotRewind(BUSY)
+        if reason := self.why_not(state):
+            raise CannotRewind(reason)
         await self.keeper.settled(record.id)
         if any(step.state is StepState.RESTORING for step in await self.log.steps(record.id)):
             raise CannotRewind(UNFINISHED)

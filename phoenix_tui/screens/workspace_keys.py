@@ -38,8 +38,11 @@ class WorkspaceKeys(Stage):
             notice.standing = None
             return
         now = time.monotonic()
-        if composer.text and now - self._escaped_at < DOUBLE:
-            self._clear_draft()
+        if now - self._escaped_at < DOUBLE:
+            if composer.text:
+                self._clear_draft()
+            else:
+                self.action_command("rewind")
         self._escaped_at = now
 
     def _close_innermost(self) -> bool:

@@ -69,6 +69,7 @@ class ServiceOpener:
         end_leftovers(recoveries)
         offers = ModelOffers(self.setup.paths, backend.models, backend.providers)
         services = Services(
+            rewinding=backend.engine.ports.rewinding,
             engine=cast("EngineSurface", backend.engine),  # the surface names one argument otherwise
             library=backend.library,
             onboarding=offers,

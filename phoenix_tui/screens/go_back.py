@@ -1,0 +1,173 @@
+"""The last look before going back: what would change on disk, and what goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final
+
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.ports.files import FileChange
+from engine.rewinding.values import Preview, PreviewFile, Scope
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.rewind import FRAME, MARGIN, SHARE
+from phoenix_tui.screens.rewind_rows import is_folder, preview_row, sum_of, uncovered
+from phoenix_tui.screens.text_sheet import TextSheet
+from tools.clean import clean, clean_line
+from tools.contract import DiffDisplay
+
+DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
+TONES: Final = {"+": Tone.GOOD.value, "-": Tone.BAD.value, "@": Tone.QUIET.value}
+LEAST_FILES: Final = 3
+
+
+class GoBackChoice(Struct, frozen=True):
+    """How far to go back, and which files that somebody else changed are overwritten."""
+
+    scope: Scope
+    overwrite: frozenset[bytes] = frozenset()
+
+
+class GoBackSheet(Sheet[GoBackChoice]):
+    """Up and Down go through the ways and then the files; Enter takes the way that is marked."""
+
+    DEFAULT_CSS = """
+    GoBackSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", priority=True),
+        Binding("down,j", "move(1)", "Down", priority=True),
+        Binding("pageup", "move(-10)", "Up", priority=True),
+        Binding("pagedown", "move(10)", "Down", priority=True),
+        Binding("enter", "take", "Do it", priority=True),
+        Binding("space", "overwrite", "Overwrite or keep", priority=True),
+        Binding("d", "diff", "Show the change", priority=True),
+        Binding("q", "close", "Close"),
+    ]
+
+    def __init__(
+        self, heading: str, preview: Preview, diff: DiffOf, ways: tuple[tuple[Scope, str], ...], *, plain: bool = False
+    ) -> None:
+        super().__init__()
+        self._heading = heading
+        self._preview = preview
+        self._diff = diff
+        self._ways = ways
+        self._plain = plain
+        self._files = tuple(one for one in preview.files if not is_folder(one.change))
+        self._overwrite: frozenset[bytes] = frozenset()
+        self._way = 0
+        self._place = 0
+
+    def compose(self) -> ComposeResult:
+        """One text, drawn for the size there is."""
+        with Vertical(classes="sheet"):
+            yield Static(id="go-back", markup=False)
+
+    def on_mount(self) -> None:
+        """Draw."""
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def action_move(self, by: int) -> None:
+        """Another way, or another file."""
+        self._place = max(0, min(self._place + by, len(self._ways) + len(self._files) - 1))
+        if self._place < len(self._ways):
+            self._way = self._place
+        self._draw()
+
+    def action_take(self) -> None:
+        """Go back this way."""
+        self.dismiss(GoBackChoice(self._ways[self._way][0], self._overwrite))
+
+    def action_overwrite(self) -> None:
+        """Overwrite what somebody else changed, or keep it."""
+        file = self._file()
+        if file is not None and file.conflict and file.possible:
+            self._overwrite ^= {file.change.path}
+            self._draw()
+
+    async def action_diff(self) -> None:
+        """What going back does to the chosen file."""
+        file = self._file()
+        if file is None:
+            return
+        found = await self._diff(file.change)
+        text = _coloured(found) if found else Content.styled("This is no text, or too large to show.", Tone.QUIET.value)
+        self.app.push_screen(TextSheet(clean_line(file.change.name), text))
+
+    def _file(self) -> PreviewFile | None:
+        place = self._place - len(self._ways)
+        return self._files[place] if 0 <= place < len(self._files) else None
+
+    def _draw(self) -> None:
+        if self.is_mounted:
+            self.query_one("#go-back", Static).update(Content("\n").join(self._rows()))
+
+    def _rows(self) -> list[Content]:
+        width = max(self.size.width - MARGIN, 1)
+        head = Content.assemble((self._heading, "bold")).truncate(width, ellipsis=True)
+        top = [head, *self._way_rows(width), Content(""), self._sum(width)]
+        below = [Content.styled(row, Tone.QUIET.value).truncate(width, ellipsis=True) for row in self._notes()]
+        room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, LEAST_FILES)
+        return [*top, *self._file_rows(width, room), *below]
+
+    def _way_rows(self, width: int) -> list[Content]:
+        rows: list[Content] = []
+        for place, (_, words) in enumerate(self._ways):
+            chosen = place == self._way
+            mark = (">" if self._plain else "›") if chosen else " "
+            row = Content(f"{mark} {words}").truncate(width, ellipsis=True, pad=True)
+            rows.append(
+                Content.styled(row.plain, "reverse" if chosen and self._place == place else "bold" if chosen else "")
+            )
+        return rows
+
+    def _sum(self, width: int) -> Content:
+        touches = self._ways[self._way][0] is not Scope.CONVERSATION
+        words = f"On disk: {sum_of(self._preview, self._overwrite)}" if touches else "On disk: nothing changes"
+        if self._preview.refusal:
+            words = self._preview.refusal
+        return Content.styled(words, Tone.NEEDS_YOU.value if self._preview.refusal else "bold").truncate(
+            width, ellipsis=True
+        )
+
+    def _file_rows(self, width: int, room: int) -> list[Content]:
+        place = self._place - len(self._ways)
+        first = max(min(place - room // 2, len(self._files) - room), 0)
+        quiet = self._ways[self._way][0] is Scope.CONVERSATION
+        rows = [
+            preview_row(
+                one,
+                width,
+                chosen=number == place,
+                taken=one.change.path in self._overwrite,
+                plain=self._plain,
+            )
+            for number, one in enumerate(self._files[first : first + room], start=first)
+        ]
+        return [Content.styled(row.plain, Tone.QUIET.value) for row in rows] if quiet else rows
+
+    def _notes(self) -> list[str]:
+        keys = ["Enter does it"]
+        if self._files:
+            keys.append("d shows a change")
+        if any(one.conflict and one.possible for one in self._files):
+            keys.append("Space overwrites or keeps")
+        notes = [" · ".join([*keys, "Esc back"])]
+        covered = uncovered(self._preview.coverage) if not self._preview.refusal else ""
+        return [covered, *notes] if covered else notes
+
+
+def _coloured(display: DiffDisplay) -> Content:
+    lines = clean(display.diff).split("\n")
+    return Content("\n").join(Content.styled(line, TONES.get(line[:1], "")) for line in lines[2:])

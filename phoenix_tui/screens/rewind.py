@@ -1,0 +1,157 @@
+"""Go back: choose a prompt, see what would change on disk, choose what goes back."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, Final
+
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.rewinding.values import RewindList, RewindPoint
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.rewind_rows import change_row, files_of, point_row, stay_row, uncovered, when
+from phoenix_tui.widgets.blocks.rows import count_text
+
+MARGIN: Final = 2
+SHARE: Final = 0.92
+"""Of the screen's height that the sheet may take."""
+FRAME: Final = 3
+"""Rows of that for border and margin."""
+FILES_SHOWN: Final = 6
+
+
+class Order(Struct, frozen=True):
+    """What was chosen: a prompt to go back to, or one of the other ways."""
+
+    seq: int = 0
+    undo: bool = False
+    branches: bool = False
+    finish: bool = False
+    take_back: bool = False
+
+
+class RewindSheet(Sheet[Order]):
+    """Prompts, newest first. The first row stays here, so that Enter by habit changes nothing."""
+
+    DEFAULT_CSS = """
+    RewindSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", priority=True),
+        Binding("down,j", "move(1)", "Down", priority=True),
+        Binding("pageup", "move(-10)", "Up", priority=True),
+        Binding("pagedown", "move(10)", "Down", priority=True),
+        Binding("enter", "take", "Choose", priority=True),
+        Binding("u", "order('undo')", "Undo the last rewind", priority=True),
+        Binding("b", "order('branches')", "Branches", priority=True),
+        Binding("f", "order('finish')", "Finish what was cut off", priority=True),
+        Binding("t", "order('take_back')", "Take back what was cut off", priority=True),
+        Binding("q", "close", "Close"),
+    ]
+
+    def __init__(self, found: RewindList, *, plain: bool = False) -> None:
+        super().__init__()
+        self._found = found
+        self._plain = plain
+        self._chosen = 0
+
+    def compose(self) -> ComposeResult:
+        """One text, drawn for the size there is."""
+        with Vertical(classes="sheet"):
+            yield Static(id="rewind", markup=False)
+
+    def on_mount(self) -> None:
+        """Draw."""
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def action_move(self, by: int) -> None:
+        """Choose another prompt."""
+        self._chosen = max(0, min(self._chosen + by, len(self._found.points)))
+        self._draw()
+
+    def action_take(self) -> None:
+        """Go on with the chosen prompt; the first row closes."""
+        point = self._point()
+        self.dismiss(Order(seq=point.seq) if point else None)
+
+    def action_order(self, name: str) -> None:
+        """Another way out, where there is one."""
+        unfinished = self._found.unfinished > 0
+        if name == "undo" and self._found.takeback is not None:
+            self.dismiss(Order(undo=True))
+        elif name == "branches":
+            self.dismiss(Order(branches=True))
+        elif name == "finish" and unfinished:
+            self.dismiss(Order(finish=True))
+        elif name == "take_back" and unfinished:
+            self.dismiss(Order(take_back=True))
+
+    def _point(self) -> RewindPoint | None:
+        return self._found.points[self._chosen - 1] if self._chosen else None
+
+    def _draw(self) -> None:
+        if self.is_mounted:
+            self.query_one("#rewind", Static).update(Content("\n").join(self._rows()))
+
+    def _rows(self) -> list[Content]:
+        width = max(self.size.width - MARGIN, 1)
+        top = [self._heading(width), *self._unfinished(width)]
+        below = self._files(width)
+        room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, FRAME)
+        return [*top, *self._list(width, room), *below]
+
+    def _heading(self, width: int) -> Content:
+        keys = ["Enter chooses"]
+        if self._found.takeback is not None:
+            keys.append(f"u undoes the rewind of {when(self._found.takeback.at, time.time())}")
+        if self._found.branches > 1:
+            keys.append(f"b shows {self._found.branches} branches")
+        keys.append("Esc closes")
+        return Content.assemble(("Go back", "bold"), ("   " + " · ".join(keys), Tone.QUIET.value)).truncate(
+            width, ellipsis=True
+        )
+
+    def _unfinished(self, width: int) -> list[Content]:
+        if not self._found.unfinished:
+            return []
+        words = (
+            f"A restore of {count_text(self._found.unfinished, 'file')} was cut off: f finishes it, t takes it back."
+        )
+        return [Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True)]
+
+    def _list(self, width: int, room: int) -> list[Content]:
+        points, now = self._found.points, time.time()
+        first = max(min(self._chosen - room // 2, len(points) + 1 - room), 0)
+        rows: list[Content] = []
+        for place in range(first, min(first + room, len(points) + 1)):
+            chosen = place == self._chosen
+            if place == 0:
+                rows.append(stay_row(width, chosen=chosen, plain=self._plain))
+            else:
+                rows.append(point_row(points[place - 1], width, now, chosen=chosen, plain=self._plain))
+        return rows
+
+    def _files(self, width: int) -> list[Content]:
+        """The files of the chosen turn; always as many rows, so that the list does not move."""
+        point = self._point()
+        files = files_of(point.files) if point else []
+        shown = files if len(files) <= FILES_SHOWN else files[: FILES_SHOWN - 1]
+        rows = [Content.assemble("  ", change_row(one, width - MARGIN)) for one in shown]
+        if len(shown) < len(files):
+            rows.append(Content.styled(f"  and {len(files) - len(shown)} more", Tone.QUIET.value))
+        if point and not files:
+            rows.append(Content.styled("  This turn changed no file.", Tone.QUIET.value))
+        most = min(FILES_SHOWN, max((len(files_of(one.files)) for one in self._found.points), default=0) or 1)
+        rows += [Content("")] * (most - len(rows))
+        note = uncovered(point.coverage) if point else ""
+        return [Content(""), *rows, Content.styled(note, Tone.QUIET.value).truncate(width, ellipsis=True)]

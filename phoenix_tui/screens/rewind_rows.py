@@ -1,0 +1,162 @@
+"""The rows of going back: prompts, files, what is not covered. Pure: values in, text out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from textual.content import Content
+
+from engine.ports.files import Coverage, FileChange, FileKind
+from engine.rewinding.values import Preview, PreviewFile, RewindPoint
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.blocks.rows import count_text
+from tools.clean import clean_line
+
+TODAY: Final = 24 * 3600.0
+WHEN_WIDTH: Final = 6
+COUNT_WIDTH: Final = 12
+NAMES_SHOWN: Final = 4
+
+
+def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
+    """Files and links, each once with all its lines; folders come and go with what is in them."""
+    found: dict[bytes, FileChange] = {}
+    for change in changes:
+        known = found.get(change.path)
+        if known is not None:
+            change = FileChange(
+                change.path, known.before, change.after, known.added + change.added, known.removed + change.removed
+            )
+        found[change.path] = change
+    return [one for one in found.values() if not is_folder(one)]
+
+
+def when(at: float, now: float) -> str:
+    """14:02 today, 20 Nov before."""
+    moment = time.localtime(at)
+    return time.strftime("%H:%M" if now - at < TODAY else "%d %b", moment)
+
+
+def lines_of(added: int, removed: int) -> Content:
+    """+42 −7, coloured; empty where nothing is counted."""
+    parts: list[str | tuple[str, str]] = []
+    if added:
+        parts.append((f"+{added}", Tone.GOOD.value))
+    if added and removed:
+        parts.append(" ")
+    if removed:
+        parts.append((f"−{removed}", Tone.BAD.value))
+    return Content.assemble(*parts)
+
+
+def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain: bool = False) -> Content:
+    """One prompt: time, its first words, the files of its turn."""
+    files = files_of(point.files)
+    counted = lines_of(sum(one.added for one in files), sum(one.removed for one in files))
+    right = Content.assemble((count_text(len(files), "file") if files else "", Tone.QUIET.value))
+    if files:
+        right = Content.assemble(right, "  ", pad_left(counted, COUNT_WIDTH))
+    words = clean_line(point.text) or "(only an image)"
+    images = f"  [{count_text(point.images, 'image')}]" if point.images else ""
+    mark = _mark(plain) if chosen else " "
+    left = Content.assemble(f"{mark} ", (f"{when(point.at, now):<{WHEN_WIDTH}}  ", Tone.QUIET.value), words, images)
+    return joined_row(left, right, width, chosen=chosen)
+
+
+def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
+    """The row that changes nothing: where the list begins."""
+    left = Content.assemble(
+        f"{_mark(plain) if chosen else ' '} ", (f"{'now':<{WHEN_WIDTH}}  ", Tone.QUIET.value), "stay here"
+    )
+    return joined_row(left, Content(""), width, chosen=chosen)
+
+
+def change_row(change: FileChange, width: int) -> Content:
+    """One file of a turn."""
+    sign, tone = sign_of(change)
+    left = Content.assemble((f"{sign} ", tone.value), clean_line(change.name))
+    return joined_row(left, lines_of(change.added, change.removed), width)
+
+
+def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, plain: bool = False) -> Content:
+    """One file that would go back, and whether it will."""
+    change = file.change
+    verb = _verb(change)
+    mark = _mark(plain) if chosen else " "
+    if file.conflict and not file.possible:
+        verb, tone = "keep", Tone.QUIET
+    elif file.conflict:
+        verb, tone = (verb, Tone.BAD) if taken else ("keep", Tone.NEEDS_YOU)
+    else:
+        tone = {"delete": Tone.BAD, "create": Tone.GOOD}.get(verb, Tone.WORK)
+    remark = Content.styled(file.conflict, Tone.NEEDS_YOU.value) if file.conflict else Content("")
+    right = Content.assemble(remark, "  " if file.conflict else "", lines_of(change.added, change.removed))
+    left = Content.assemble(f"{mark} ", (f"{verb:<8}", tone.value), clean_line(change.name))
+    return joined_row(left, right, width, chosen=chosen)
+
+
+def sign_of(change: FileChange) -> tuple[str, Tone]:
+    """What became of a file."""
+    if change.before is None:
+        return "+", Tone.GOOD
+    return ("−", Tone.BAD) if change.after is None else ("~", Tone.WORK)
+
+
+def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
+    """What would happen, in words."""
+    files = [one for one in preview.files if not is_folder(one.change)]
+    goes = [one for one in files if one.possible and (not one.conflict or one.change.path in taken)]
+    stays = len(files) - len(goes)
+    if not files:
+        return "every file is already as it was"
+    words = count_text(len(goes), "file") + (" goes back" if len(goes) == 1 else " go back")
+    return (
+        f"{words}, {stays} stay{'s' if stays == 1 else ''} as {'it is' if stays == 1 else 'they are'}"
+        if stays
+        else words
+    )
+
+
+def uncovered(coverage: Coverage) -> str:
+    """What is not watched, so that nobody trusts in it; empty where that is nothing."""
+    if coverage.refusal:
+        return coverage.refusal
+    parts: list[str] = []
+    if coverage.left_out:
+        names = ", ".join(clean_line(name) for name in coverage.left_out[:NAMES_SHOWN])
+        more = coverage.left_out_count - min(len(coverage.left_out), NAMES_SHOWN)
+        parts.append(f"{names}{f' and {more} more' if more > 0 else ''}")
+    if coverage.too_large:
+        parts.append("too large: " + ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN]))
+    return f"Not covered: {'; '.join(parts)}. Commits stay." if parts else ""
+
+
+def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
+    """Words at the left, cut to what the right leaves; the chosen row reversed."""
+    right = right.truncate(max(width * 2 // 3, 1), ellipsis=True)
+    room = max(width - right.cell_length - (1 if right.cell_length else 0), 1)
+    row = Content.assemble(left.truncate(room, ellipsis=True, pad=True), " " if right.cell_length else "", right)
+    return Content.styled(row.plain, "reverse") if chosen else row
+
+
+def pad_left(content: Content, width: int) -> Content:
+    """`content` at the right of so many cells."""
+    return Content.assemble(" " * max(width - content.cell_length, 0), content)
+
+
+def _mark(plain: bool) -> str:
+    return ">" if plain else "›"
+
+
+def _verb(change: FileChange) -> str:
+    if change.after is None:
+        return "delete"
+    return "create" if change.before is None else "restore"
+
+
+def is_folder(change: FileChange) -> bool:
+    """Whether only a folder comes or goes: it is not shown, what is in it is."""
+    states = [state for state in (change.before, change.after) if state is not None]
+    return all(state.kind is FileKind.FOLDER for state in states)

@@ -1,0 +1,55 @@
+"""Esc Esc: the agent writes two files, a command changes a third; all go back, and all come again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import with_claude
+from tests.support.journeys import calls, calls_all, rows, says
+from tests.support.loopback import serve
+from tests.support.program import ENTER, ESC, program
+
+pytestmark = pytest.mark.pty
+DOWN = b"\x1b[B"
+
+
+async def test_files_and_conversation_go_back_and_come_again(tmp_path: Path) -> None:
+    writes = calls_all(
+        ("write_file", "toolu_1", {"path": "one.txt", "content": "first\n"}),
+        ("write_file", "toolu_2", {"path": "two.txt", "content": "second\n"}),
+    )
+    shell = calls("bash", "toolu_3", command="echo changed > kept.txt")
+    async with serve(writes, shell, says("All three are written.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        work = phoenix.cwd
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "kept.txt").write_text("as it was\n")
+        async with program(phoenix, "--permission-mode", "auto") as running:
+            await running.ready()
+            await running.send("Write them")
+            await running.shows("All three are written.", "ready")
+            assert (work / "kept.txt").read_text() == "changed\n"
+
+            running.type(ESC + ESC)
+            await running.shows("Go back", "stay here", "Write them", "3 files")
+            running.type(DOWN)
+            await running.shows("kept.txt", "one.txt", "two.txt")
+            running.type(ENTER)
+            await running.shows("Back to before", "3 files go back", "restore kept.txt", "delete one.txt")
+            running.type(ENTER)
+            await running.shows("3 files went back.", "Write them")
+            assert {path.name: path.read_text() for path in work.iterdir()} == {"kept.txt": "as it was\n"}
+            await running.lacks("All three are written.")
+
+            running.type(b"\x15")  # the prompt stands in the box: clear it
+            await running.shows("Type to start")
+            running.type(ESC + ESC)
+            await running.shows("u undoes the rewind")
+            running.type("u")
+            await running.shows("All three are written.")
+            await running.until(lambda: (work / "kept.txt").read_text() == "changed\n", "the files again")
+            assert (work / "one.txt").read_text() == "first\n"
+            assert (work / "two.txt").read_text() == "second\n"
+    assert rows(phoenix, "SELECT COUNT(*) FROM conversations WHERE branch_of IS NOT NULL") == [(1,)]
