@@ -27,6 +27,8 @@ from phoenix_tui.widgets.roster import Group, Here, Live
 from tools.clean import clean_line
 
 TONE_CLASSES: Final[dict[Tone, str]] = {tone: f"list--{tone.name.lower().replace('_', '-')}" for tone in Tone}
+ZOOMED: Final = "-list-zoomed"
+"""Class of a list over the whole screen."""
 ERASERS: Final[dict[str, Callable[[str], str]]] = {
     "backspace": lambda text: text[:-1],
     "ctrl+h": lambda text: text[:-1],
@@ -117,7 +119,8 @@ class ConversationList(Still, Widget):
 
     def render_line(self, y: int) -> Strip:
         """One line: a heading, a conversation, or the foot of the list."""
-        painter = ListPainter(self.model, self._style, self.size.width, plain=self._plain, focused=self.has_focus)
+        width, focused = self.size.width, self.has_focus
+        painter = ListPainter(self.model, self.rich_style, self._style, width, plain=self._plain, focused=focused)
         if y == self.size.height - 1:
             return painter.foot()
         return painter.line(self._lines[y], y) if y < len(self._lines) else painter.hint(y)
@@ -132,9 +135,9 @@ class ConversationList(Still, Widget):
         self._look()
 
     def on_blur(self) -> None:
-        """What was found and marked counts no longer."""
+        """What was found and marked counts no longer; a list over the whole screen gives way."""
         self.leave()
-        self._look()
+        self.remove_class(ZOOMED)
 
     def leave(self) -> bool:
         """Esc: end the filter, then the marks; False when there was neither."""
@@ -191,12 +194,11 @@ class ConversationList(Still, Widget):
         self.model.arrange()
         self._look()
 
-    def action_page(self, by: int) -> None:
-        """Page keys come ahead of all others; they wait for those typed before them."""
-        self.call_later(self.action_row, by)
-
-    def action_row(self, by: int) -> None:
-        """Up or down so many conversations."""
+    def action_row(self, by: int, early: bool = False) -> None:
+        """Up or down so many conversations; keys that come ahead of all others wait for those typed before them."""
+        if early:
+            self.call_later(self.action_row, by)
+            return
         self.model.step(by)
         self._look()
 

@@ -30,9 +30,17 @@ class ListPainter:
     """For one line; asks its widget for colours and the model for everything else."""
 
     def __init__(
-        self, model: ListModel, style: Callable[[Tone | None], Style], width: int, *, plain: bool, focused: bool
+        self,
+        model: ListModel,
+        text: Style,
+        style: Callable[[Tone | None], Style],
+        width: int,
+        *,
+        plain: bool,
+        focused: bool,
     ) -> None:
         self._model = model
+        self._text = text
         self._style = style
         self._width = width
         self._plain = plain
@@ -75,7 +83,7 @@ class ListPainter:
         return Strip(segments).adjust_cell_length(self._width)
 
     def _row(self, row: Row, *, under_cursor: bool) -> Strip:
-        text = Style.null()
+        text = self._text
         title = self._style(None) if row.unread or row.id == self._model.current else text
         styles = {ink: self._style(tone) for ink, tone in TONE_OF.items()}
         styles |= {Ink.TEXT: text, Ink.TITLE: title, Ink.TONE: self._style(row.label.glyph.tone)}

@@ -16,7 +16,7 @@ COLUMNS_FROM: Final = 50
 """Cells of width from which state, context, cost and the like stand in columns of their own."""
 MOST_RIGHT: Final = 16
 """Cells that state and age may take where there are none."""
-LEAST_TITLE: Final = 22
+LEAST_TITLE: Final = 20
 """Cells of a title that no column takes away."""
 
 
@@ -43,8 +43,8 @@ class Column(Struct, frozen=True):
 
 
 COLUMNS: Final = (
-    Column("state", 14, 1),
-    Column("folder", 18, 4),
+    Column("state", 13, 1),
+    Column("folder", 14, 4),
     Column("model", 17, 5),
     Column("context", 4, 2, right=True),
     Column("cost", 7, 3, right=True),
