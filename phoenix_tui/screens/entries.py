@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.commands.fuzzy import places, rank
+from phoenix_tui.commands.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
@@ -25,8 +25,8 @@ MOST_WORDS: Final = 34
 GAP: Final = 2
 IN_MEANING: Final = 10
 """Rank of a word that stands in the meaning only: behind every match of the words."""
-CHROME: Final = 5
-"""Rows of a sheet that are no entries: rule, heading, input, remark, margin."""
+CHROME: Final = 4
+"""Rows of a sheet that are neither entries nor remark: rule, heading, input, margin."""
 
 
 class Entry(Struct, frozen=True):
@@ -120,7 +120,8 @@ class EntriesSheet(Sheet[str]):
 
     @property
     def _room(self) -> int:
-        return max(self.size.height * 85 // 100 - CHROME, 3)
+        remark = len(Content(self.remark(self.chosen)).wrap(max(self.size.width - MARGIN, 1)))
+        return max(self.size.height * 85 // 100 - CHROME - remark, 3)
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
@@ -185,10 +186,14 @@ def find(entries: Sequence[Entry], query: str) -> list[Entry]:
     words = query.split()
     ranked: list[tuple[int, int, int]] = []
     for place, entry in enumerate(entries):
-        found = [_rank(word, entry) for word in words]
-        if all(one is not None for one in found):
-            ranked.append((sum(one or 0 for one in found), len(entry.words) if words else 0, place))
-    return [entries[place] for *_, place in sorted(ranked)]
+        found = [one for word in words if (one := _rank(word, entry)) is not None]
+        if len(found) == len(words):
+            worst = max(found, default=0)
+            ranked.append((worst, len(entry.words) if words and worst < IN_MEANING else 0, place))
+    ranked.sort()
+    if ranked and ranked[0][0] < BASE_SCATTERED:  # scattered letters only where nothing holds them together
+        ranked = [one for one in ranked if not BASE_SCATTERED <= one[0] < IN_MEANING]
+    return [entries[place] for *_, place in ranked]
 
 
 def _rank(word: str, entry: Entry) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
@@ -11,6 +12,7 @@ from textual.widgets import TextArea
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.surface import Setting
+from phoenix_tui.widgets.question_text import short_path
 
 RESET: Final = "-"
 """Before the name of a setting that is to be taken out of the file."""
@@ -35,7 +37,7 @@ class SettingsSheet(EntriesSheet):
             return ""
         one = self._by_name[entry.key]
         when = "counts at once" if one.live else "counts from the next start"
-        return f"{one.meaning}: {one.allowed} · {one.source} · {when}"
+        return f"{one.meaning}: {one.allowed} · {short_path(Path(one.source))} · {when}"
 
     def action_reset(self) -> None:
         """Back to what holds without the user's file."""

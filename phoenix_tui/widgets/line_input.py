@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from phoenix_tui.widgets.in_order import edit_at_once
 from tools.clean import clean_line
 
 MOST_DOTS: Final = 40
@@ -64,8 +65,14 @@ class LineInput(TextArea):
         self.move_cursor(self.document.end)
 
     def action_submit(self) -> None:
-        """Give the line away."""
+        """Give the line away, behind the letters that were typed before Enter."""
+        self.call_later(self._submit)
+
+    def _submit(self) -> None:
         self.post_message(self.Submitted(self, self.text.strip()))
+
+    async def _on_key(self, event: events.Key) -> None:
+        edit_at_once(self, event)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -1,0 +1,93 @@
+"""Scenes of the rest: palette, help, settings, the user's own colours, a broken file, plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+from screenshots.scenes_search import library
+from screenshots.studio import Studio, screen
+from tests.support.program import ESC, program
+
+Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
+CTRL_P: Final = b"\x10"
+F1: Final = b"\x1bOP"
+DAWN: Final = """base = "phoenix-light"
+background = "#fdf6e3"
+surface = "#eee8d5"
+panel = "#e8e1cc"
+foreground = "#4f5b62"
+you = "#6c71c4"
+work = "#1f77b4"
+needs_you = "#a06a00"
+good = "#5f7500"
+bad = "#c22a26"
+quiet = "#7b8783"
+"""
+SETTINGS: Final = '# mine\nmodel = "demo/guide"\nnotifications = "bell"\nmax_turns = 40\n'
+
+
+async def rest(place: Studio, name: str, columns: int, rows: int) -> None:
+    """Palette, found in the palette, help, found in the help, settings, an edited one."""
+    phoenix = await library(place)
+    (phoenix.home / "config.toml").write_text(SETTINGS, "utf-8")
+    async with screen(phoenix, columns=columns, rows=rows) as running:
+        running.type(CTRL_P)
+        await running.shows("Everything")
+        await place.take(f"palette-{name}", running)
+        running.type("flak")
+        await running.shows("1 /")
+        await place.take(f"palette-{name}-found", running)
+        running.type(ESC)
+        await running.lacks("Everything")
+        running.type(F1)
+        await running.shows("Keys and commands")
+        await place.take(f"help-{name}", running)
+        running.type("cut")
+        await running.shows("cut the word before")
+        await place.take(f"help-{name}-found", running)
+        running.type(ESC)
+        await running.lacks("Keys and commands")
+        running.type("/config\r")
+        await running.shows("Settings", "max_turns")
+        await place.take(f"settings-{name}", running)
+        running.type("notif\r")
+        await running.shows("Enter takes", "off")
+        await place.take(f"settings-{name}-choices", running)
+
+
+async def colours(place: Studio) -> None:
+    """A theme of the user's own, live; then a mistake in it."""
+    phoenix = await library(place)
+    themes = phoenix.home / "themes"
+    themes.mkdir()
+    (themes / "dawn.toml").write_text(DAWN, "utf-8")
+    async with screen(phoenix) as running:
+        running.type("/theme dawn\r")
+        await running.shows("? help")
+        await place.take("theme-own", running)
+        (themes / "dawn.toml").write_text(DAWN.replace("#6c71c4", "violet"), "utf-8")
+        await running.shows("must be a colour")
+        await place.take("theme-mistake", running)
+
+
+async def lines(place: Studio) -> None:
+    """Plain lines for a screen reader."""
+    async with program(place.phoenix(), "--screen-reader", "-m", "demo/guide", columns=100, rows=30) as running:
+        await running.shows("You:")
+        running.type("run git log --oneline\r")
+        await running.shows("Answer:")
+        running.type("y\r")
+        await running.shows("Ready")
+        await place.take("screen-reader", running)
+
+
+SCENES: Final[dict[str, Scene]] = {
+    **{
+        f"rest-{columns}x{rows}": partial(rest, name=f"{columns}x{rows}", columns=columns, rows=rows)
+        for columns, rows in ((60, 20), (80, 24), (120, 40), (200, 60))
+    },
+    "colours": colours,
+    "lines": lines,
+}
