@@ -211,8 +211,6 @@ _EXAMPLES: Final = {
     "title": "title:parser",
     "is": "is:trash",
 }
-FILTERS: Final = tuple(_EXAMPLES.values())
-"""Each filter as an example."""
 
 
 def _speaker(piece: _Piece) -> Speaker:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ports import StorageError
 from engine.records import SearchHit
@@ -31,6 +32,8 @@ class Found(Struct, frozen=True):
     """How far back was looked, seconds since the epoch; 0 where everything was."""
     unindexed: float = 0.0
     trouble: str = ""
+    stale: bool = False
+    """Whether this answers the question before the one that was asked last."""
 
 
 class SearchLoop:
@@ -53,6 +56,7 @@ class SearchLoop:
         self._query = query
         self._number += 1
         self._wanted = PAGE
+        self.found = replace(self.found, stale=True)
         self._asked.set()
 
     def more(self) -> None:

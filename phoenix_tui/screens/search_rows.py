@@ -52,8 +52,7 @@ def _heading(hit: SearchHit, width: int, *, now: float, chosen: bool) -> Content
         (f" {when(hit.created_at, now):>{DATE_WIDTH}}", Tone.QUIET.value),
     ).truncate(max(width * 2 // 3, 1), ellipsis=True)
     title = Content.styled(clean_line(hit.title) or "New conversation", "bold")
-    sign = Content.styled("› " if chosen else "  ", Tone.YOU.value)
-    left = (sign + title).truncate(max(width - right.cell_length - 1, 1), ellipsis=True, pad=True)
+    left = (_edge(chosen) + title).truncate(max(width - right.cell_length - 1, 1), ellipsis=True, pad=True)
     return left + " " + right
 
 
@@ -64,8 +63,12 @@ def _snippet(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool) 
     line = Content.styled(text, "" if chosen else Tone.QUIET.value)
     for start, end in occurrences(text, words):
         line = line.stylize(MARK, start, end)
-    indent = Content.styled("▌ " if chosen else "  ", Tone.YOU.value)
-    return (indent + line).truncate(width, ellipsis=True, pad=True)
+    return (_edge(chosen) + line).truncate(width, ellipsis=True, pad=True)
+
+
+def _edge(chosen: bool) -> Content:
+    """What stands left of both rows."""
+    return Content.styled("▌ " if chosen else "  ", Tone.YOU.value)
 
 
 def _around(text: str, words: Sequence[str], room: int) -> str:

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from engine.records import SearchHit
-from engine.search import FILTERS, SearchQuery, SearchSyntaxError, parse_search
+from engine.search import SearchQuery, SearchSyntaxError, parse_search
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.search_loop import Found, SearchLoop
@@ -24,6 +24,19 @@ from phoenix_tui.widgets.line_input import LineInput
 
 AHEAD: Final = 5
 """Hits below the last one in sight at which the next page is asked for."""
+EXAMPLES: Final = (
+    ('"two words"', "as they stand"),
+    ("-word", "without it"),
+    ("after:2026-11-01", "since that day; after:7d, after:yesterday"),
+    ("before:2026-11-01", "until the evening before"),
+    ("role:user", "said by you; assistant, tool"),
+    ("in:~/project", "in that folder and below"),
+    ("title:parser", "in conversations called so"),
+    ("is:trash", "only what was deleted; archived ones are always looked through"),
+)
+EXAMPLE_WIDTH: Final = 20
+WIDEST: Final = 120
+"""Cells of a row at most, so that title and date are seen together on a wide screen."""
 PROMPT: Final = 2
 """Cells before the text of the input."""
 
@@ -66,6 +79,8 @@ class SearchSheet(Sheet[SearchHit]):
         self._memory = memory
         self._loop = SearchLoop(library, self._show)
         self._error: SearchSyntaxError | None = None
+        self._at_once = False
+        """Enter came before the answer."""
 
     def compose(self) -> ComposeResult:
         """Heading, input, the place of a mistake, results."""
@@ -99,8 +114,14 @@ class SearchSheet(Sheet[SearchHit]):
             self._ask()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """Go to the chosen hit."""
+        """Go to the chosen hit, or to the first one of the answer that is on its way."""
         event.stop()
+        if self._loop.found.stale and self._error is None:
+            self._at_once = True
+        else:
+            self._take()
+
+    def _take(self) -> None:
         memory, loop = self._memory, self._loop
         if memory.chosen < len(loop.found.hits):
             memory.found, memory.below = replace(loop.found, looking=False), loop.below
@@ -130,7 +151,7 @@ class SearchSheet(Sheet[SearchHit]):
         return max(self.query_one("#rows").size.height // HIT_ROWS, 1)
 
     def _ask(self) -> None:
-        self._error = None
+        self._error, self._at_once = None, False
         try:
             query = parse_search(self._memory.text, cwd=self._folder)
         except SearchSyntaxError as error:
@@ -147,19 +168,22 @@ class SearchSheet(Sheet[SearchHit]):
         self._memory.chosen = max(0, min(self._memory.chosen, len(found.hits) - 1))
         if self.is_attached:
             self._draw()
+            if self._at_once and not (found.looking and not found.hits):
+                self._at_once = False
+                self._take()
 
     def _draw(self) -> None:
         found = self._loop.found
         width = max(self.size.width - 2, 1)
         self.query_one("#heading", Static).update(self._heading(found).truncate(width, ellipsis=True))
         self.query_one("#remark", Static).update(self._remark(found).truncate(width, ellipsis=True))
-        self.query_one("#rows", Static).update(self._rows(found, width))
+        self.query_one("#rows", Static).update(self._rows(found, min(width, WIDEST)))
 
     def _heading(self, found: Found) -> Content:
         count = len(found.hits)
         place = f"{self._memory.chosen + 1} of {count}{'+' if found.reached else ''}" if count else ""
-        scope = "this folder" if self._memory.only_here else "everywhere"
-        keys = " · ".join(part for part in (place, f"Tab {scope}", "Enter goes there", "Esc closes") if part)
+        scope, other = ("this folder", "everywhere") if self._memory.only_here else ("everywhere", "this folder")
+        keys = " · ".join(part for part in (place, f"{scope}, Tab {other}", "Enter goes there", "Esc closes") if part)
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
     def _remark(self, found: Found) -> Content:
@@ -193,6 +217,6 @@ class SearchSheet(Sheet[SearchHit]):
         if self._error is not None or found.looking or found.trouble:
             return ""
         if self._memory.query.is_empty:
-            examples = "   ".join(FILTERS)
-            return f"  Every word must occur, in any case of letters.\n\n  {examples}\n  -word leaves out"
-        return "  Nothing contains that. Fewer words find more; Tab looks everywhere."
+            rows = [f"  {written:<{EXAMPLE_WIDTH}}{meaning}" for written, meaning in EXAMPLES]
+            return "\n".join(["  Every word must occur, anywhere in a text, in capitals or not.", "", *rows])
+        return f"  Nothing contains that. Fewer words find more{'; Tab looks everywhere' * self._memory.only_here}."

@@ -28,6 +28,10 @@ QUICK_SECONDS: Final = 0.01
 TRIGRAM: Final = 3
 
 
+_ENDS: Final = "SELECT (SELECT MIN(id) FROM search_rows) AS low, (SELECT MAX(id) FROM search_rows) AS high"
+"""Both at once would read every row: SQLite takes one of them from the end of a table, never two."""
+
+
 class _Statement(Struct, frozen=True):
     """The query for rows in a window of ids; its values begin with those of the window."""
 
@@ -57,7 +61,7 @@ def search(
 ) -> SearchAnswer:
     """The newest `limit` matches among the ids under `below`, the best first; after `seconds` what there is by then."""
     words = tuple(storable(word) for word in query.words)
-    ends = connection.execute("SELECT MIN(id) AS low, MAX(id) AS high FROM search_rows").fetchone()
+    ends = connection.execute(_ENDS).fetchone()
     unindexed = _unindexed(connection)
     if query.is_empty or ends["low"] is None:
         return SearchAnswer((), unindexed=unindexed)

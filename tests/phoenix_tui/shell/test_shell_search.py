@@ -127,7 +127,9 @@ async def test_tab_searches_in_this_folder_only(open_shell: Any, engine: FakeEng
         await shell.pilot.press("enter")
         await shell.until(lambda: engine.searched)
         await shell.pilot.press("tab")
-        await shell.until(lambda: "this folder" in shell.text and engine.searched[-1].folder is not None)
+        await shell.until(
+            lambda: "this folder, Tab everywhere" in shell.text and engine.searched[-1].folder is not None
+        )
         assert engine.searched[-1].folder == shell.bench.desk.folder
         await shell.pilot.press("tab")
         await shell.until(lambda: engine.searched[-1].folder is None)
@@ -147,4 +149,4 @@ async def test_the_search_fits_small_and_large_screens(
         assert all(len(line) <= size[0] for line in lines)
         assert sum("you" in line or "agent" in line for line in lines) >= (size[1] - 8) // 2
         await shell.pilot.press("pagedown", "down")
-        await shell.until(lambda: "› " in shell.text and "1 of 80" not in shell.text)
+        await shell.until(lambda: "▌ " in shell.text and "1 of 80" not in shell.text)
