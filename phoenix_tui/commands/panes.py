@@ -63,7 +63,8 @@ def _first(bench: Bench) -> Split:
 
 async def _choose(bench: Bench) -> str | None:
     panes, current = panes_of(bench), bench.desk.conversation
-    shown = set(panes.ids) if panes is not None else {current.id} if current is not None else set[str]()
+    in_panes = panes.shown if panes is not None else [current]
+    shown = {one.id for one in in_panes if one is not None}
     now = time.time()
     choices = [
         Choice(row.id, row.title or "New conversation", f"{short_path(row.cwd)} · {age(now - row.updated_at)}")

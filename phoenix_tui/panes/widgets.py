@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
-from textual import events
 from textual.content import Content
-from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -69,13 +67,6 @@ class PaneTabs(Still, Widget):
     tabs: reactive[tuple[Tab, ...]] = reactive(())
     chosen: reactive[int] = reactive(0)
 
-    class Chosen(Message):
-        """The user wants this pane."""
-
-        def __init__(self, place: int) -> None:
-            super().__init__()
-            self.place = place
-
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
         self._plain = plain
@@ -84,14 +75,14 @@ class PaneTabs(Still, Widget):
         """Number, state and title of each; the one in view stands out."""
         return Content("").join(self._cells())
 
-    def on_click(self, event: events.Click) -> None:
-        """Choose what was clicked."""
+    def at(self, x: int) -> int | None:
+        """The pane whose title stands at a column of the row."""
         end = 1
         for place, cell in enumerate(self._cells()):
             end += cell.cell_length
-            if event.x < end:
-                self.post_message(self.Chosen(place))
-                return
+            if x < end:
+                return place
+        return None
 
     def _cells(self) -> Sequence[Content]:
         tabs = self.tabs

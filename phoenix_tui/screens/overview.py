@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from msgspec.structs import replace
@@ -42,6 +42,8 @@ class Overview:
         self._live: dict[str, Live] = {}
         self._current = ""
         self._unwatch: Unsubscribe | None = None
+        self.beside: Callable[[], Collection[str]] = tuple
+        """Conversations that are in sight beside the current one; set by the panes."""
 
     async def start(self) -> None:
         """Read the list, then watch."""
@@ -113,7 +115,7 @@ class Overview:
     def _noticed(self, activity: Activity) -> None:
         conversation_id, state = activity.summary.id, activity.state
         before = self._live.get(conversation_id)
-        visible = conversation_id == self._current
+        visible = conversation_id == self._current or conversation_id in self.beside()
         finished = before is not None and is_busy(before.state) and isinstance(state, Idle) and not visible
         known = self._summaries.get(conversation_id)
         unread = not visible and (finished or (known is not None and known.unread))
@@ -128,7 +130,8 @@ class Overview:
 
     def _draw(self) -> None:
         self._view.show(list(self._summaries.values()), self._live, self._current)
-        others = [one for one in self._summaries.values() if one.id != self._current]
+        in_sight = {self._current, *self.beside()}
+        others = [one for one in self._summaries.values() if one.id not in in_sight]
         title = self._parts.title
         title.heading = replace(
             title.heading,
