@@ -18,6 +18,8 @@ KEPT_LEAST, KEPT_SHARE = 4, 0.3
 INPUT_PER_OUTPUT = 25
 SHORTEST_LIMIT, LONGEST_LIMIT = 1_024, 8_192
 """Output tokens of a summary: a 25th of what it stands for, within these (SPEC CLAW-31)."""
+THINKING_ROOM = 4_096
+"""Output tokens on top of it: a model that thinks spends them of the same limit."""
 TRANSCRIPT_SHARE = 0.6
 """Part of the window that the text to be summarized may take."""
 UNKNOWN_WINDOW = 8_192
@@ -74,10 +76,8 @@ def summary_request(selection: Selection, summary: str, focus: str, window: int)
     parts.append(transcribe(selection.summarized, max(room - len(summary), room // 4)))
     wish = f"\n\nThe user asks that this above all is kept: {focus.strip()}" if focus.strip() else ""
     text = "<conversation>\n" + "\n\n".join(parts) + "\n</conversation>\n\nWrite the summary now." + wish
-    limit = min(max(text_tokens(text) // INPUT_PER_OUTPUT, SHORTEST_LIMIT), LONGEST_LIMIT)
-    if window:
-        limit = min(limit, max(window // 4, 256))
-    return INSTRUCTIONS, text, limit
+    limit = min(max(text_tokens(text) // INPUT_PER_OUTPUT, SHORTEST_LIMIT), LONGEST_LIMIT) + THINKING_ROOM
+    return INSTRUCTIONS, text, min(limit, window // 4) if window else limit
 
 
 def with_quotes(text: str, selection: Selection) -> str:

@@ -19,6 +19,8 @@ async def context(bench: Bench, _: str) -> None:
     answer = await bench.sheets.show(ContextSheet(conversation, plain=bench.desk.launch.plain))
     if answer == COMPACT:
         await compact(bench, "")
+    elif answer:
+        bench.desk.parts.transcript.jump(int(answer.removeprefix("#")))
 
 
 async def compact(bench: Bench, focus: str) -> None:

@@ -109,9 +109,10 @@ class ContextSheet(Sheet[str]):
         self._draw()
 
     def action_go(self) -> None:
-        """To the message of the chosen part."""
+        """To the message of the chosen part; a result is shown with the call it answers, one message earlier."""
         if part := self._part():
-            self.dismiss(f"#{part.seq}")
+            answers = part.filling is Filling.RESULTS or part.part >= 0
+            self.dismiss(f"#{part.seq - answers}")
 
     def action_summarize(self) -> None:
         """Summarize older messages; what comes of it is seen in the conversation."""

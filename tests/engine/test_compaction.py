@@ -5,27 +5,36 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from msgspec.structs import replace
+import pytest
 
+from engine.context.view import SUMMARY as HEAD
+from engine.context.view import UNDERSTOOD
 from engine.conversation import Conversation
-from engine.executor.requests import Accepted
-from engine.machine.events import CompactAsked
-from engine.machine.messages import Role, TextBlock, ToolUseBlock, Usage
-from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Idle
-from engine.ports import ModelMessage, ModelRequest
-from engine.providers.scripted import WINDOW, Call, Fail, Hang, Reply, Text
-from engine.records import ContextView
+from engine.executor import compacting
+from engine.executor.requests import Accepted, Refused
+from engine.executor.session import EngineSettings
+from engine.machine.messages import Role, TextBlock, Usage
+from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Errored, Idle
+from engine.ports import ModelInfo, ModelMessage, ModelRequest
+from engine.providers.scripted import WINDOW, Call, Fail, Hang, Part, Reply, Text
 from engine.updates import ContextChanged, MessageSaved, Noticed
 from tests.support.engine import Bench, engine_bench, until
 
 FULL = Usage(input_tokens=WINDOW * 3 // 4, output_tokens=0)
 """Exactly the threshold of SPEC C12."""
 NEARLY = Usage(input_tokens=WINDOW * 3 // 4 - 1, output_tokens=0)
-SUMMARY = Reply((Text("the plan is kept"),), usage=Usage(500, 40), when="Write the summary now.", always=True)
+FEW = Usage(100, 20)
+WANTED = "Write the summary now."
+SUMMARY = Reply((Text("the plan is kept"),), usage=Usage(500, 40), when=WANTED)
+QUIET = EngineSettings(auto_title=False)
 
 
-def answer(text: str = "word " * 200, usage: Usage = Usage(100, 20)) -> Reply:
+def answer(text: str = "word " * 200, usage: Usage = FEW) -> Reply:
     return Reply((Text(text),), usage=usage, when="[go]")
+
+
+def fails(*parts: Part) -> Reply:
+    return Reply(parts, when=WANTED)
 
 
 def notices(bench: Bench) -> list[str]:
@@ -44,29 +53,238 @@ async def talk(conversation: Conversation, *texts: str) -> None:
         await conversation.wait_idle()
 
 
+async def talked(bench: Bench, count: int) -> Conversation:
+    conversation = await bench.conversation()
+    await talk(conversation, *(str(number) for number in range(count)))
+    return conversation
+
+
 def is_summary(request: ModelRequest) -> bool:
-    return "Write the summary now." in str(request.messages[-1].blocks)
+    return WANTED in str(request.messages[-1].blocks)
+
+
+def summaries(bench: Bench) -> int:
+    return sum(map(is_summary, bench.provider.requests))
 
 
 async def test_a_message_into_a_full_window_is_answered_after_older_ones_were_summarized(tmp_path: Path) -> None:
     replies = [answer() for _ in range(3)] + [answer(usage=FULL), answer("after")]
-    async with engine_bench(tmp_path, SUMMARY, *replies) as bench:
-        conversation = await bench.conversation()
-        await talk(conversation, "one", "two", "three", "four", "five")
-        before = conversation.record.message_count
+    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await talk(conversation, "five")
         summary, last = bench.provider.requests[-2:]
         assert is_summary(summary)
         assert summary.tools == ()
-        assert "[go] one" in str(summary.messages)
         assert last.messages[0].blocks[0] == TextBlock(
-            "[Summary of earlier conversation]\nthe plan is kept\n\nThe user's own words, newest first:\n- [go] two"
-            "\n- [go] one"
+            f"{HEAD}the plan is kept\n\nThe user's own words, newest first:\n- [go] 1\n- [go] 0"
         )
-        assert last.messages[1].blocks == (TextBlock("I understand the context from our previous conversation."),)
+        assert last.messages[1].blocks == (TextBlock(UNDERSTOOD),)
         assert last.messages[-1] == ModelMessage(Role.USER, (TextBlock("[go] five"),))
-        assert "Summarized" in notices(bench)[0]
+        assert notices(bench)[0].startswith("Summarized 4 messages, kept 5 · 150k → ~")
         record = await bench.store.conversation(conversation.id)
         assert record is not None
         assert (record.summary, record.context_start_seq) == (conversation.record.summary, 5)
-        assert record.message_count == before
-        assert len(await bench.store.messages(conversation.id)) == before
+        assert len(await bench.store.messages(conversation.id)) == conversation.record.message_count == 11
+
+
+async def test_below_the_threshold_and_where_it_is_never_nothing_is_summarized(tmp_path: Path) -> None:
+    replies = [answer(usage=NEARLY) for _ in range(6)] + [answer(usage=FULL) for _ in range(3)]
+    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 6)
+        await conversation.context.set_threshold(200)
+        await talk(conversation, "a", "b", "c")
+        assert summaries(bench) == 0
+        assert (await conversation.context.report()).compact_percent > 100
+
+
+async def test_a_lower_threshold_of_the_conversation_counts_and_is_kept(tmp_path: Path) -> None:
+    half = Usage(WINDOW // 2, 0)
+    async with engine_bench(tmp_path, SUMMARY, *[answer(usage=half) for _ in range(9)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await conversation.context.set_threshold(50)
+        await talk(conversation, "five")
+        assert summaries(bench) == 1
+        stored = await bench.store.conversation(conversation.id)
+        assert stored is not None
+        assert stored.compact_percent == 50
+
+
+async def test_a_full_window_in_the_midst_of_tools_is_summarized_once_a_run(tmp_path: Path) -> None:
+    def call() -> Reply:
+        return Reply((Call("bash", '{"command": "x"}'),), usage=FULL, when="[go]")
+
+    replies = [answer() for _ in range(4)] + [call(), call(), answer("done")]
+    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await talk(conversation, "work")
+        assert [is_summary(request) for request in bench.provider.requests[4:]] == [False, True, False, False]
+        assert isinstance(conversation.state, Idle)
+        assert bench.provider.requests[-1].messages[0].blocks[0] != TextBlock("[go] 0")
+
+
+async def test_an_overflow_is_summarized_once_and_asked_again_and_then_an_error(tmp_path: Path) -> None:
+    full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
+    replies = [answer() for _ in range(4)] + [Reply((full,), when="[go]"), answer("fits now")]
+    async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await talk(conversation, "more")
+        assert isinstance(conversation.state, Idle)
+        assert (await bench.store.messages(conversation.id))[-1].blocks == (TextBlock("fits now"),)
+    replies = [answer() for _ in range(4)] + [Reply((full,), when="[go]"), Reply((full,), when="[go]")]
+    async with engine_bench(tmp_path / "again", SUMMARY, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await talk(conversation, "more")
+        assert isinstance(conversation.state, Errored)
+        assert conversation.state.message.startswith("The conversation no longer fits the model's window: prompt is")
+
+
+async def test_the_user_summarizes_with_a_wish(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, SUMMARY, *[answer() for _ in range(5)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        assert isinstance(await conversation.context.compact("keep the table names"), Accepted)
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert "keep the table names" in str(bench.provider.requests[-1].messages)
+        told = bench.seen(ContextChanged)[-1]
+        assert told.estimated
+        assert 0 < told.tokens < 120
+        assert conversation.record.totals.input_tokens == 4 * 100 + 500
+        assert conversation.record.totals.cost_usd == pytest.approx(0.05)
+        await talk(conversation, "go on")
+        assert bench.provider.requests[-1].messages[0].blocks[0] == TextBlock(HEAD + conversation.record.summary)
+
+
+async def test_a_second_summary_takes_the_first_one_in(tmp_path: Path) -> None:
+    second = Reply((Text("all of it"),), when=WANTED)
+    async with engine_bench(tmp_path, SUMMARY, second, *[answer() for _ in range(9)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        await talk(conversation, "a", "b", "c", "d")
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        assert "the plan is kept" in str(bench.provider.requests[-1].messages)
+        assert conversation.record.summary.startswith("all of it")
+        assert [view.start_seq for view in conversation.record.earlier_views] == [0, 5]
+
+
+BROKEN = (
+    (fails(Fail("no more today", retryable=False)), "Older messages were not summarized: no more today"),
+    (fails(Text("   ")), compacting.EMPTY),
+    (fails(Text("x" * 90_000)), compacting.TOO_LONG),
+    (fails(Hang()), compacting.TOO_SLOW),
+)
+
+
+@pytest.mark.parametrize(("reply", "reason"), BROKEN, ids=["failure", "empty", "longer", "slow"])
+async def test_what_goes_wrong_leaves_everything_as_it_was(
+    tmp_path: Path, reply: Reply, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compacting, "TIME_LIMIT", 0.2)
+    async with engine_bench(tmp_path, reply, *[answer() for _ in range(5)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        before = conversation.record
+        await conversation.context.compact()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert notices(bench) == [reason]
+        assert conversation.record.view == before.view
+        stored = await bench.store.conversation(conversation.id)
+        assert stored is not None
+        assert stored.view == before.view
+        await talk(conversation, "still here")
+        assert len(bench.provider.requests[-1].messages) == 9
+
+
+async def test_a_failed_summary_lets_the_message_through_and_is_not_tried_at_every_next_one(tmp_path: Path) -> None:
+    broken = Reply((Fail("no more today", retryable=False),), when=WANTED, always=True)
+    replies = [answer(usage=FULL) for _ in range(8)]
+    async with engine_bench(tmp_path, broken, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 6)
+        assert summaries(bench) == 1
+        assert bench.seen(Noticed)[-1].text == "Older messages were not summarized: no more today"
+        assert conversation.record.message_count == 12
+
+
+async def test_too_few_messages_are_not_summarized(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, SUMMARY, answer(), settings=QUIET) as bench:
+        conversation = await talked(bench, 1)
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        assert notices(bench) == [compacting.TOO_FEW]
+        assert summaries(bench) == 0
+
+
+async def test_esc_ends_a_summary_at_once_and_its_answer_is_dropped(tmp_path: Path) -> None:
+    hangs = Reply((Text("half a"), Hang()), when=WANTED)
+    replies = [answer() for _ in range(3)] + [answer(usage=FULL), answer("next")]
+    async with engine_bench(tmp_path, hangs, hangs, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await conversation.context.compact()
+        await until(lambda: isinstance(conversation.state, Compacting) and summaries(bench))
+        assert isinstance(await conversation.say("now?"), Refused)
+        conversation.cancel()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert bench.provider.dropped == 1
+        assert notices(bench) == []
+        asking = asyncio.create_task(conversation.say("[go] into a full window"))
+        await until(lambda: summaries(bench) == 2)
+        assert isinstance(conversation.state, AwaitingLlm)
+        assert conversation.state.phase == CompactingContext()
+        conversation.cancel()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert isinstance(await asking, Accepted)
+        assert notices(bench)[-1].startswith("Stopped by you")
+        assert conversation.record.summary == ""
+
+
+@pytest.mark.parametrize("manual", [True, False])
+async def test_a_restart_in_the_midst_of_a_summary_loses_nothing(tmp_path: Path, *, manual: bool) -> None:
+    hangs = Reply((Hang(),), when=WANTED)
+    replies = [answer() for _ in range(3)] + [answer(usage=FULL)]
+    async with engine_bench(tmp_path, hangs, *replies, settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        if manual:
+            await conversation.context.compact()
+        else:
+            await conversation.say("[go] unanswered")
+        await until(lambda: summaries(bench))
+        before = await bench.store.messages(conversation.id)
+        with_the_same_file = await reopened(bench, tmp_path)
+        assert with_the_same_file == before
+
+
+async def reopened(bench: Bench, home: Path) -> object:
+    """What another process finds after this one was killed: its messages, in a conversation at rest."""
+    copy = home / "copy"
+    copy.mkdir()
+    for name in ("phoenix.db", "phoenix.db-wal", "phoenix.db-journal"):
+        if (home / name).exists():
+            (copy / name).write_bytes((home / name).read_bytes())
+    async with engine_bench(copy, answer("answered"), settings=QUIET) as other:
+        [summary] = await other.engine.list()
+        conversation = await other.engine.open(summary.id)
+        assert isinstance(conversation.state, Idle)
+        assert (conversation.record.summary, other.provider.requests) == ("", [])
+        return await other.store.messages(conversation.id)
+
+
+async def test_a_model_that_cannot_retell_leaves_it_to_rules(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *[answer() for _ in range(5)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        info = ModelInfo("scripted", "main", WINDOW, summarizes=False)
+        bench.provider.describe = lambda model: info  # type: ignore[method-assign]  # the one thing that differs
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        assert len(bench.provider.requests) == 4
+        assert conversation.record.summary.startswith("Made by rules, without a model.")
+
+
+async def test_one_long_round_of_tools_gets_shorter_results_instead(tmp_path: Path) -> None:
+    big = '{"command": "' + "y" * 9_000 + '"}'
+    calls = [Reply((Call("bash", big),), usage=FULL if n == 7 else NEARLY, when="[go]") for n in range(8)]
+    async with engine_bench(tmp_path, SUMMARY, *calls, answer("done"), settings=QUIET) as bench:
+        conversation = await talked(bench, 1)
+        assert isinstance(conversation.state, Idle)
+        assert summaries(bench) == 0
+        assert notices(bench)[0].startswith("Shortened 5 old tool results for the model · 150k → ~")
+        sent = [str(message.blocks) for message in bench.provider.requests[-1].messages if message.role is Role.USER]
+        assert ["\\n...\\n" in text for text in sent[1:]] == [True] * 5 + [False] * 3

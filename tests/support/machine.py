@@ -180,14 +180,15 @@ class Walk:
             case 0:
                 message = NewMessage(self.fresh("m"), Role.USER, Origin.HUMAN, text)
                 limit = self.rng.choice((1, 2, 5, 250))
-                return UserMessage(message, self.last, run, limit, supervisor=self.rng.random() < 0.1)
+                due = self.rng.random() < 0.2
+                return UserMessage(message, self.last, run, limit, supervisor=self.rng.random() < 0.1, compact_due=due)
             case 1:
                 return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3)
             case 2:
                 return RetryAsked(self.last, run, 250)
             case 3:
                 wakes = self.rng.random() < 0.5
-                return self.rng.choice((CompactAsked(), InboxArrived(wakes, run, 250)))
+                return self.rng.choice((CompactAsked("tables"), InboxArrived(wakes, run, 250)))
             case _:
                 call = ToolCall(self.fresh("t"), "bash", "{}")
                 return UserShell(self.fresh("m"), call, run, self.rng.random() < 0.5, self.last)
@@ -201,7 +202,8 @@ class Walk:
                 return LlmFailed(gen, "server", "it broke", self.rng.random() < 0.7, context_overflow=overflow)
             case _:
                 spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
-                return self.rng.choice((RetryDue(gen), CompactionEnded(gen), RouteDecided(gen, self.fresh("m"), spawn)))
+                ended = CompactionEnded(gen, self.rng.choice(("", "no model")), "Summarized 9 messages")
+                return self.rng.choice((RetryDue(gen), ended, RouteDecided(gen, self.fresh("m"), spawn)))
 
     def _reply(self, gen: int) -> LlmReplied:
         blocks: list[Block] = []

@@ -8,13 +8,22 @@ from engine.machine.effects import (
     Compact,
     ExecTool,
     FinishRun,
+    Notice,
     RequestLlm,
     RunStatus,
     SaveMessage,
     SaveNotice,
     ScheduleRetry,
 )
-from engine.machine.events import CompactionEnded, LlmFailed, RetryDue, RouteDecided, ToolFinished, UserMessage
+from engine.machine.events import (
+    CompactAsked,
+    CompactionEnded,
+    LlmFailed,
+    RetryDue,
+    RouteDecided,
+    ToolFinished,
+    UserMessage,
+)
 from engine.machine.messages import LastMessage, NewMessage, Origin, Role, StopReason, TextBlock, ThinkingBlock
 from engine.machine.states import (
     AwaitingLlm,
@@ -158,6 +167,34 @@ def test_a_full_window_is_compacted_between_tools_and_the_next_call_once_a_run()
         driver.on(ToolFinished(driver.gen, done(driver.state.round.current.id), f"r{driver.gen}"))
         assert driver.has(Compact) is expected
         driver.on(CompactionEnded(driver.gen))
+
+
+def test_a_message_into_a_full_window_waits_for_the_summary_whatever_comes_of_it() -> None:
+    for failure in ("", "no model"):
+        message = NewMessage("m", Role.USER, Origin.HUMAN, (TextBlock("hi"),))
+        driver = Driver().on(UserMessage(message, LastMessage.ANSWER, "run", 250, compact_due=True))
+        assert isinstance(driver.state, AwaitingLlm)
+        assert driver.state.phase == CompactingContext()
+        assert driver.effect(SaveMessage).message is message
+        driver.on(CompactionEnded(driver.gen, failure, "Summarized 9 messages"))
+        assert driver.has(RequestLlm)
+        assert driver.has(Notice) is bool(failure)
+        assert driver.has(SaveNotice) is not bool(failure)
+
+
+def test_a_reply_that_is_being_continued_outlasts_the_summary() -> None:
+    driver = Driver().on(user()).on(reply(1, TextBlock("half"), stop=StopReason.MAX_TOKENS))
+    driver.on(LlmFailed(driver.gen, "invalid_request", "too long", retryable=False, context_overflow=True))
+    driver.on(CompactionEnded(driver.gen))
+    assert driver.effect(RequestLlm).partial == (TextBlock("half"),)
+
+
+def test_a_wish_goes_along_with_a_summary_by_hand() -> None:
+    driver = Driver().on(CompactAsked("tables"))
+    assert driver.effect(Compact) == Compact(driver.gen, manual=True, focus="tables")
+    driver.on(CompactionEnded(driver.gen, note="Summarized 9 messages"))
+    assert driver.state == Idle(driver.gen)
+    assert driver.effect(SaveNotice).text == "Summarized 9 messages"
 
 
 def test_routing_falls_back_to_the_main_model() -> None:

@@ -1,0 +1,192 @@
+"""What the user sees of the window and does about it: shares, omissions, undo, restore; stored messages stay."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from engine.context.measure import Filling, Part
+from engine.context.omissions import CLEARED, REMOVED_IMAGE
+from engine.conversation import Conversation
+from engine.executor import context_desk
+from engine.executor.context_desk import ContextReport, Edited
+from engine.executor.requests import Refused
+from engine.executor.session import EngineSettings
+from engine.machine.messages import Usage
+from engine.providers.scripted import WINDOW, Call, Hang, Reply, Text
+from engine.records import OmissionKind
+from engine.updates import ContextChanged
+from tests.support.engine import Bench, StubTool, engine_bench, until
+
+LONG = '{"command": "' + "y" * 9_000 + '"}'
+USAGE = Usage(2_000, 50, 1_000, 17_000)
+SETTINGS = EngineSettings(auto_title=False, instructions=lambda _: "Keep lines short. " * 40)
+SUMMARY = Reply((Text("the plan is kept"),), when="Write the summary now.")
+PLAIN = Reply((Text("and so on"),), usage=USAGE, when="[go]")
+ROUND = Reply((Call("bash", LONG),), usage=USAGE, when="[go]")
+REPLIES = (SUMMARY, ROUND, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, PLAIN)
+
+
+async def started(bench: Bench, messages: int = 3) -> Conversation:
+    conversation = await bench.conversation()
+    image = await conversation.attach(b"\x89PNG")
+    for number in range(messages):
+        await conversation.say(f"[go] {number}", (image.id,) if not number else ())
+        await conversation.wait_idle()
+    return conversation
+
+
+def part(report: ContextReport, filling: Filling) -> Part:
+    return next(one for one in report.measured.parts if one.filling is filling)
+
+
+def sent(bench: Bench) -> str:
+    return str(bench.provider.requests[-1].messages)
+
+
+async def test_the_shares_add_up_to_what_the_provider_counted(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench)
+        report = await conversation.context.report()
+        assert (report.tokens, report.window, report.estimated) == (20_050, WINDOW, False)
+        assert report.usage == USAGE
+        assert sum(count for _, count in report.measured.shares) == 20_050
+        shares = dict(report.measured.shares)
+        assert shares[Filling.RESULTS] > shares[Filling.INSTRUCTIONS] > 0
+        assert shares[Filling.SUMMARY] == 0
+        largest = report.measured.parts[0]
+        assert (largest.seq, largest.filling) == (2, Filling.HISTORY), "the call names what it runs"
+        assert part(report, Filling.RESULTS).label.startswith("bash yyy")
+        assert (report.images, report.shortens, report.omitted) == (1, 1, 0)
+
+
+async def test_nothing_sent_yet_is_a_guess(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, settings=SETTINGS) as bench:
+        report = await (await bench.conversation()).context.report()
+        assert report.estimated
+        assert report.tokens == report.measured.total > 0
+        assert (report.summarizable, report.earlier) == (0, None)
+
+
+async def test_pruning_shortens_then_clears_and_each_step_is_undone(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench)
+        before = await bench.store.messages(conversation.id)
+        first = await conversation.context.prune()
+        assert isinstance(first, Edited)
+        assert (first.count, first.before) == (1, 20_050)
+        assert first.after < 18_000
+        told = bench.seen(ContextChanged)[-1]
+        assert (told.tokens, told.estimated) == (first.after, True)
+        await conversation.say("[go] shortened?")
+        await conversation.wait_idle()
+        assert "\\n...\\n" in sent(bench)
+        assert isinstance(await conversation.context.prune(), Edited)
+        assert await conversation.context.prune() == Refused(context_desk.NOTHING_TO_SHORTEN)
+        await conversation.say("[go] cleared?")
+        await conversation.wait_idle()
+        assert CLEARED in sent(bench)
+        assert isinstance(await conversation.context.undo(), Edited)
+        assert [each.kind for each in conversation.record.omitted] == [OmissionKind.SHORTENED]
+        assert isinstance(await conversation.context.undo(), Edited)
+        assert conversation.record.omitted == ()
+        assert await conversation.context.undo() == Refused(context_desk.NOTHING_TO_UNDO)
+        assert (await bench.store.messages(conversation.id))[: len(before)] == before
+
+
+async def test_an_image_leaves_every_later_request_and_comes_back(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench)
+        assert bench.provider.requests[-1].images
+        assert isinstance(await conversation.context.strip_images(), Edited)
+        assert await conversation.context.strip_images() == Refused(context_desk.NO_IMAGES)
+        await conversation.say("[go] without it")
+        await conversation.wait_idle()
+        assert bench.provider.requests[-1].images == {}
+        assert REMOVED_IMAGE in sent(bench)
+        gone = part(await conversation.context.report(), Filling.IMAGES)
+        assert (gone.omission, gone.tokens) == (OmissionKind.IMAGE, 0)
+        assert isinstance(await conversation.context.put_back(gone), Edited)
+        await conversation.say("[go] with it")
+        await conversation.wait_idle()
+        assert bench.provider.requests[-1].images
+
+
+async def test_one_result_is_shortened_then_cleared_then_put_back(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench, 1)
+        for kind in (OmissionKind.SHORTENED, OmissionKind.CLEARED):
+            assert isinstance(
+                await conversation.context.omit(part(await conversation.context.report(), Filling.RESULTS)), Edited
+            )
+            assert [each.kind for each in conversation.record.omitted] == [kind]
+        assert isinstance(await conversation.context.put_back(), Edited)
+        assert await conversation.context.put_back() == Refused(context_desk.NOTHING_OMITTED)
+        words = part(await conversation.context.report(), Filling.HISTORY)
+        assert await conversation.context.omit(words) == Refused(context_desk.NOT_A_RESULT)
+
+
+async def test_the_view_before_a_summary_is_put_back_with_every_message(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench, 4)
+        whole = bench.provider.requests[-1].messages
+        await conversation.context.prune()
+        await conversation.context.compact()
+        await conversation.wait_idle()
+        report = await conversation.context.report()
+        assert report.earlier is not None
+        assert dict(report.measured.shares)[Filling.SUMMARY] > 0
+        assert await conversation.context.undo() == Refused(context_desk.NOTHING_TO_UNDO)
+        again = await conversation.context.restore()
+        assert isinstance(again, Edited)
+        assert again.after > again.before
+        assert conversation.record.summary == ""
+        await conversation.context.put_back()
+        await conversation.say("[go] all of it")
+        await conversation.wait_idle()
+        assert bench.provider.requests[-1].messages[: len(whole)] == whole
+        assert await conversation.context.restore() == Refused(context_desk.NEVER_COMPACTED)
+
+
+async def test_what_was_left_out_survives_a_restart_and_a_fork_up_to_the_cut(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench)
+        await conversation.context.prune()
+        await conversation.context.strip_images()
+        omitted = conversation.record.omitted
+        assert [each.seq for each in omitted] == [1, 3]
+        whole = await bench.engine.fork(conversation.id)
+        part_of_it = await bench.engine.fork(conversation.id, 2)
+        assert whole.record.omitted == omitted
+        assert part_of_it.record.omitted == omitted[:1]
+    async with engine_bench(tmp_path, settings=SETTINGS) as bench:
+        assert (await bench.engine.open(conversation.id)).record.omitted == omitted
+
+
+async def test_nothing_is_changed_while_a_run_is_under_way_or_another_process_owns_it(tmp_path: Path) -> None:
+    tool = StubTool(release=asyncio.Event())
+    async with engine_bench(tmp_path, *REPLIES, tool=tool, settings=SETTINGS) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("[go] on")
+        await tool.started.wait()
+        report = await conversation.context.report()
+        assert report.measured.messages == 2
+        image = await conversation.context.strip_images()
+        assert isinstance(image, Refused)
+        call = part(report, Filling.HISTORY)
+        assert isinstance(await conversation.context.omit(call), Refused)
+        conversation.cancel()
+        await conversation.wait_idle()
+
+
+async def test_an_edit_while_a_message_is_on_its_way_is_refused_or_counts(tmp_path: Path) -> None:
+    hangs = Reply((Hang(),), when="[go]")
+    async with engine_bench(tmp_path, SUMMARY, ROUND, PLAIN, PLAIN, PLAIN, hangs, settings=SETTINGS) as bench:
+        conversation = await started(bench)
+        asking = asyncio.create_task(conversation.say("[go] now"))
+        edited = await conversation.context.prune()
+        await asking
+        await until(lambda: len(bench.provider.requests) == 5)
+        assert isinstance(edited, Refused) or "\\n...\\n" in sent(bench)
+        conversation.cancel()
+        await conversation.wait_idle()
