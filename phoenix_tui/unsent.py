@@ -1,4 +1,4 @@
-"""An unsent message as one text: what was written, and behind it a private line with the ids of its images."""
+"""An unsent message as one text: what was written, and behind it private lines on its images and folded pastes."""
 
 from __future__ import annotations
 
@@ -7,23 +7,44 @@ from typing import Final
 
 from msgspec import Struct
 
-TRAILER: Final = "\n\x1eimages "
-"""What the private line begins with; no paste and no key brings this character into a text."""
+PRIVATE: Final = "\n\x1e"
+"""What a private line begins with; no paste and no key brings this character into a text."""
+IMAGES: Final = "images "
+PASTES: Final = "pastes "
 
 
 class Unsent(Struct, frozen=True):
-    """What stood in the composer, and the attachments beside it."""
+    """What stood in the composer, the attachments beside it, and place and length of each folded paste."""
 
     text: str
     image_ids: tuple[str, ...] = ()
+    folds: tuple[tuple[int, int], ...] = ()
 
 
-def joined(text: str, image_ids: Sequence[str]) -> str:
+def joined(text: str, image_ids: Sequence[str], folds: Sequence[tuple[int, int]] = ()) -> str:
     """The form that is stored."""
-    return f"{text}{TRAILER}{' '.join(image_ids)}" if image_ids else text
+    pastes = f"{PRIVATE}{PASTES}{' '.join(f'{start}+{length}' for start, length in folds)}" if folds else ""
+    return text + pastes + (f"{PRIVATE}{IMAGES}{' '.join(image_ids)}" if image_ids else "")
 
 
 def parsed(draft: str) -> Unsent:
-    """The two parts of a stored draft."""
-    text, found, names = draft.rpartition(TRAILER)
-    return Unsent(text, tuple(names.split())) if found and "\n" not in names else Unsent(draft)
+    """The parts of a stored draft."""
+    text, names = _last_line(draft, IMAGES)
+    text, places = _last_line(text, PASTES)
+    return Unsent(text, tuple(names.split()), _folds(places, len(text)))
+
+
+def _last_line(draft: str, kind: str) -> tuple[str, str]:
+    text, found, rest = draft.rpartition(PRIVATE + kind)
+    return (text, rest) if found and "\n" not in rest else (draft, "")
+
+
+def _folds(places: str, length: int) -> tuple[tuple[int, int], ...]:
+    """None where one of them does not fit the text: then it is folded as a whole."""
+    pairs = [place.split("+") for place in places.split()]
+    if not all(len(pair) == 2 and all(part.isdecimal() for part in pair) for pair in pairs):
+        return ()
+    folds = tuple((int(start), int(size)) for start, size in pairs)
+    ends = [0, *(start + size for start, size in folds)]
+    fits = all(start >= end for (start, _), end in zip(folds, ends, strict=False)) and ends[-1] <= length
+    return folds if fits else ()

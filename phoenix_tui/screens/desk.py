@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -29,6 +30,8 @@ from tools.contract import ImageRejected
 
 DRAFT_PAUSE: Final = 0.3
 """Seconds without typing after which a draft is stored."""
+DRAFT_LATEST: Final = 1.0
+"""Seconds after which it is stored though the typing goes on."""
 REQUEST_FIRST: Final = 0.05
 """Seconds that what is kept of a sent message waits: writing it would delay request and first word."""
 LARGEST_IMAGE: Final = 64_000_000
@@ -76,7 +79,8 @@ class Desk:
         self.visible: Visible | None = None
         """What follows the open conversation."""
         self._draft_timer: Timer | None = None
-        self._draft: str | None = None
+        self._changed_at = 0.0
+        """Monotonic time of the first change that is not stored; 0 when everything is."""
         self._sending = 0
         """Requests on their way: a conversation that looks empty may be about to get a message."""
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
@@ -108,7 +112,7 @@ class Desk:
     def _written(self) -> str:
         """What stands unsent in the dock, in the form that is stored."""
         dock = self.parts.dock
-        return joined(dock.composer.content, [image.id for image in dock.chips.images])
+        return joined(dock.composer.content, [image.id for image in dock.chips.images], dock.composer.folds)
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
         """Model and mode of the next new conversation, and of the empty one in view."""
@@ -136,7 +140,7 @@ class Desk:
         images = await self.services.engine.attachments(unsent.image_ids)
         visible = self._follow(conversation)
         dock = self.parts.dock
-        dock.load(unsent.text)
+        dock.load(unsent.text, unsent.folds)
         dock.chips.images = dock.chips.images or tuple(images)
         await visible.start()
         self.overview.select(conversation.id)
@@ -168,7 +172,7 @@ class Desk:
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
         if self.conversation is not None:
-            self._draft = self._written  # what a completed command took out of the box was not told yet
+            self._changed_at = self._changed_at or time.monotonic()  # what a command took out was not told yet
         await self.keep_draft()
         visible, self.visible = self.visible, None
         if visible is None:
@@ -229,16 +233,20 @@ class Desk:
         if text and self.conversation is not None and self._warmed != self.conversation.id:
             self._warmed = self.conversation.id
             self.conversation.warm()
-        self._draft = self._written
-        self._draft_timer = self._later(DRAFT_PAUSE, self.keep_draft)
+        now = time.monotonic()
+        self._changed_at = self._changed_at or now
+        pause = min(DRAFT_PAUSE, max(self._changed_at + DRAFT_LATEST - now, 0.0))
+        self._draft_timer = self._later(pause, self.keep_draft)
 
     async def keep_draft(self) -> None:
         """Store the draft now."""
         if self._draft_timer is not None:
             self._draft_timer.stop()
             self._draft_timer = None
-        draft, self._draft = self._draft, None
-        if draft is None or (not draft and self.conversation is None):
+        if not self._changed_at or not self.parts.dock.is_loaded:
+            return
+        draft, self._changed_at = self._written, 0.0
+        if not draft and self.conversation is None:
             return
         try:
             conversation = await self.current()
@@ -267,7 +275,6 @@ class Desk:
             return
         if not isinstance(receipt, Refused):
             chips.images = ()
-            self._draft = None if self._draft is None else self._written
         elif images and self.conversation is not None and not is_busy(self.conversation.state):
             chips.trouble = receipt.reason
         await self._sent(text, receipt)

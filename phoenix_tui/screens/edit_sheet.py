@@ -15,6 +15,7 @@ from phoenix_tui.screens.base import Sheet
 from tools.clean import clean
 
 KEYS: Final = "Ctrl+S keeps · Esc leaves it as it was"
+TO_FILE: Final = "Ctrl+F makes it a file"
 SURE: Final = "Changed: Ctrl+S keeps it, Esc again drops the changes"
 WRAP_UP_TO: Final = 200_000
 """Characters up to which long lines are wrapped; wrapping megabytes would freeze the screen."""
@@ -34,13 +35,16 @@ class EditSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,ctrl+enter", "keep", "Keep", priority=True),
+        Binding("ctrl+f", "to_file", "Make it a file", priority=True),
         Binding("ctrl+underscore", "undo", "Undo", priority=True),
     ]
 
-    def __init__(self, heading: str, text: str, *, remark: str = "") -> None:
+    def __init__(self, heading: str, text: str, *, may_be_file: bool = False) -> None:
         super().__init__()
         self._heading = heading
-        self._remark = remark
+        self._may_be_file = may_be_file
+        self.wants_file = False
+        """Whether the text given is to become a file that the message names."""
         self._text = text
         self._asked = False
 
@@ -77,6 +81,12 @@ class EditSheet(Sheet[str]):
         self._asked = True
         self.query_one(Static).update(self._words())
 
+    def action_to_file(self) -> None:
+        """Let a file stand for it; only a paste can."""
+        if self._may_be_file:
+            self.wants_file = True
+            self.action_keep()
+
     def on_text_area_changed(self) -> None:
         """Written on: asked again at the next Esc."""
         if self._asked:
@@ -84,6 +94,6 @@ class EditSheet(Sheet[str]):
             self.query_one(Static).update(self._words())
 
     def _words(self) -> Content:
-        remark = f" · {self._remark}" if self._remark else ""
-        keys = (SURE, Tone.NEEDS_YOU.value) if self._asked else (KEYS + remark, Tone.QUIET.value)
-        return Content.assemble((self._heading, "bold"), "   ", keys)
+        keys = f"{KEYS} · {TO_FILE}" if self._may_be_file else KEYS
+        words = (SURE, Tone.NEEDS_YOU.value) if self._asked else (keys, Tone.QUIET.value)
+        return Content.assemble((self._heading, "bold"), "   ", words)

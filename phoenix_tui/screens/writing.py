@@ -7,6 +7,7 @@ from textual import on
 from phoenix_tui.commands.catalogue import is_command
 from phoenix_tui.screens.workspace_keys import WorkspaceKeys
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.pasting import remark_on
 from phoenix_tui.widgets.queue_panel import QueuePanel
 
 
@@ -24,6 +25,19 @@ class Writing(WorkspaceKeys):
             self.tell("A shell command cannot wait in the queue: press Enter when the agent is done.", bad=True)
         else:
             self.when_ready(lambda bench: bench.desk.send(text, queue=True))
+
+    @on(Composer.PasteOpened)
+    def open_paste(self, event: Composer.PasteOpened) -> None:
+        """View and change a long paste."""
+        self.when_ready(lambda bench: bench.deeds.writing.paste(bench, event.mark))
+
+    @on(Composer.PasteTaken)
+    def remark_on_paste(self, event: Composer.PasteTaken) -> None:
+        """Say what of a paste is gone, or more than the model reads."""
+        conversation = self.bench.desk.conversation if self.bench is not None else None
+        window = conversation.record.context_window if conversation is not None else 0
+        if words := remark_on(event.taken, event.length, window):
+            self.tell(words, bad=event.taken.is_binary)
 
     @on(Composer.QueueEntered)
     def enter_queue(self) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.executor.requests import Refused
@@ -41,10 +45,38 @@ class WritingDeeds:
             case _:
                 await bench.desk.attempt(lambda one: one.queue.send_now(message.id, bench.desk.launch.caps))
 
+    async def paste(self, bench: Bench, mark: str) -> None:
+        """View and change a long paste; it may become a file that the message names."""
+        composer = bench.dock.composer
+        sheet = EditSheet(mark.strip("[]"), composer.shelf.text_of(mark), may_be_file=True)
+        text: str | None = await self._stage.app.push_screen_wait(sheet)
+        if text is None:
+            return
+        if sheet.wants_file:
+            try:
+                path = await asyncio.to_thread(_spill, self._stage.launch.state_folder / "outputs", text)
+            except OSError as error:
+                bench.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
+                return
+            bench.tell(f"The paste is in {path}; the agent may read it.")
+            text = f'@"{path}"' if " " in str(path) else f"@{path}"
+        composer.change_mark(mark, text)
+
     async def _edit_queued(self, bench: Bench, message: QueuedMessage) -> None:
         text: str | None = await self._stage.app.push_screen_wait(EditSheet("Queued message", message.text))
         if text is not None and text != message.text:
             await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))
+
+
+def _spill(folder: Path, text: str) -> Path:
+    """A file that only the user can read, named by what is in it, among the outputs that tools may read."""
+    content = text.encode("utf-8", "replace")
+    path = folder / f"pasted-{hashlib.sha256(content).hexdigest()[:12]}.txt"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return path
 
 
 def _remember(bench: Bench, text: str) -> None:

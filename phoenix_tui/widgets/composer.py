@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, TypeAlias
 
 from msgspec import Struct
@@ -17,7 +17,8 @@ from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.still import Still
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import ComposerKeys
-from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted_text, provider_of
+from phoenix_tui.widgets.paste_marks import PasteMarks
+from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted, provider_of
 from phoenix_tui.widgets.readline import Readline
 
 MOST_ROWS: Final = 12
@@ -35,7 +36,7 @@ class Token(Struct, frozen=True):
     end: int
 
 
-class Composer(ComposerKeys, Still, TextArea):
+class Composer(ComposerKeys, PasteMarks, Still, TextArea):
     """Multi-line input that grows upwards. Enter sends, Ctrl+J breaks the line."""
 
     DEFAULT_CSS = """
@@ -57,6 +58,8 @@ class Composer(ComposerKeys, Still, TextArea):
     CompletionTaken: TypeAlias = messages.CompletionTaken
     ImagesDropped: TypeAlias = messages.ImagesDropped
     QueueWanted: TypeAlias = messages.QueueWanted
+    PasteOpened: TypeAlias = messages.PasteOpened
+    PasteTaken: TypeAlias = messages.PasteTaken
     QueueEntered: TypeAlias = messages.QueueEntered
     QuestionWanted: TypeAlias = messages.QuestionWanted
     ChoiceWanted: TypeAlias = messages.ChoiceWanted
@@ -82,7 +85,7 @@ class Composer(ComposerKeys, Still, TextArea):
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
         self.shelf = Shelf()
-        self.readline = Readline(self)
+        self.readline = Readline(self, self.shelf.marks)
         self._clock = clock
         self._typed_at = 0.0
 
@@ -91,10 +94,15 @@ class Composer(ComposerKeys, Still, TextArea):
         """The whole text, with every folded paste in its place."""
         return self.shelf.unfold(self.text)
 
-    def load(self, text: str) -> None:
+    @property
+    def folds(self) -> tuple[tuple[int, int], ...]:
+        """Place and length, in the content, of every folded paste."""
+        return self.shelf.folds(self.text)
+
+    def load(self, text: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Show a draft, cursor at its end."""
         self.shelf.clear()
-        self.load_text(self.shelf.fold(text))
+        self.load_text(self.shelf.refold(text, folds))
         self.move_cursor(self.document.end)
 
     def put(self, text: str) -> None:
@@ -128,7 +136,9 @@ class Composer(ComposerKeys, Still, TextArea):
         if not self.text and len(text.strip()) >= SHORTEST_KEY and provider_of(text.strip()):
             self.post_message(self.KeyPasted(text.strip()))
             return
-        self.edit_at(self.shelf.fold(await pasted_text(text)), *self.selection)
+        taken = await pasted(text)
+        self.edit_at(self.shelf.fold(taken.text), *self.selection)
+        self.post_message(self.PasteTaken(taken, len(text)))
 
     def fit(self) -> None:
         """Be as tall as the text, up to twelve rows and a third of the screen."""
@@ -146,6 +156,7 @@ class Composer(ComposerKeys, Still, TextArea):
         now, before = self._clock(), self._typed_at
         if event.is_printable:
             self._typed_at = now
+            self.leave_mark()
         message = None if self.text else _meaning_when_empty(event, self.question_since, now, before)
         if message is not None:
             event.stop()

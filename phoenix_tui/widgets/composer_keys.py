@@ -30,6 +30,8 @@ class ComposerKeys(_Base):
     if TYPE_CHECKING:
 
         @property
+        def mark_here(self) -> str: ...
+        @property
         def content(self) -> str: ...
         def load(self, text: str) -> None: ...
         def take(self) -> str: ...
@@ -43,6 +45,8 @@ class ComposerKeys(_Base):
     def _send(self) -> None:
         if self.completing:
             self.post_message(messages.CompletionTaken(send=True))
+        elif mark := self.mark_here:
+            self.screen.post_message(messages.PasteOpened(mark))
         else:
             self.submit()
 

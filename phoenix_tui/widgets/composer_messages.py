@@ -6,6 +6,8 @@ from pathlib import Path
 
 from textual.message import Message
 
+from phoenix_tui.widgets.pasting import Pasted
+
 
 class Submitted(Message, namespace="composer"):
     """Enter: the whole text, long pastes included, already out of the box; empty when nothing was written."""
@@ -61,6 +63,23 @@ class QueueWanted(Message, namespace="composer"):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
+
+
+class PasteOpened(Message, namespace="composer"):
+    """Enter or a click on the mark of a long paste."""
+
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self.mark = mark
+
+
+class PasteTaken(Message, namespace="composer"):
+    """Something was pasted that something must be said of, perhaps."""
+
+    def __init__(self, taken: Pasted, length: int) -> None:
+        super().__init__()
+        self.taken = taken
+        self.length = length
 
 
 class QueueEntered(Message, namespace="composer"):

@@ -82,11 +82,16 @@ class Dock(StillColumn):
             self.call_later(self.composer.fit)
             self.call_later(self.question.fit)
 
-    def load(self, draft: str) -> None:
+    def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Put a draft into the composer; what was typed before the first one came stays behind it."""
         typed, self._loaded = "" if self._loaded else self.composer.content, True
         if draft or not typed:
-            self.composer.load(draft + typed)
+            self.composer.load(draft + typed, folds)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a draft was shown already: what stands in the box before that belongs to what comes."""
+        return self._loaded
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from tools.clean import clean
 
@@ -24,7 +27,14 @@ KEY_PREFIXES: Final[tuple[tuple[str, str], ...]] = (("sk-ant-", "anthropic"), ("
 SHORTEST_KEY: Final = 20
 """Characters; what is shorter and begins alike is taken for text."""
 
+CHARACTERS_PER_TOKEN: Final = 4
+BINARY_SHARE: Final = 20
+"""One character in so many that is no text makes a paste a binary."""
+
 _LINE_END: Final = re.compile("\r\n?")
+_MARK: Final = re.compile(r"\[pasted \d+: [^\]\n]*\]")
+_NUMBER: Final = re.compile(r"\d+")
+_NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 
 
 def provider_of(key: str) -> str:
@@ -34,8 +44,20 @@ def provider_of(key: str) -> str:
     return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
 
 
+class Pasted(Struct, frozen=True):
+    """A paste as it goes into the text, and how many of its characters were no text."""
+
+    text: str
+    removed: int = 0
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether so much of it was no text that it can hardly be meant as one."""
+        return self.removed * BINARY_SHARE > len(self.text) + self.removed
+
+
 class Shelf:
-    """Long texts that stand in the composer as one mark each."""
+    """Long texts that stand in the composer as one mark each. A text taken off stays: undo may bring its mark back."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -44,19 +66,60 @@ class Shelf:
         """`text`, or the mark that stands for it when it is long."""
         if len(text) <= FOLD_ABOVE and text.count("\n") < FOLD_LINES:
             return text
-        mark = f"[pasted {len(self._texts) + 1}: {_size(text)}]"
-        self._texts[mark] = text
-        return mark
+        return self._mark(text, len(self._texts) + 1)
 
     def unfold(self, text: str) -> str:
         """`text` with every mark replaced by what it stands for."""
-        for mark, whole in self._texts.items():
-            text = text.replace(mark, whole)
-        return text
+        return _MARK.sub(lambda mark: self._texts.get(mark[0], mark[0]), text) if self._texts else text
+
+    def marks(self, line: str) -> list[tuple[int, int]]:
+        """From where to where marks stand in a line."""
+        return [mark.span() for mark in _MARK.finditer(line) if mark[0] in self._texts] if self._texts else []
+
+    def at(self, line: str, column: int) -> str:
+        """The mark that the cursor stands on; empty where there is none."""
+        return next((line[start:end] for start, end in self.marks(line) if start <= column < end), "")
+
+    def text_of(self, mark: str) -> str:
+        """What a mark stands for."""
+        return self._texts.get(mark, "")
+
+    def change(self, mark: str, text: str) -> str:
+        """What stands for another text in place of this mark: a mark of the same number, or the text if it is short."""
+        number = next(iter(_NUMBER.findall(mark)), "1")
+        is_long = len(text) > FOLD_ABOVE or text.count("\n") >= FOLD_LINES
+        return self._mark(text, int(number)) if is_long else text
+
+    def folds(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Place and length, in the whole text, of what each mark in `text` stands for."""
+        found: list[tuple[int, int]] = []
+        grown = 0
+        for mark in _MARK.finditer(text):
+            if mark[0] in self._texts:
+                length = len(self._texts[mark[0]])
+                found.append((mark.start() + grown, length))
+                grown += length - len(mark[0])
+        return tuple(found)
+
+    def refold(self, whole: str, folds: Sequence[tuple[int, int]]) -> str:
+        """A whole text with marks where they stood; without any, a long one becomes one mark."""
+        if not folds:
+            return self.fold(whole)
+        parts: list[str] = []
+        end = 0
+        for start, length in folds:
+            parts += [whole[end:start], self._mark(whole[start : start + length], len(self._texts) + 1)]
+            end = start + length
+        return "".join([*parts, self.fold(whole[end:])])
 
     def clear(self) -> None:
         """Forget all of them."""
         self._texts.clear()
+
+    def _mark(self, text: str, number: int) -> str:
+        mark = f"[pasted {number}: {_size(text)}]"
+        self._texts[mark] = text
+        return mark
 
 
 def _size(text: str) -> str:
@@ -65,21 +128,38 @@ def _size(text: str) -> str:
     return f"{lines:,} lines, {letters} characters"
 
 
-async def pasted_text(text: str) -> str:
+async def pasted(text: str) -> Pasted:
     """A paste with its line ends mended and nothing in it that acts on a terminal.
 
     Works in slices that end at a line where there is one, so that ten megabytes leave the loop free.
     """
-    if len(text) <= SLICE:
-        return clean(_LINE_END.sub("\n", text))
     parts: list[str] = []
-    start = 0
+    start = removed = 0
     while start < len(text):
-        end = text.rfind("\n", start, start + SLICE) + 1 or start + SLICE
-        parts.append(clean(_LINE_END.sub("\n", text[start:end])))
+        end = len(text) if len(text) - start <= SLICE else text.rfind("\n", start, start + SLICE) + 1 or start + SLICE
+        part = _LINE_END.sub("\n", text[start:end])
+        parts.append(clean(part))
+        if parts[-1] is not part:
+            removed += len(_NO_TEXT.findall(part))
         start = end
-        await asyncio.sleep(0)
-    return "".join(parts)
+        if start < len(text):
+            await asyncio.sleep(0)
+    return Pasted("".join(parts), removed)
+
+
+def remark_on(text: Pasted, original_length: int, window: int) -> str:
+    """What must be said of a paste: it was no text, parts of it are gone, it is more than a model reads."""
+    said: list[str] = []
+    if text.is_binary:
+        share = f"{text.removed:,} of {original_length:,} characters were taken out"
+        said.append(f"This is no text: {share}. @ names a file instead.")
+    elif text.removed:
+        said.append(f"{text.removed:,} control characters were taken out of the paste.")
+    tokens = len(text.text) // CHARACTERS_PER_TOKEN
+    if window and tokens > window:
+        way_out = "open it and press Ctrl+F, then it is a file that the agent can search"
+        said.append(f"The paste is about {tokens:,} tokens, the model reads {window:,}: {way_out}.")
+    return " ".join(said)
 
 
 def dropped_images(text: str) -> tuple[Path, ...]:

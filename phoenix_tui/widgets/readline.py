@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from textual.widgets import TextArea
@@ -18,8 +19,9 @@ Place = tuple[int, int]
 class Readline:
     """Kills go into a ring; kills in a row join; Ctrl+Y gives the newest back, Alt+Y then an older one."""
 
-    def __init__(self, area: TextArea) -> None:
+    def __init__(self, area: TextArea, marks: Callable[[str], Sequence[tuple[int, int]]]) -> None:
         self._area = area
+        self._marks = marks
         self._ring: list[str] = []
         self._killed: tuple[Place, str] | None = None
         """Where the last kill left the cursor, and its line then: the next kill there joins it."""
@@ -105,6 +107,7 @@ class Readline:
     def _kill(self, start: Place, end: Place) -> None:
         if self._area.selected_text:
             start, end = sorted((self._area.selection.start, self._area.selection.end))
+        start, end = self._whole(start, end)
         text = self._area.get_text_range(start, end)
         if not text:
             return
@@ -118,6 +121,14 @@ class Readline:
         else:
             self._ring = [*self._ring, text][-KILLS_KEPT:]
         self._killed = start, self._line(start[0])
+
+    def _whole(self, start: Place, end: Place) -> tuple[Place, Place]:
+        """The range with every mark that it cuts through in it."""
+        for left, right in self._marks(self._line(start[0])):
+            start = (start[0], left) if left < start[1] < right else start
+        for left, right in self._marks(self._line(end[0])):
+            end = (end[0], right) if left < end[1] < right else end
+        return start, end
 
     def _yank(self) -> None:
         if self._ring:

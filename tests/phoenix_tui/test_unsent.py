@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.unsent import TRAILER, Unsent, joined, parsed
+from phoenix_tui.unsent import IMAGES, PRIVATE, Unsent, joined, parsed
 
+TRAILER = PRIVATE + IMAGES
+
+FOLDS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=3)
 IDS = st.lists(st.from_regex(r"[0-9a-f-]{1,36}", fullmatch=True), max_size=4)
 
 
@@ -25,3 +28,17 @@ def test_a_draft_without_images_is_the_text_itself(text: str) -> None:
 def test_only_the_last_line_names_images() -> None:
     assert parsed(f"a{TRAILER}x y") == Unsent("a", ("x", "y"))
     assert parsed(f"a{TRAILER}x\nmore") == Unsent(f"a{TRAILER}x\nmore")
+
+
+@given(st.text(st.characters(exclude_characters="\x1e"), min_size=60), IDS, FOLDS)
+def test_folded_pastes_stand_where_they_stood(text: str, ids: list[str], gaps: list[tuple[int, int]]) -> None:
+    folds, end = list[tuple[int, int]](), 0
+    for gap, length in gaps:
+        folds.append((end + gap, length))
+        end += gap + length
+    assert parsed(joined(text, ids, folds)) == Unsent(text, tuple(ids), tuple(folds))
+
+
+@pytest.mark.parametrize("places", ["x", "1+2+3", "1", "5+90", "4+2 3+1", "-1+2"])
+def test_places_that_do_not_fit_the_text_are_ignored(places: str) -> None:
+    assert parsed(f"some text{PRIVATE}pastes {places}") == Unsent("some text")
