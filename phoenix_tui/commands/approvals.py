@@ -18,7 +18,7 @@ async def approvals(bench: Bench, _: str) -> None:
     """All of them, oldest first, to answer without going there."""
     engine = bench.desk.services.engine
     elsewhere = [
-        f"  {row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."
+        f"{row.title or UNTITLED} asks in process {row.owner_pid}; answer it there."
         for row in await engine.list(ConversationQuery())
         if row.state_name == STATE_NAMES[AwaitingApproval] and row.owner_pid not in {None, os.getpid()}
     ]

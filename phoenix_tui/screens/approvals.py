@@ -77,14 +77,18 @@ class ApprovalsSheet(Sheet[str]):
         """Follow what every conversation does."""
         self._unwatch = self._engine.watch(lambda _: self._look())
         self.query_one("#elsewhere").display = bool(self._elsewhere)
-        self.query_one("#elsewhere", Static).update("\n".join(map(clean_line, self._elsewhere)))
+        self.query_one("#elsewhere", Static).update("\n".join(f"  {clean_line(one)}" for one in self._elsewhere))
         self.set_interval(1.0, self._draw)
         self._look()
 
     def on_unmount(self) -> None:
         """Follow nothing any more."""
+        self._leave()
+
+    def _leave(self) -> None:
         if self._unwatch is not None:
             self._unwatch()
+            self._unwatch = None
 
     def on_resize(self) -> None:
         """Rows are as wide as the screen."""
@@ -95,6 +99,7 @@ class ApprovalsSheet(Sheet[str]):
         chosen = self._waiting[self._chosen].question if self._waiting else None
         self._waiting = pending(self._engine)
         if not self._waiting:
+            self._leave()
             self.dismiss(None)
             return
         places = [place for place, one in enumerate(self._waiting) if one.question == chosen]

@@ -1,0 +1,160 @@
+"""The approvals of all conversations in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from engine.executor.requests import Answer, Choice
+from engine.machine.messages import ToolCall
+from engine.machine.states import AwaitingApproval, ToolRound
+from phoenix_tui.screens.approvals import ApprovalsSheet
+from phoenix_tui.widgets.question_panel import GRACE
+from tests.support.fake_engine import RUN, FakeConversation, question
+from tools.contract import ToolRequest
+
+
+class Time:
+    """A clock the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def asks(conversation: FakeConversation, command: str, asked: float) -> None:
+    """A question of its own."""
+    call = ToolCall(f"call-{conversation.id}", "bash", "{}")
+    conversation.ask(question(command, call=call, request=ToolRequest(command, command=command), asked=asked))
+
+
+async def opened(shell: Any) -> tuple[ApprovalsSheet, Time]:
+    """The sheet, its question long enough in sight."""
+    await shell.pilot.press("alt+a")
+    await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
+    sheet = shell.app.screen
+    time = sheet.question._clock = Time()
+    time.now += sheet.question._since + GRACE
+    await shell.pilot.pause()
+    return sheet, time
+
+
+def part(sheet: ApprovalsSheet, name: str) -> str:
+    """What one part of the sheet says."""
+    return sheet.query_one(f"#{name}").render().plain  # type: ignore[attr-defined]  # a Static's content
+
+
+async def test_every_open_question_is_listed_oldest_first_with_the_whole_text_of_the_chosen_one(
+    open_shell: Any, engine: Any
+) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    asks(second, "make lint\nmake deploy\u202e", 20.0)
+    asks(first, "make clean", 10.0)
+    async with open_shell((100, 30)) as shell:
+        sheet, _ = await opened(shell)
+        assert part(sheet, "heading").startswith("2 approvals wait")
+        assert [row.split()[:3] for row in part(sheet, "rows").replace("›", " ").splitlines()] == [
+            ["◆", "first", "bash"],
+            ["◆", "second", "bash"],
+        ]
+        assert part(sheet, "request") == "make clean"
+        await shell.pilot.press("down")
+        await shell.until(lambda: part(sheet, "request").startswith("make lint"))
+        assert part(sheet, "request").splitlines()[0] == "make lint"
+        assert "\u202e" not in part(sheet, "request")
+        assert "202e" in part(sheet, "request").lower()
+
+
+async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_hasty_letter(
+    open_shell: Any, engine: Any
+) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    asks(first, "make clean", 10.0)
+    asks(second, "make deploy", 20.0)
+    async with open_shell() as shell:
+        sheet, time = await opened(shell)
+        await shell.pilot.press("y")
+        await shell.until(lambda: first.answers == [(f"call-{first.id}", Answer(Choice.ONCE))])
+        await shell.until(lambda: part(sheet, "request") == "make deploy")
+        await shell.pilot.press("y")
+        await shell.pilot.pause()
+        assert second.answers == []
+        time.now += GRACE
+        await shell.pilot.press("r", *"not today", "enter")
+        await shell.until(lambda: second.answers == [(f"call-{second.id}", Answer(Choice.DENY, reason="not today"))])
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        assert shell.bench.desk.conversation is None
+
+
+async def test_all_are_denied_at_once_with_one_reason(open_shell: Any, engine: Any) -> None:
+    made = [engine.seed(f"number {number}", messages=2) for number in range(3)]
+    for number, one in enumerate(made):
+        asks(one, f"make {number}", float(number))
+    async with open_shell() as shell:
+        await opened(shell)
+        await shell.pilot.press("D", *"wait", "enter")
+        await shell.until(lambda: all(one.answers for one in made))
+        assert {one.answers[0][1] for one in made} == {Answer(Choice.DENY, reason="wait")}
+        await shell.until(lambda: "3 denied." in shell.toasts)
+
+
+async def test_what_is_answered_or_stopped_elsewhere_leaves_the_sheet_and_esc_closes_first_the_line_then_the_sheet(
+    open_shell: Any, engine: Any
+) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    asks(first, "make clean", 10.0)
+    asks(second, "make deploy", 20.0)
+    async with open_shell() as shell:
+        sheet, _ = await opened(shell)
+        await shell.pilot.press("a")
+        await shell.until(lambda: sheet.question.has_class("-filling"))
+        second.cancel()
+        await shell.until(lambda: part(sheet, "heading").startswith("1 approval waits"))
+        assert sheet.question.has_class("-filling")
+        await shell.pilot.press("escape")
+        await shell.until(lambda: not sheet.question.has_class("-filling"))
+        assert shell.app.screen is sheet
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.conversation is first)
+        assert first.answers == []
+
+
+async def test_the_question_in_view_names_the_others_that_wait(open_shell: Any, engine: Any) -> None:
+    first, second, third = (engine.seed(title, messages=2) for title in ("first", "second", "third"))
+    asks(first, "make clean", 10.0)
+    async with open_shell((120, 40)) as shell:
+        await shell.open(first)
+        panel = shell.screen.parts.dock.question
+        asks(second, "make deploy", 20.0)
+        await shell.until(lambda: "1 more waits: second · Alt+A" in shell.text)
+        asks(third, "make all", 15.0)
+        await shell.until(lambda: "2 more wait: third, second · Alt+A" in shell.text)
+        for one in (second, third):
+            one.cancel()
+        await shell.until(lambda: not panel.query_one("#more").display)
+
+
+async def test_without_any_the_command_says_so_and_names_what_another_process_asks(
+    open_shell: Any, engine: Any
+) -> None:
+    there = engine.seed("there", messages=2)
+    state = AwaitingApproval(1, RUN, ToolRound("m", ToolCall("call", "bash", "{}")), "")
+    engine.stored[there.id] = replace(there.record, state=state, owner_pid=4242)
+    del engine.opened[there.id]
+    async with open_shell() as shell:
+        await shell.pilot.press("alt+a")
+        expected = "Nothing waits for your approval.\nthere asks in process 4242; answer it there."
+        await shell.until(lambda: expected in shell.toasts)
+
+
+async def test_a_request_taller_than_its_room_says_how_much_of_it_is_in_sight(open_shell: Any, engine: Any) -> None:
+    first = engine.seed("first", messages=2)
+    asks(first, "\n".join(f"echo {number}" for number in range(50)), 10.0)
+    async with open_shell() as shell:
+        await shell.open(first)
+        await shell.until(lambda: "rows 1-11 of 50, Up then PgDn reads on" in shell.text)
+        await shell.pilot.press("up", "pagedown")
+        await shell.until(lambda: "rows 11-21 of 50" in shell.text)
