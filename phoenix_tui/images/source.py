@@ -65,6 +65,8 @@ class ImageSource:
         self._numbers = itertools.count(_FIRST_IMAGE)
         self._marks = itertools.count()
         self._one_at_a_time = asyncio.Lock()
+        self.forgotten = 0
+        """How often all pictures were forgotten."""
 
     @property
     def is_off(self) -> bool:
@@ -109,6 +111,7 @@ class ImageSource:
         for _, marks in self._pictures.values():
             self._drop_marks(marks)
         self._pictures.clear()
+        self.forgotten += 1
 
     async def _known(self) -> Way:
         if self._way is None:

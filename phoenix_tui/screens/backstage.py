@@ -48,7 +48,9 @@ class Backstage:
         clipboard = Clipboard(services.runner, os.environ, sys.platform, driver.write_own if driver else _drop)
         terminal = ImageTerminal(driver) if driver else None
         previewer, display = Previewer(services.runner), stage.launch.image_display
-        parts.pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
+        pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
+        parts.pictures = pictures
+        stage.app.app_resume_signal.subscribe(stage, lambda _: pictures.forget())
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)

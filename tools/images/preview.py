@@ -87,10 +87,8 @@ def _slice(pixels: bytes, width: int, palette: list[int]) -> bytes:
     for colour in sorted(set(pixels)):
         red, green, blue = (round(value * 100 / 255) for value in palette[3 * colour : 3 * colour + 3])
         parts.append(b"#%d;2;%d;%d;%d" % (colour, red, green, blue))
-    for top in range(0, height, _BAND):
-        parts.append(b"$".join(_band(pixels[top * width : (top + _BAND) * width], width)) + b"-")
-    parts.append(b"\x1b\\")
-    return b"".join(parts)
+    bands = (_band(pixels[top * width : (top + _BAND) * width], width) for top in range(0, height, _BAND))
+    return b"".join((*parts, b"-".join(b"$".join(band) for band in bands), b"\x1b\\"))
 
 
 def _band(pixels: bytes, width: int) -> Iterator[bytes]:

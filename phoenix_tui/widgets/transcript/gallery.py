@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from phoenix_tui.images.boxes import Box
     from phoenix_tui.images.pictures import Picture
 
+MOST_ROWS: Final = 400
+
 
 class Pictures(Protocol):
     """Where pictures come from (`images.source.ImageSource`)."""
@@ -33,6 +35,9 @@ class Pictures(Protocol):
     def aspect(self) -> float:
         """How much taller than wide a cell is."""
         ...
+
+    forgotten: int
+    """How often all pictures were forgotten: what was painted of them is worth nothing then."""
 
     def ready(self, box: Box, background: str) -> Picture | None:
         """A picture that was made already."""
@@ -53,6 +58,10 @@ class Gallery:
         self._background = "000000"
         self._loading = False
         self._refused: dict[Box, str] = {}
+        self._rows: dict[tuple[Box, int], Strip] = {}
+        """Rows as they were painted: the same object is rendered once."""
+        self._rows_of: tuple[Painter, int] | None = None
+        """The painter they are from, and how often the source had forgotten its pictures."""
         canvas.picture_strip = self._strip
 
     def use(self, source: Pictures | None) -> None:
@@ -66,9 +75,11 @@ class Gallery:
         source = self._source
         if source is None or self._loading or not self._view.is_mounted:
             return
-        for part in self._canvas.parts_in_sight():
-            box = part.picture
-            if box is not None and box not in self._refused and source.ready(box, self._background) is None:
+        boxes = [part.picture for part in self._canvas.parts_in_sight() if part.picture is not None]
+        if boxes:
+            self._background = self._view.background_colors[1].hex6.lstrip("#")
+        for box in boxes:
+            if box not in self._refused and source.ready(box, self._background) is None:
                 self._loading = True
                 self._view.run_worker(self._load(source, box), group="pictures")
                 return
@@ -80,9 +91,6 @@ class Gallery:
             self._refused[box] = str(refusal)
         finally:
             self._loading = False
-        for part in self._canvas.parts_in_sight():
-            if part.picture == box:
-                part.strips.clear()
         self._view.refresh()
         self.see_to()
 
@@ -91,8 +99,14 @@ class Gallery:
         box = part.picture
         if box is None or self._source is None:
             return None
-        self._background = painter.colours.background.hex6.lstrip("#")
-        picture = self._source.ready(box, self._background)
+        if self._rows_of != (painter, self._source.forgotten) or len(self._rows) > MOST_ROWS:
+            self._rows.clear()
+            self._rows_of = painter, self._source.forgotten
+        painted = self._rows.get((box, index))
+        return painted or self._paint(self._source, part, box, index, painter)
+
+    def _paint(self, source: Pictures, part: Part, box: Box, index: int, painter: Painter) -> Strip:
+        picture = source.ready(box, self._background)
         lead = part.lines[index].spans
         if picture is None:
             words = self._refused.get(box, "…") if index == 0 else ""
@@ -102,4 +116,6 @@ class Gallery:
         rest = max(painter.width - width - box.columns, 0)
         ground = Style(bgcolor=painter.colours.background.rich_color)
         cells = picture.cells(index, painter.colours.background)
-        return Strip([*start, *cells, Segment(" " * rest, ground)], width + box.columns + rest)
+        strip = Strip([*start, *cells, Segment(" " * rest, ground)], width + box.columns + rest)
+        self._rows[box, index] = strip
+        return strip
