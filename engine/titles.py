@@ -113,9 +113,10 @@ async def _reply(provider: Provider, request: ModelRequest) -> ModelReply:
 
 
 def excerpt(messages: list[StoredMessage]) -> str:
-    """The first thing said and the first answer, each cut; empty where one of them has no words."""
+    """The first thing said and what it came to, each cut; empty where one of them has no words."""
     asked = next((words for one in messages if one.origin is Origin.HUMAN and (words := _words(one))), "")
-    answered = next((words for one in messages if one.role is Role.ASSISTANT and (words := _words(one))), "")
+    answers = (words for one in reversed(messages) if one.role is Role.ASSISTANT and (words := _words(one)))
+    answered = next(answers, "")
     return f"User: {asked[:EXCERPT]}\n\nAssistant: {answered[:EXCERPT]}" if asked and answered else ""
 
 

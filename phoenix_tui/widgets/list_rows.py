@@ -121,4 +121,4 @@ def tail_of(path: str, cells: int) -> str:
     while kept and cell_len(kept) > cells - 1:
         kept = kept[1:]
     _, slash, below = kept.partition("/")
-    return set_cell_size(f"…/{below}" if slash and below else f"…{kept}", cells)
+    return set_cell_size(f"…/{below}", cells) if slash and below else shorten(path.rpartition("/")[2], cells)

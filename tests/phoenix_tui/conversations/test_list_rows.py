@@ -45,7 +45,7 @@ def test_a_wider_line_has_more_columns(width: int, fields: tuple[str, ...]) -> N
 
 def test_columns_stand_below_one_another_whatever_the_title() -> None:
     lines = [line(row(title), 100) for title in ("a", "日本語のとても長いタイトルがここにある", "x" * 50)]
-    assert {cell_len(text[: text.rindex("$0.18")]) for text in lines} == {86}
+    assert {cell_len(text[: text.rindex("$0.18")]) for text in lines} == {90}
 
 
 CLEAN = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Mn", "Me", "Cf"))
@@ -65,4 +65,5 @@ def test_shortened_text_fills_its_cells(text: str, cells: int) -> None:
 
 def test_a_folder_keeps_its_end() -> None:
     assert tail_of("~/src/deep/below/relay", 14) == "…/below/relay "
+    assert tail_of("~/src/terraform-modules", 14) == "terraform-mod…"
     assert tail_of("~/src/relay", 14) == "~/src/relay   "
