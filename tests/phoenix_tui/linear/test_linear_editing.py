@@ -1,0 +1,77 @@
+"""The typed line: whatever is typed, what stands on the terminal is the line."""
+
+from __future__ import annotations
+
+import pyte
+from hypothesis import given
+from hypothesis import strategies as st
+
+from phoenix_tui.linear.editing import LeaveWanted, Line, StopWanted, Typed
+from phoenix_tui.linear.keyboard import unfinished
+
+KEYS = ["\x7f", "\x15", "\x17", "\x0b", "\x01", "\x05", "\x1b[C", "\x1b[D", "\x1b[3~", "\x1b[A", "\x1b[B", "\n"]
+
+
+class Past:
+    """A history of two lines."""
+
+    def __init__(self) -> None:
+        self._lines = ["first line", "zweite 行"]
+        self._place = len(self._lines)
+
+    def older(self, current: str) -> str | None:
+        if self._place == 0:
+            return None
+        self._place -= 1
+        return self._lines[self._place]
+
+    def newer(self) -> str | None:
+        if self._place >= len(self._lines) - 1:
+            return None
+        self._place += 1
+        return self._lines[self._place]
+
+    def leave(self) -> None:
+        self._place = len(self._lines)
+
+
+@given(st.lists(st.sampled_from([*KEYS, "a", "b c", "ä", "行", "x\ty"]), max_size=30))
+def test_the_terminal_shows_the_line_and_the_cursor_whatever_was_typed(keys: list[str]) -> None:
+    line = Line(Past())
+    screen = pyte.Screen(400, 3)
+    stream = pyte.Stream(screen)
+    for key in keys:
+        stream.feed(line.feed(key))
+        before = "".join(letter for letter in line.text[: line.cursor].replace("\n", " "))
+        shown = "".join(screen.buffer[0][column].data for column in range(400)).rstrip()
+        assert shown == line.text.replace("\n", " ").rstrip()
+        assert screen.cursor.x == sum(2 if letter == "行" else 1 for letter in before)
+
+
+def test_enter_gives_the_line_and_esc_stops_and_ctrl_d_leaves_an_empty_one() -> None:
+    line = Line()
+    line.feed("hi\r\x1b\x04x\x04")
+    assert line.wishes == [Typed("hi"), StopWanted(), LeaveWanted()]
+    assert line.text == "x"
+
+
+def test_a_paste_is_text_whatever_stands_in_it() -> None:
+    line = Line()
+    line.feed("\x1b[200~one\r\ntwo\x03\x1b[31m\x1b[201~")
+    assert line.text == "one\n\ntwo[31m"
+    assert line.wishes == []
+
+
+def test_replies_of_the_terminal_are_not_typed() -> None:
+    line = Line()
+    line.feed("\x1b]11;rgb:0000/0000/0000\x1b\\a\x1b[?62;c")
+    assert line.text == "a"
+
+
+def test_a_sequence_or_a_paste_that_has_not_ended_is_waited_for() -> None:
+    assert unfinished("abc") == ""
+    assert unfinished("abc\x1b") == "\x1b"
+    assert unfinished("\x1b[1;5") == "\x1b[1;5"
+    assert unfinished("\x1b[1;5C") == ""
+    assert unfinished("\x1b[200~half") == "\x1b[200~half"
+    assert unfinished("\x1b[200~whole\x1b[201~") == ""
