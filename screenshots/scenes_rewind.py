@@ -36,7 +36,7 @@ async def rewind(place: Studio, name: str, columns: int, rows: int) -> None:
         async with screen(phoenix, "--permission-mode", "auto", columns=columns, rows=rows) as running:
             await running.send("Add a counter for the tries")
             await running.shows("counts tries.", "ready")
-            await running.send("Begin at 1 and write it down in the docs, in a note that the next person finds")
+            await running.send("Begin at 1 and write it down in the docs, for whoever comes next")
             await running.shows("notes say so.", "ready")
             await running.send("Does forward use it?")
             await running.shows("before every try.", "ready")

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.checkpoints.capture import Capture
@@ -43,6 +44,7 @@ class Restoring:
             self._each([one for one in reversed(good) if _goes(one)], self._remove)
             self._each([one for one in good if one.after is not None], self._put)
             self._each([one for one in reversed(good) if _is_folder(one.after)], self._set_mode)
+            self._sweep({change.path.rpartition(b"/")[0] for change in good})
         finally:
             os.close(self._folder)
         return tuple(Restored(change.path, self._problems.get(change.path, "")) for change in ordered)
@@ -51,8 +53,7 @@ class Restoring:
         now = Capture(self.contents).states(self.root, [change.path for change in changes])
         for change in changes:
             found, wanted = now[change.path], change.after
-            between = found is None and _goes(change)  # a crash came after the removal
-            if not between and not same_state(found, change.before) and not same_state(found, wanted):
+            if not _is_expected(found, change):
                 self._problems[change.path] = CHANGED
             elif wanted is not None and wanted.kind is FileKind.FILE and self._content(wanted) is None:
                 self._problems[change.path] = NOT_KEPT
@@ -78,8 +79,8 @@ class Restoring:
                     os.rmdir(name, dir_fd=folder)
                 else:
                     os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return
+        except (FileNotFoundError, NotADirectoryError):
+            return  # gone, with all that it lay in
 
     def _put(self, change: FileChange) -> None:
         wanted = change.after
@@ -104,8 +105,27 @@ class Restoring:
             with holder(self._folder, change.path) as (folder, name):
                 os.chmod(name, change.after.mode, dir_fd=folder)
 
+    def _sweep(self, places: set[bytes]) -> None:
+        """Remove what a killed restore left beside the files it was writing."""
+        for place in places:
+            with suppress(OSError), holder(self._folder, place + b"/." if place else b".") as (folder, _):
+                with os.scandir(folder) as entries:
+                    names = [os.fsencode(entry.name) for entry in entries]
+                for name in names:
+                    if name.startswith(TEMPORARY) and not _lives(name):
+                        os.unlink(name, dir_fd=folder)
+
     def _content(self, state: FileState) -> bytes | None:
         return self.contents.get(state.content) if state.kept else None
+
+
+def _is_expected(found: FileState | None, change: FileChange) -> bool:
+    """Whether nobody else was at work: it is as before, as wanted, or as a crash between the two leaves it."""
+    if found is None and _goes(change):
+        return True
+    if _is_folder(found):  # while it is filled it has other mode bits
+        return _is_folder(change.before) or _is_folder(change.after)
+    return same_state(found, change.before) or same_state(found, change.after)
 
 
 def _goes(change: FileChange) -> bool:
@@ -116,6 +136,18 @@ def _goes(change: FileChange) -> bool:
 
 def _is_folder(state: FileState | None) -> bool:
     return state is not None and state.kind is FileKind.FOLDER
+
+
+def _lives(temporary: bytes) -> bool:
+    """Whether the process that a temporary file is named after is there."""
+    number = temporary.removeprefix(TEMPORARY).partition(b".")[0]
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _make_folder(folder: int, name: bytes, mode: int) -> None:

@@ -131,7 +131,9 @@ class Walker:
         known = self._decisions.get(path)
         if known is not None and known.rules == rules and known.names == names:
             return known.ignored
-        ignored = names - _allowed(self._root + b"/" + path) if names else frozenset[bytes]()
+        ignored = frozenset[bytes]()
+        if names and _is_unicode(self._root + path):  # the library takes no other path; there nothing is ignored
+            ignored = frozenset(name for name in names - _allowed(self._root + b"/" + path) if _is_unicode(name))
         self._decisions[path] = _Decision(names, ignored, rules)
         return ignored
 
@@ -152,6 +154,14 @@ def _allowed(folder: bytes) -> frozenset[bytes]:
         except (Error, WalkError):
             continue
         names.add(os.fsencode(entry.path()).rpartition(b"/")[2])
+
+
+def _is_unicode(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _exists(folder: int, name: bytes) -> bool:

@@ -56,6 +56,12 @@ class FileChange(Struct, frozen=True, array_like=True):
         """The path as text; may hold anything a file name can."""
         return os.fsdecode(self.path)
 
+    @property
+    def only_folder(self) -> bool:
+        """Whether nothing but a folder comes, goes or changes its mode."""
+        states = (self.before, self.after)
+        return all(state is None or state.kind is FileKind.FOLDER for state in states)
+
 
 class Coverage(Struct, frozen=True):
     """What a look does not cover, to be said where files are restored."""

@@ -132,7 +132,7 @@ class Rewinding:
             back = tuple(FileChange(one.path, one.after, one.before) for one in step.changes)
             outcome = await self.folders.restore(step.folder, back)
             await self.log.save(replace(step, state=StepState.DONE, changes=()))
-            done = replace(done, restored=_made(outcome), problems=_problems(outcome))
+            done = replace(done, restored=_made(back, outcome), problems=_problems(outcome))
         return done
 
     def why_not(self, state: State) -> str:
@@ -209,7 +209,7 @@ class Rewinding:
         failed = {one.path for one in outcome if one.problem}
         made = tuple(change for change in step.changes if change.path not in failed)
         await self.log.save(replace(step, state=StepState.DONE, changes=made))
-        return replace(done, restored=_made(outcome), problems=_problems(outcome))
+        return replace(done, restored=_made(step.changes, outcome), problems=_problems(outcome))
 
 
 def _chosen(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:
@@ -240,8 +240,10 @@ def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:
     return (refused or own or [Coverage()])[-1]
 
 
-def _made(outcome: Sequence[Restored]) -> int:
-    return sum(not one.problem for one in outcome)
+def _made(changes: Sequence[FileChange], outcome: Sequence[Restored]) -> int:
+    """How many files and links were brought back; folders come and go with what is in them."""
+    failed = {one.path for one in outcome if one.problem}
+    return sum(not one.only_folder for one in changes if one.path not in failed)
 
 
 def _problems(outcome: Sequence[Restored]) -> tuple[Restored, ...]:

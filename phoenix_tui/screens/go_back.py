@@ -17,7 +17,7 @@ from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind import FRAME, MARGIN, SHARE
-from phoenix_tui.screens.rewind_rows import is_folder, preview_row, sum_of, uncovered
+from phoenix_tui.screens.rewind_rows import preview_row, sum_of, uncovered
 from phoenix_tui.screens.text_sheet import TextSheet
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -60,7 +60,7 @@ class GoBackSheet(Sheet[GoBackChoice]):
         self._diff = diff
         self._ways = ways
         self._plain = plain
-        self._files = tuple(one for one in preview.files if not is_folder(one.change))
+        self._files = tuple(one for one in preview.files if not one.change.only_folder)
         self._overwrite: frozenset[bytes] = frozenset()
         self._way = 0
         self._place = 0

@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.ports.files import Coverage, FileChange, FileKind
+from engine.ports.files import Coverage, FileChange
 from engine.rewinding.values import Preview, PreviewFile, RewindPoint
 from phoenix_tui.labels import Tone
 from phoenix_tui.widgets.blocks.rows import count_text
@@ -18,6 +18,7 @@ TODAY: Final = 24 * 3600.0
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 12
 NAMES_SHOWN: Final = 4
+VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
@@ -30,7 +31,7 @@ def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
                 change.path, known.before, change.after, known.added + change.added, known.removed + change.removed
             )
         found[change.path] = change
-    return [one for one in found.values() if not is_folder(one)]
+    return [one for one in found.values() if not one.only_folder]
 
 
 def when(at: float, now: float) -> str:
@@ -106,7 +107,7 @@ def sign_of(change: FileChange) -> tuple[str, Tone]:
 
 def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
     """What would happen, in words."""
-    files = [one for one in preview.files if not is_folder(one.change)]
+    files = [one for one in preview.files if not one.change.only_folder]
     goes = [one for one in files if one.possible and (not one.conflict or one.change.path in taken)]
     stays = len(files) - len(goes)
     if not files:
@@ -124,13 +125,16 @@ def uncovered(coverage: Coverage) -> str:
     if coverage.refusal:
         return coverage.refusal
     parts: list[str] = []
-    if coverage.left_out:
-        names = ", ".join(clean_line(name) for name in coverage.left_out[:NAMES_SHOWN])
-        more = coverage.left_out_count - min(len(coverage.left_out), NAMES_SHOWN)
-        parts.append(f"{names}{f' and {more} more' if more > 0 else ''}")
+    names = [clean_line(name) for name in coverage.left_out if name not in VERSION_CONTROL]
+    if names:
+        more = coverage.left_out_count - (len(coverage.left_out) - len(names)) - len(names[:NAMES_SHOWN])
+        parts.append(f"{', '.join(names[:NAMES_SHOWN])}{f' and {more} more' if more > 0 else ''}")
     if coverage.too_large:
         parts.append("too large: " + ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN]))
-    return f"Not covered: {'; '.join(parts)}. Commits stay." if parts else ""
+    words = [f"Not covered: {'; '.join(parts)}."] if parts else []
+    if len(names) < len(coverage.left_out):
+        words.append("Commits stay.")
+    return " ".join(words)
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
@@ -154,9 +158,3 @@ def _verb(change: FileChange) -> str:
     if change.after is None:
         return "delete"
     return "create" if change.before is None else "restore"
-
-
-def is_folder(change: FileChange) -> bool:
-    """Whether only a folder comes or goes: it is not shown, what is in it is."""
-    states = [state for state in (change.before, change.after) if state is not None]
-    return all(state.kind is FileKind.FOLDER for state in states)
