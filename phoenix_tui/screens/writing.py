@@ -20,9 +20,6 @@ class Writing(WorkspaceKeys):
         text = event.text
         if is_command(text):
             self.post_message(Composer.Submitted(text))
-        elif text.startswith("!"):
-            self.parts.dock.composer.load(text)
-            self.tell("A shell command cannot wait in the queue: press Enter when the agent is done.", bad=True)
         else:
             self.when_ready(lambda bench: bench.desk.send(text, queue=True))
 

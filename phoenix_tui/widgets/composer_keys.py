@@ -93,8 +93,8 @@ class ComposerKeys(_Base):
             self.load(text)
 
     def action_complete(self) -> None:
-        """Tab: accept the chosen completion; while the agent works the draft waits for its end."""
-        if self.completing or self.busy or self.has_queue:
+        """Tab: accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`."""
+        if self.completing or self.text.startswith("!") or self.busy or self.has_queue:
             self.call_later(self._complete_or_queue)
             return
         if not self.text:
@@ -104,8 +104,17 @@ class ComposerKeys(_Base):
     def _complete_or_queue(self) -> None:
         if self.completing:
             self.post_message(messages.CompletionTaken(send=False))
+        elif self.text.startswith("!"):
+            self._switch_sending()
         elif self.text.strip():
             self.screen.post_message(messages.QueueWanted(self.take()))
+
+    def _switch_sending(self) -> None:
+        """Whether the model gets the output of a shell command: one `!` or two."""
+        row, column = self.cursor_location
+        by = -1 if self.text.startswith("!!") else 1
+        self.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))
+        self.move_cursor((row, max(column + by, 0) if row == 0 else column))
 
     def action_leave(self) -> None:
         """Ctrl+D: quit on an empty text, else delete to the right."""

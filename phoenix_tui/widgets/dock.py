@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from textual.app import ComposeResult
 from textual.message import Message
@@ -13,20 +14,27 @@ from engine.records import Attachment, QueuedMessage
 from engine.updates import Question
 from phoenix_tui.commands.completer import Completer
 from phoenix_tui.still import StillColumn
-from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
+from phoenix_tui.widgets import completing
+from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.queue_panel import QueuePanel
 
+TO_MODEL: Final = "shell · the model reads the output · Tab: only you"
+TO_YOU: Final = "shell · only you see the output · Tab: the model too"
 
-class Dock(StillColumn):
+
+class Dock(completing.Completing, StillColumn):
     """Everything that grows upwards from the composer; the composer's last row never moves."""
 
     DEFAULT_CSS = """
     Dock { height: auto; }
-    Dock > #rule { height: auto; border-top: solid $panel; }
+    Dock > #rule {
+        height: auto; border-top: solid $panel; border-title-color: $text-muted;
+        &.-shell { border-top: solid $warning; border-title-color: $warning; }
+    }
     """
 
     class Edited(Message):
@@ -36,19 +44,8 @@ class Dock(StillColumn):
             super().__init__()
             self.text = text
 
-    class Opened(Message):
-        """Completions opened or closed: Esc means something else now."""
-
-        def __init__(self, is_open: bool) -> None:
-            super().__init__()
-            self.is_open = is_open
-
-    class Chosen(Message):
-        """A command was chosen that needs nothing more."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
+    Opened: TypeAlias = completing.Opened
+    Chosen: TypeAlias = completing.Chosen
 
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
@@ -58,7 +55,7 @@ class Dock(StillColumn):
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
-        self.completer = Completer(self.composer, self._offer)
+        self.completer = Completer(self.composer, self.offer)
         self._loaded = False
 
     def compose(self) -> ComposeResult:
@@ -126,43 +123,21 @@ class Dock(StillColumn):
             return
         event.stop()
         self.post_message(self.Edited(self.composer.text))
+        self._name_kind()
         self.completer.look()
+
+    def _name_kind(self) -> None:
+        """Say in the rule above that Enter runs a command, and who gets its output."""
+        text, rule = self.composer.text, self.query_one("#rule")
+        words = "" if not text.startswith("!") else TO_YOU if text.startswith("!!") else TO_MODEL
+        if (rule.border_title or "") != words:
+            rule.border_title = words
+            rule.set_class(bool(words), "-shell")
 
     def on_image_chips_changed(self, event: ImageChips.Changed) -> None:
         """The images of the message are a part of its draft."""
         event.stop()
         self.post_message(self.Edited(self.composer.text))
-
-    def on_composer_completion_moved(self, event: Composer.CompletionMoved) -> None:
-        """Up or Down while completions are open."""
-        event.stop()
-        self.popup.move(event.by)
-
-    async def on_composer_completion_taken(self, event: Composer.CompletionTaken) -> None:
-        """Put the chosen completion into the text; a whole command is run by Enter at once."""
-        event.stop()
-        await self.completer.settled()
-        chosen = self.popup.choice
-        if chosen is not None and chosen.hint and not event.send:
-            self.popup.move(1)
-            chosen = self.popup.choice
-        self._offer([])
-        if chosen is None or chosen.hint:
-            if event.send:
-                self.composer.submit()
-            return
-        self._take(chosen, send=event.send)
-
-    def _take(self, chosen: Completion, *, send: bool) -> None:
-        token, line = self.composer.token(), self.composer.document.get_line(0)
-        argument = token.row == 0 and line.startswith("/") and not chosen.text.startswith(("/", "@"))
-        start = line.index(" ") + 1 if argument else token.start
-        if send and chosen.runs:
-            self.composer.take()
-            self.post_message(self.Chosen(line[:start] + chosen.text if argument else chosen.text))
-            return
-        end = "" if chosen.goes_on and not send else " "
-        self.composer.edit_at(chosen.text + end, (token.row, start), (token.row, token.end))
 
     def on_composer_answer_pressed(self, event: Composer.AnswerPressed) -> None:
         """A letter on an empty text answers the question."""
@@ -184,10 +159,3 @@ class Dock(StillColumn):
         """Backspace on an empty text."""
         event.stop()
         self.drop_last_image()
-
-    def _offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
-        takeable = any(not one.hint for one in completions)
-        if self.composer.completing != takeable:
-            self.post_message(self.Opened(takeable))
-        self.popup.show(completions, chosen)
-        self.composer.completing = takeable

@@ -39,10 +39,6 @@ async def test_what_cannot_be_queued_stands_in_the_box_again(open_shell: Any) ->
         await shell.pilot.press("tab")
         await shell.until(lambda: "The disk is full." in shell.toasts)
         assert shell.composer.text == "then this"
-        shell.composer.load("!ls")
-        await shell.pilot.press("tab")
-        await shell.until(lambda: len(shell.toasts) > 1)
-        assert shell.composer.text == "!ls"
 
 
 async def test_up_on_an_empty_line_leads_into_the_queue_and_its_keys_change_it(open_shell: Any) -> None:

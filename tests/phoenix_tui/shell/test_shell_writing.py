@@ -287,6 +287,19 @@ async def test_an_exclamation_mark_runs_a_command_and_two_keep_it_from_the_model
         assert shell.conversation.shells == [("ls", True), ("id", False)]
 
 
+async def test_the_rule_above_says_who_gets_the_output_of_a_command_and_tab_switches_it(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.type("!ls")
+        await shell.until(lambda: "the model reads the output" in shell.text)
+        await shell.pilot.press("tab")
+        await shell.until(lambda: shell.composer.text == "!!ls")
+        await shell.until(lambda: "only you see the output" in shell.text)
+        await shell.pilot.press("tab", "x")
+        await shell.until(lambda: shell.composer.text == "!lsx")
+        shell.composer.load("")
+        await shell.until(lambda: "shell ·" not in shell.text)
+
+
 async def test_the_first_letter_opens_the_connection_once(open_shell: Any, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await shell.open(engine.seed("one", messages=1))

@@ -1,0 +1,81 @@
+"""The completions of the dock: shown above the composer, moved through and taken by its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
+from phoenix_tui.widgets.composer import Composer
+
+if TYPE_CHECKING:
+    from textual.widget import Widget as _Base
+
+    from phoenix_tui.commands.completer import Completer
+else:
+    _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
+
+
+class Opened(Message, namespace="dock"):
+    """Completions opened or closed: Esc means something else now."""
+
+    def __init__(self, is_open: bool) -> None:
+        super().__init__()
+        self.is_open = is_open
+
+
+class Chosen(Message, namespace="dock"):
+    """A command was chosen that needs nothing more."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class Completing(_Base):
+    """A part of the dock."""
+
+    composer: Composer
+    popup: CompletionPopup
+    completer: Completer
+
+    def on_composer_completion_moved(self, event: Composer.CompletionMoved) -> None:
+        """Up or Down while completions are open."""
+        event.stop()
+        self.popup.move(event.by)
+
+    async def on_composer_completion_taken(self, event: Composer.CompletionTaken) -> None:
+        """Put the chosen completion into the text; a whole command is run by Enter at once."""
+        event.stop()
+        await self.completer.settled()
+        chosen = self.popup.choice
+        if chosen is not None and chosen.hint and not event.send:
+            self.popup.move(1)
+            chosen = self.popup.choice
+        self.offer([])
+        if chosen is None or chosen.hint:
+            if event.send:
+                self.composer.submit()
+            return
+        self._take(chosen, send=event.send)
+
+    def _take(self, chosen: Completion, *, send: bool) -> None:
+        token, line = self.composer.token(), self.composer.document.get_line(0)
+        argument = token.row == 0 and line.startswith("/") and not chosen.text.startswith(("/", "@"))
+        start = line.index(" ") + 1 if argument else token.start
+        if send and chosen.runs:
+            self.composer.take()
+            self.post_message(Chosen(line[:start] + chosen.text if argument else chosen.text))
+            return
+        end = "" if chosen.goes_on and not send else " "
+        self.composer.edit_at(chosen.text + end, (token.row, start), (token.row, token.end))
+
+    def offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
+        """Show completions; none closes."""
+        takeable = any(not one.hint for one in completions)
+        if self.composer.completing != takeable:
+            self.post_message(Opened(takeable))
+        self.popup.show(completions, chosen)
+        self.composer.completing = takeable
