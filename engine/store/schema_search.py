@@ -64,6 +64,7 @@ _TABLES: Final = (
         conversation_id TEXT NOT NULL,
         speaker TEXT NOT NULL CHECK (speaker IN ('user', 'assistant', 'tool')),
         created_at REAL NOT NULL)""",
+    "CREATE INDEX search_rows_time ON search_rows (created_at)",
     f"""CREATE VIEW search_texts AS SELECT r.id AS id, CASE r.speaker
         WHEN 'tool' THEN (SELECT {_call_text("t")} FROM tool_calls AS t WHERE t.id = r.source)
         ELSE (SELECT {_message_text("m")} FROM messages AS m WHERE m.id = r.source) END AS text

@@ -38,12 +38,16 @@ def commit(bench: Bench) -> Iterator[Row]:
     yield row.at_most(SYNCS_ALLOWED[mode])
 
 
-def commit_milliseconds(bench: Bench, count: int, prepare: Callable[[Path], None] | None = None) -> list[float]:
-    """The time of each of `count` commits in a store of its own; `prepare` may change its file before."""
-    return asyncio.run(_commits(bench.folder / uuid.uuid4().hex, count, prepare))
+def commit_milliseconds(
+    bench: Bench, count: int, prepare: Callable[[Path], None] | None = None, text: str = "message"
+) -> list[float]:
+    """The time of each of `count` commits of a `text` in a store of its own; `prepare` may change its file before."""
+    return asyncio.run(_commits(bench.folder / uuid.uuid4().hex, count, prepare, text))
 
 
-async def _commits(folder: Path, count: int, prepare: Callable[[Path], None] | None = None) -> list[float]:
+async def _commits(
+    folder: Path, count: int, prepare: Callable[[Path], None] | None = None, text: str = "message"
+) -> list[float]:
     store = await open_store(StorePaths.under(folder))
     if prepare is not None:
         prepare(store.path)
@@ -51,7 +55,7 @@ async def _commits(folder: Path, count: int, prepare: Callable[[Path], None] | N
     times: list[float] = []
     for number in range(count):
         began = time.perf_counter()
-        await store.commit(move(conversation_id, say(f"message {number}")))
+        await store.commit(move(conversation_id, say(f"{text} {number}")))
         times.append((time.perf_counter() - began) * 1000)
     await store.close()
     return times

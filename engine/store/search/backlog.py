@@ -8,8 +8,8 @@ from typing import Final
 from engine.records import IndexProgress
 from engine.store.schema_search import FIRST_ID, OLDER_TEXTS
 
-SLICE_BYTES: Final = 300_000
-"""Text indexed in one transaction: about 30 ms, which is what a move may have to wait."""
+SLICE_BYTES: Final = 120_000
+"""Text indexed in one transaction: about 15 ms, which is what a move may have to wait."""
 SLICE_MESSAGES: Final = 400
 
 
