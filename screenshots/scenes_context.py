@@ -94,7 +94,9 @@ def _fill(folder: Path) -> None:
         (folder / "logs" / f"{day}.log").write_text("\n".join(lines), "utf-8")
 
 
-async def window(place: Studio, name: str, columns: int, rows: int) -> None:
+async def window(
+    place: Studio, name: str, columns: int, rows: int, *, shorten: bool = False, summarize: bool = False
+) -> None:
     """What fills a window past 70 %, parts taken out of it, the summary that the next message brings."""
     _fill(place.phoenix().cwd)
     arguments = ("--trust", "-m", "anthropic/claude-haiku-4-5", "--permission-mode", "auto")
@@ -106,18 +108,16 @@ async def window(place: Studio, name: str, columns: int, rows: int) -> None:
             await running.send(words)
             await running.shows(answer, "ready")
         await opened(running)
+        if shorten:
+            running.type("p")
+            await running.shows("Shortened 5")
         await place.take(name, running)
-        running.type("p")
-        await running.shows("Shortened 5")
-        await place.take(f"{name}-shortened", running)
-        running.type("u")
-        await running.shows("Undid")
+        if not summarize:
+            return
         await closed(running)
         await running.send("And the test?")
         await running.shows("gets its messages in order", "Summarized")
         await place.take(f"{name}-summarized", running)
-        await opened(running)
-        await place.take(f"{name}-after", running)
 
 
 async def opened(running: Program) -> None:
@@ -135,7 +135,7 @@ async def closed(running: Program) -> None:
 
 
 SCENES: Final = {
-    "context": partial(window, name="context", columns=120, rows=40),
-    "context-80": partial(window, name="context-80x24", columns=80, rows=24),
+    "context": partial(window, name="context", columns=120, rows=40, summarize=True),
+    "context-80": partial(window, name="context-80x24", columns=80, rows=24, shorten=True),
     "context-200": partial(window, name="context-200x60", columns=200, rows=60),
 }

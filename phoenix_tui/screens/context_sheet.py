@@ -20,7 +20,7 @@ from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.labels import Tone, tokens
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
-from phoenix_tui.widgets.context_bar import NEVER, bar, beside, headline, ruler, share_of, share_rows
+from phoenix_tui.widgets.context_bar import NEVER, SHARE, bar, beside, folded, headline, ruler, share_of, share_rows
 from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 
@@ -28,7 +28,7 @@ COMPACT: Final = "compact"
 """What the sheet gives back where older messages are to be summarized; else the seq to go to, as `#12`."""
 WIDE: Final = 112
 """Columns from which the biggest parts stand beside the shares."""
-LEFT: Final = 36
+LEFT: Final = SHARE + 6
 MARGIN: Final = 2
 LEAST_PARTS: Final = 3
 KINDS: Final = {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}
@@ -176,6 +176,7 @@ class ContextSheet(Sheet[str]):
         if width >= WIDE:
             parts = self._parts(report, width - LEFT - 2, max(room, len(shares)))
             return [*top, *beside(shares, parts, LEFT + 2), Content(""), *below]
+        shares = folded(shares, width)
         parts = self._parts(report, width, max(room - len(shares), LEAST_PARTS))
         return [*top, *shares, *parts, *below]
 
@@ -204,7 +205,7 @@ class ContextSheet(Sheet[str]):
             usage = report.usage
             counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
             counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
-            notes.append(Content.styled(f"Last request: {counted} · shares are guesses", Tone.QUIET.value))
+            notes.append(Content.styled(f"Last request: {counted} · ~ is a guess", Tone.QUIET.value))
         if report.earlier is not None:
             notes.append(Content.styled("Older messages stand as a summary; r sends them again.", Tone.QUIET.value))
         return notes

@@ -37,6 +37,8 @@ SIGNS: Final[dict[Filling, str]] = {
 """What stands in the bar where there are no colours."""
 NAME_WIDTH: Final = max(len(filling.value) for filling in Filling)
 FREE: Final = "free"
+SHARE: Final = 2 + NAME_WIDTH + 7 + 6
+"""Cells of one share."""
 
 
 def headline(report: ContextReport, model: str) -> Content:
@@ -113,10 +115,18 @@ def share_rows(report: ContextReport, *, plain: bool) -> list[Content]:
     return rows
 
 
+def folded(rows: Sequence[Content], width: int) -> list[Content]:
+    """The same rows in two columns, where they fit."""
+    if width < 2 * SHARE + 2:
+        return list(rows)
+    half = (len(rows) + 1) // 2
+    return beside(rows[:half], rows[half:], min(width // 2, SHARE + 10))
+
+
 def share_row(name: str, sign: str, colour: str, count: int, window: int, *, about: str) -> Content:
     """Sign, name, tokens and per cent in columns."""
     return Content.assemble(
-        (f"{sign} ", colour), f"{name:<{NAME_WIDTH}}", f"{about + tokens(count):>8}", f"{share_of(count, window):>7}"
+        (f"{sign} ", colour), f"{name:<{NAME_WIDTH}}", f"{about + tokens(count):>7}", f"{share_of(count, window):>6}"
     )
 
 

@@ -1,0 +1,194 @@
+"""The meter opened: what fills the window, on which key what happens, at every width."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from engine.context.measure import Filling, Measured, Part
+from engine.executor.context_desk import Edited
+from engine.executor.requests import Refused
+from engine.machine.messages import Usage
+from engine.records import EarlierView, OmissionKind
+from engine.updates import ContextChanged
+from phoenix_tui.screens.context_sheet import ContextSheet
+from phoenix_tui.widgets.context_bar import bar, headline, ruler, share_of, share_rows
+from phoenix_tui.widgets.meter_click import covers
+from tests.support.fake_context import PARTS, REPORT
+
+HOSTILE = "\x1b]52;c;aGk=\x07[/]x\u202e"
+
+
+async def opened(shell: Any) -> Any:
+    """The sheet over a conversation of four messages."""
+    conversation = shell.engine.seed("talk", messages=4)
+    await shell.open(conversation)
+    await shell.type("/context")
+    await shell.pilot.press("enter")
+    await shell.until(lambda: isinstance(shell.app.screen, ContextSheet) and "tool results" in shell.text)
+    return conversation
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
+async def test_the_sheet_says_what_fills_the_window_and_what_each_key_does(open_shell: Any, size: Any) -> None:
+    async with open_shell(size=size) as shell:
+        await opened(shell)
+        for words in (
+            "100,000 of 200,000 tokens",
+            "50 %",
+            "tool results",
+            "~60k",
+            "30 %",
+            "free",
+            "100k",
+            "#4",
+            "read_file",
+        ):
+            assert words in shell.text
+        words = " ".join(shell.text.split())
+        for key in ("c summarizes 17 messages, keeps 7", "p shortens 3 old results", "- + summarize at 75 %"):
+            assert key in words
+        assert "summary" not in shell.text.replace("summarize", ""), "shares of nothing are left out"
+
+
+async def test_letters_act_and_the_sheet_says_tokens_before_and_after(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        await shell.type("p")
+        await shell.until(lambda: "Shortened 3 parts for the model: 100,000 → ~60,000 tokens." in shell.text)
+        await shell.type("xibur+-")
+        done = ["prune", "omit 4", "strip images", "put back all", "undo", "restore", "threshold 80", "threshold 70"]
+        await shell.until(lambda: conversation.context.asked == done)
+
+
+async def test_a_refusal_is_said_and_changes_nothing(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        conversation.context.answer = Refused("agent is busy")
+        await shell.type("p")
+        await shell.until(lambda: "agent is busy" in shell.text)
+        assert isinstance(shell.app.screen, ContextSheet)
+
+
+async def test_a_part_that_is_out_is_put_back_by_the_same_key(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        gone = replace(PARTS[1], tokens=0, omission=OmissionKind.IMAGE)
+        measured = replace(REPORT.measured, parts=(PARTS[0], gone))
+        conversation.context.standing = replace(REPORT, measured=measured, omitted=1)
+        conversation.play(ContextChanged(90_000, 200_000, estimated=True, cost_usd=0.0))
+        await shell.until(lambda: "taken out" in shell.text)
+        await shell.pilot.press("down")
+        await shell.until(lambda: "x puts it back" in " ".join(shell.text.split()))
+        await shell.type("x")
+        await shell.until(lambda: conversation.context.asked == ["put back 6"])
+
+
+async def test_c_summarizes_and_so_does_the_command_with_a_wish(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        await shell.type("c")
+        await shell.until(lambda: conversation.context.asked == ["compact"])
+        assert not isinstance(shell.app.screen, ContextSheet)
+        await shell.type("/compact keep the table names")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.context.asked[-1] == "compact keep the table names")
+
+
+async def test_enter_goes_to_the_message_of_a_part(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await opened(shell)
+        jumps: list[int] = []
+        shell.bench.desk.parts.transcript.jump = jumps.append
+        await shell.pilot.press("enter")
+        await shell.until(lambda: jumps == [3])
+
+
+async def test_without_a_conversation_there_is_nothing_to_show(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        for command in ("/context", "/compact"):
+            await shell.type(command)
+            await shell.pilot.press("enter")
+        await shell.until(lambda: len(shell.toasts) == 2)
+        assert set(shell.toasts) == {"Nothing was sent yet: the context is empty."}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_click_on_the_meter_opens_it_and_one_beside_it_does_not(open_shell: Any, size: Any) -> None:
+    async with open_shell(size=size) as shell:
+        conversation = shell.engine.seed("talk", messages=4)
+        await shell.open(conversation)
+        conversation.play(ContextChanged(84_000, 200_000, estimated=False, cost_usd=0.0))
+        await shell.until(lambda: "ctx 42%" in shell.status)
+        row = shell.screen.parts.status
+        await shell.pilot.click(row, offset=(1, 0))
+        assert not isinstance(shell.app.screen, ContextSheet)
+        await shell.pilot.click(row, offset=(shell.status.index("ctx") + 3, 0))
+        await shell.until(lambda: isinstance(shell.app.screen, ContextSheet))
+
+
+async def test_hostile_names_do_nothing(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        part = Part(4, 0, -1, Filling.RESULTS, HOSTILE, 9_000, whole=9_000)
+        conversation.context.standing = replace(REPORT, measured=replace(REPORT.measured, parts=(part,)))
+        conversation.play(ContextChanged(1, 2, estimated=True, cost_usd=0.0))
+        await shell.until(lambda: "[/]x" in shell.text)
+        assert "\x1b" not in shell.text
+        assert "\u202e" not in shell.text
+
+
+@pytest.mark.parametrize("width", [1, 9, 40, 76, 200])
+@pytest.mark.parametrize("tokens", [0, 1, 100_000, 199_999, 450_000])
+def test_the_bar_is_always_as_wide_as_its_room(width: int, tokens: int) -> None:
+    shares = tuple((filling, tokens // 8) for filling in Filling)
+    report = replace(REPORT, tokens=tokens, measured=Measured(shares, (), 1))
+    assert bar(report, width, plain=False).cell_length == width
+    assert ruler(report, width, plain=False).cell_length <= width
+
+
+@pytest.mark.parametrize("percent", range(30, 100, 5))
+def test_the_threshold_that_acts_is_always_on_the_ruler(percent: int) -> None:
+    for width in (58, 78, 118):
+        line = ruler(replace(REPORT, compact_percent=percent), width, plain=False).plain
+        assert f"▴{percent}" in line
+        assert line.index(f"▴{percent}") == percent * width // 100
+
+
+def test_never_summarizing_leaves_the_other_marks() -> None:
+    line = ruler(replace(REPORT, compact_percent=101), 78, plain=True).plain
+    assert line.split() == ["^70", "^90"]
+
+
+def test_an_unknown_window_is_said() -> None:
+    report = replace(REPORT, window=0, estimated=True)
+    assert "window of some-model is unknown" in headline(report, "some-model").plain
+    assert not any("free" in row.plain or "%" in row.plain for row in share_rows(report, plain=False))
+    assert ruler(report, 78, plain=False).plain == ""
+
+
+def test_small_shares_are_not_nothing() -> None:
+    assert [share_of(count, 1_000) for count in (0, 3, 10, 999)] == ["0 %", "<1 %", "1 %", "100 %"]
+
+
+def test_only_the_cells_of_the_meter_are_the_meter() -> None:
+    row = "界 auto · ctx 42% · ready"
+    assert [covers(row, "ctx 42%", cell) for cell in (9, 10, 16, 17)] == [False, True, True, False]
+    assert not covers(row, "", 3)
+    assert not covers(row, "gone", 3)
+
+
+async def test_what_the_provider_counted_and_the_way_back_are_shown(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await opened(shell)
+        conversation.context.standing = replace(
+            REPORT, usage=Usage(10, 20, 30, 40_000), earlier=EarlierView("", 0, 150_000), can_undo=True
+        )
+        conversation.context.answer = Edited(1, 100, 90)
+        await shell.type("p")
+        await shell.until(lambda: "10 new, 40,000 cached, 30 written, 20 out" in shell.text)
+        assert "r sends them again" in shell.text
+        assert "u undoes" in " ".join(shell.text.split())
+        assert "Shortened 1 part for" in shell.text
