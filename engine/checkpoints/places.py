@@ -5,6 +5,7 @@ Paths are bytes relative to the folder. Each part is opened from the one before 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Generator
@@ -29,9 +30,11 @@ def holder(root: int, path: bytes, *, create: bool = False) -> Generator[tuple[i
     """A descriptor of the folder that holds `path`, and its name there; missing folders are made if asked.
 
     Raises:
-        OSError: a part is missing, is no folder or is a link.
+        OSError: a part is missing, is no folder, is a link or climbs.
     """
     *parts, name = path.split(b"/")
+    if not {b"", b".", b".."}.isdisjoint((*parts, name)):
+        raise OSError(errno.EINVAL, "no path in this folder", os.fsdecode(path))
     folder = os.dup(root)
     try:
         for part in parts:

@@ -108,7 +108,7 @@ class Restoring:
     def _sweep(self, places: set[bytes]) -> None:
         """Remove what a killed restore left beside the files it was writing."""
         for place in places:
-            with suppress(OSError), holder(self._folder, place + b"/." if place else b".") as (folder, _):
+            with suppress(OSError), holder(self._folder, place + b"/-" if place else b"-") as (folder, _):
                 with os.scandir(folder) as entries:
                     names = [os.fsencode(entry.name) for entry in entries]
                 for name in names:

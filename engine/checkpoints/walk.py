@@ -63,22 +63,22 @@ class Walker:
         self._excluded = excluded
         self._decisions: dict[bytes, _Decision] = {}
 
-    def walk(self, most: int = MOST_ENTRIES) -> Walked:
+    def walk(self) -> Walked:
         """Everything covered.
 
         Raises:
             OSError: the folder itself cannot be read.
-            TooMany: it holds more than `most` files and folders.
+            TooMany: it holds more than MOST_ENTRIES files and folders.
         """
         found = _Walk()
         root = opened_root(self._root)
         try:
-            self._enter(root, b"", (), found, most)
+            self._enter(root, b"", (), found)
         finally:
             os.close(root)
         return Walked(found.entries, frozenset(found.left_out))
 
-    def _enter(self, folder: int, path: bytes, rules: tuple[int, ...], found: _Walk, most: int) -> None:
+    def _enter(self, folder: int, path: bytes, rules: tuple[int, ...], found: _Walk) -> None:
         listing: dict[bytes, os.stat_result] = {}
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -99,14 +99,12 @@ class Walker:
             found.entries[place] = state
             if stat.S_ISDIR(state.st_mode):
                 inner.append(name)
-        if len(found.entries) > most:
+        if len(found.entries) > MOST_ENTRIES:
             raise TooMany
         for name in inner:
-            self._enter_inner(folder, name, path + name, rules, found, most)
+            self._enter_inner(folder, name, path + name, rules, found)
 
-    def _enter_inner(
-        self, folder: int, name: bytes, path: bytes, rules: tuple[int, ...], found: _Walk, most: int
-    ) -> None:
+    def _enter_inner(self, folder: int, name: bytes, path: bytes, rules: tuple[int, ...], found: _Walk) -> None:
         try:
             inner = os.open(name, FOLDER_FLAGS, dir_fd=folder)
         except OSError:
@@ -118,7 +116,7 @@ class Walker:
                 found.left_out.add(path)
                 found.entries.pop(path, None)
             else:
-                self._enter(inner, path + b"/", rules, found, most)
+                self._enter(inner, path + b"/", rules, found)
         finally:
             os.close(inner)
 

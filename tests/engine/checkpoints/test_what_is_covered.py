@@ -1,0 +1,186 @@
+"""What a look covers, what it passes over, and that nothing outside is ever read or written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from engine.checkpoints import capture, walk
+from engine.checkpoints.folders import CheckpointFolders
+from engine.ports.files import FileChange, FileKind, FilesError, FileState
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    made.mkdir()
+    return made
+
+
+async def changed(folders: CheckpointFolders, folder: Path, before: str) -> list[str]:
+    after = await folders.look(folder)
+    return [change.name for change in await folders.changes(before, after.id)]
+
+
+async def test_ignored_files_and_caches_are_passed_over_and_named(folders: CheckpointFolders, folder: Path) -> None:
+    (folder / ".gitignore").write_text("*.log\nbuild/\n")
+    for place in ("build", "node_modules", ".git", "target", "src"):
+        (folder / place).mkdir()
+        (folder / place / "file.txt").write_text("text")
+    (folder / "target" / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55")
+    (folder / "now.log").write_text("text")
+    look = await folders.look(folder)
+    assert look.coverage.left_out == (".git", "build", "node_modules", "now.log", "target")
+    for place in ("build", "node_modules", ".git", "target", "src"):
+        (folder / place / "file.txt").write_text("changed")
+    assert await changed(folders, folder, look.id) == ["src/file.txt"]
+
+
+async def test_what_becomes_ignored_or_is_no_longer_so_is_no_change(folders: CheckpointFolders, folder: Path) -> None:
+    (folder / ".gitignore").write_text("secret.env\n")
+    (folder / "secret.env").write_text("key")
+    (folder / "notes.txt").write_text("text")
+    look = await folders.look(folder)
+    (folder / ".gitignore").write_text("notes.txt\n")
+    assert await changed(folders, folder, look.id) == [".gitignore"]
+
+
+async def test_phoenix_never_looks_at_its_own_folders(folders: CheckpointFolders, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "phoenix.db").write_text("all conversations")
+    (tmp_path / "mine.txt").write_text("text")
+    look = await folders.look(tmp_path)
+    assert look.coverage.left_out == ("data",)
+    (tmp_path / "data" / "phoenix.db").write_text("more")
+    (tmp_path / "mine.txt").write_text("more")
+    assert await changed(folders, tmp_path, look.id) == ["mine.txt"]
+
+
+async def test_links_are_kept_as_links_and_never_followed(
+    folders: CheckpointFolders, folder: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("nobody may read this")
+    (folder / "out").symlink_to(outside)
+    (folder / "file").symlink_to(outside / "secret")
+    look = await folders.look(folder)
+    states = await folders.states(folder, [b"out", b"file", b"out/secret"])
+    assert states[b"out"] == FileState(FileKind.LINK, 0o777, os.fsencode(outside), len(os.fsencode(outside)))
+    assert states[b"out/secret"] is None
+    (outside / "secret").write_text("changed")
+    assert await changed(folders, folder, look.id) == []
+    kept = sqlite3.connect(tmp_path / "kept" / "contents.db")
+    assert kept.execute("SELECT COUNT(*) FROM contents").fetchone() == (0,)
+    kept.close()
+
+
+async def test_a_folder_swapped_for_a_link_is_not_written_through(
+    folders: CheckpointFolders, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "src").mkdir()
+    (folder / "src" / "a.txt").write_text("old")
+    before = await folders.look(folder)
+    (folder / "src" / "a.txt").write_text("new")
+    changes = await folders.changes(before.id, (await folders.look(folder)).id)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.txt").write_text("new")
+    (folder / "src").rename(folder / "was")
+    (folder / "src").symlink_to(outside)
+    back = [FileChange(change.path, change.after, change.before) for change in changes]
+    (outcome,) = await folders.restore(folder, back)
+    assert outcome.problem
+    assert (outside / "a.txt").read_text() == "new"
+
+
+async def test_a_path_that_climbs_out_is_refused(folders: CheckpointFolders, folder: Path, tmp_path: Path) -> None:
+    (folder / "a.txt").write_text("x")
+    look = await folders.look(folder)
+    assert look.id
+    (tmp_path / "victim").write_text("x")
+    state = (await folders.states(folder, [b"a.txt"]))[b"a.txt"]
+    for path in (b"../victim", b"/etc/hostname", b"a/../../victim", b"", b"."):
+        (outcome,) = await folders.restore(folder, [FileChange(path, None, state)])
+        assert outcome.problem, path
+    assert (tmp_path / "victim").read_text() == "x"
+    assert await folders.states(folder, [b"../victim"]) == {b"../victim": None}
+
+
+async def test_a_large_file_is_known_but_not_kept(
+    folders: CheckpointFolders, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "MOST_BYTES", 100)
+    (folder / "large.bin").write_bytes(b"1" * 101)
+    look = await folders.look(folder)
+    assert look.coverage.too_large == ("large.bin",)
+    (folder / "large.bin").write_bytes(b"2" * 102)
+    after = await folders.look(folder)
+    (change,) = await folders.changes(look.id, after.id)
+    assert change.before is not None
+    assert not change.before.kept
+    (outcome,) = await folders.restore(folder, [FileChange(change.path, change.after, change.before)])
+    assert outcome.problem == "its earlier content is not kept"
+
+
+async def test_a_folder_with_too_many_files_is_not_covered_and_says_so(
+    folders: CheckpointFolders, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "MOST_ENTRIES", 10)
+    for number in range(11):
+        (folder / str(number)).touch()
+    look = await folders.look(folder)
+    assert (look.id, look.coverage.refusal != "") == ("", True)
+
+
+async def test_a_change_within_one_tick_of_the_clock_is_seen(folders: CheckpointFolders, folder: Path) -> None:
+    path = folder / "a.txt"
+    path.write_text("one")
+    look = await folders.look(folder)
+    state = path.stat()
+    path.write_text("two")  # the same size
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert await changed(folders, folder, look.id) == ["a.txt"]
+
+
+async def test_pipes_and_sockets_are_left_alone(folders: CheckpointFolders, folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    look = await folders.look(folder)
+    (folder / "pipe").unlink()
+    assert await changed(folders, folder, look.id) == []
+    assert (await folders.states(folder, [b"pipe"]))[b"pipe"] is None
+
+
+async def test_files_are_private(folders: CheckpointFolders, folder: Path, tmp_path: Path) -> None:
+    await folders.look(folder)
+    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "kept" / "contents.db").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_of_contents_that_is_no_database_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "broken" / "contents.db"
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database at all" * 100)
+    folders = CheckpointFolders(path)
+    with pytest.raises(FilesError, match="move that file away"):
+        await folders.look(folder)
+    await folders.close()
+
+
+async def test_what_a_restart_finds_need_not_be_read_again(folder: Path, tmp_path: Path) -> None:
+    (folder / "a.txt").write_text("one")
+    path = tmp_path / "kept" / "contents.db"
+    first = CheckpointFolders(path)
+    look = await first.look(folder)
+    await first.close()
+    (folder / "a.txt").write_text("changed")
+    second = CheckpointFolders(path)
+    after = await second.look(folder)
+    (change,) = await second.changes(look.id, after.id)
+    back = FileChange(change.path, change.after, change.before)
+    assert [one.problem for one in await second.restore(folder, [back])] == [""]
+    assert (folder / "a.txt").read_text() == "one"
+    await second.close()
