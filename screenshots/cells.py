@@ -30,7 +30,7 @@ TIMES: Final = re.compile(r"(?<![\w.])(\d+)(?:\.(\d+))?(?=\s?(?:ms|s|m|tok/s)(?!
 """Numbers before a unit of time or a rate."""
 PORT: Final = re.compile(r"(?<=127\.0\.0\.1:)\d{5}")
 LIST: Final = 31
-"""Columns at the left in which the list's clocks stand."""
+"""Columns at the left in which the list stands, its border included, and its clocks."""
 LAST: Final = re.compile(r"(?:  |· )\S+(?:s|m)[ ▁-█]*$")
 """The clock that ends a row: set off by blanks or a point, as nothing that was said is."""
 TURNING: Final = str.maketrans("◓◑◒", "◐◐◐")
@@ -104,8 +104,9 @@ def _stopped(row: list[Cell], *, anywhere: bool) -> list[Cell]:
     text = "".join(cell.text[:1] or "\0" for cell in row).translate(TURNING)
     last = len(row) if (found := LAST.search(text)) is None else found.start()
     everywhere = anywhere or "■" in text
+    listed = text[:LIST].rfind("│") + 1
     still = TIMES.sub(
-        lambda found: _still(found) if everywhere or found.start() < LIST or found.start() > last else found[0], text
+        lambda found: _still(found) if everywhere or found.start() < listed or found.start() > last else found[0], text
     )
     still = PORT.sub("50443", still)
     return [

@@ -44,7 +44,8 @@ def test_clocks_at_the_edges_stand_still_and_times_that_were_said_stay() -> None
     columns = 80
     said = " " * 30 + "waits 16 s, then 0.7s"
     assert text(said, columns) == said
-    assert text(f"{'done 9s':<70}+4 · 1.7s", columns) == f"{'done 4s':<70}+4 · 0.4s"
+    assert text("  5    16 s   16 s", columns) == "  5    16 s   16 s"
+    assert text(f"{'done 9s':<29}│{'':<40}+4 · 1.7s", columns) == f"{'done 4s':<29}│{'':<40}+4 · 0.4s"
     assert text("■ stopped by you after 37 s", columns) == "■ stopped by you after 14 s"
 
 

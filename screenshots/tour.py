@@ -1,0 +1,216 @@
+"""`make tour`: walks through every screen on a library of 200 conversations and paints each stop into a folder.
+
+`python screenshots/tour.py FOLDER [STOP ...]`; without stops all. One that fails is told and left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final, TypeAlias
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from engine.store import StorePaths  # noqa: E402 - started as a file: the root must be importable first
+from screenshots.dialogue import FIX, PATCHES, READS, REPORT, TESTS, says, stops_in  # noqa: E402 - as above
+from screenshots.library import make_library  # noqa: E402 - as above
+from screenshots.studio import Studio, screen, studio  # noqa: E402 - as above
+from tests.support.loopback import serve  # noqa: E402 - as above
+from tests.support.program import CTRL_N, ENTER, ESC, Program  # noqa: E402 - as above
+
+Stop: TypeAlias = Callable[["Tour"], Awaitable[None]]
+CTRL_F, CTRL_L, CTRL_P, CTRL_R, TAB = b"\x06", b"\x0c", b"\x10", b"\x12", b"\t"
+F1, F2, DOWN, UP = b"\x1bOP", b"\x1bOQ", b"\x1b[B", b"\x1b[A"
+PAGE_UP, CTRL_END, ALT_UP = b"\x1b[5~", b"\x1b[1;5F", b"\x1b[1;3A"
+SIZES: Final = ((80, 24), (120, 40), (200, 60))
+LONG: Final = "a year of pair programming"
+
+
+class Tour:
+    """One program at one size, and the pictures of it."""
+
+    def __init__(self, place: Studio, running: Program, size: str) -> None:
+        self.place = place
+        self.running = running
+        self.size = size
+
+    async def press(self, *keys: bytes | str) -> None:
+        """One key after another, each seen by the program before the next."""
+        for key in keys:
+            self.running.type(key)
+            await asyncio.sleep(0.12)
+
+    async def take(self, name: str, *wanted: str) -> None:
+        """A picture, once these words are there."""
+        await self.running.shows(*wanted)
+        await self.place.take(f"{name}-{self.size}", self.running)
+
+    async def home(self) -> None:
+        """Close whatever is open, go to the composer, and empty it."""
+        await self.press(*(ESC,) * 4)
+        await asyncio.sleep(0.7)  # two Esc on an empty line would go back in the conversation
+        await self.press(b"\x15", ESC)
+
+
+async def conversations(tour: Tour) -> None:
+    """The list: filter, a look inside, marks."""
+    await tour.press(CTRL_L)
+    await tour.take("list", "a year of pair")
+    await tour.press("/", "latency", ENTER, DOWN, "p")
+    await tour.take("peek", "latency spike")
+    await tour.press(ESC, " ", DOWN, " ")
+    await tour.take("marked", "2 marked")
+    await tour.press(ESC, ESC, CTRL_L)
+
+
+async def archive(tour: Tour) -> None:
+    """The trash, with something in it."""
+    await tour.running.send("/trash")
+    await tour.take("trash", "rash")
+
+
+async def long(tour: Tour) -> None:
+    """50,000 messages: open, scroll, turns, block cursor, find."""
+    await tour.running.send(f"/resume {LONG}")
+    await tour.take("long", "LASTWORD")
+    await tour.press(PAGE_UP, PAGE_UP)
+    await tour.take("long-scrolled")
+    await tour.press(ALT_UP)
+    await tour.take("block-cursor")
+    await tour.press("i", F2)
+    await tour.take("turns", "Turns")
+    await tour.press(ESC, CTRL_F, "Question 4242", ENTER)
+    await tour.take("find", "Question 4242")
+    await tour.press(ESC, CTRL_END)
+
+
+async def search(tour: Tour) -> None:
+    """Everything that was said."""
+    await tour.press(CTRL_F, CTRL_F, '"inner one" role:assistant')
+    await tour.take("search", "inner one first")
+    await tour.press(b"\x15", '"never closed')
+    await tour.take("search-error")
+
+
+async def work(tour: Tour) -> None:
+    """A real turn: question, patch, streaming, queue."""
+    await tour.press(CTRL_N)
+    await tour.running.send(FIX)
+    await tour.take("approval", "unittest")
+    await asyncio.sleep(0.7)
+    await tour.press("s")
+    await tour.running.shows("relay/backoff.py", "once")
+    await asyncio.sleep(0.7)
+    await tour.take("approval-diff")
+    await tour.press("y")
+    await tour.running.shows("asks delay before every try.")
+    await tour.press("and then run the linter", TAB, "and write the changelog", TAB)
+    await tour.take("queue", "run the linter", "write the changelog")
+    await tour.press("/split webhooks", ENTER)
+    await tour.take("panes", "webhooks arrive twice")
+    await tour.press(b"\x1bw")
+
+
+async def window(tour: Tour) -> None:
+    """What fills the window."""
+    await tour.running.send("/context")
+    await tour.take("context", "tool results")
+
+
+async def rewind(tour: Tour) -> None:
+    """Go back."""
+    await tour.running.send("/rewind")
+    await tour.take("rewind")
+
+
+async def composing(tour: Tour) -> None:
+    """Files, commands, history, a long paste."""
+    await tour.press("look at @ba")
+    await tour.take("files", "relay/backoff.py")
+    await tour.press(ESC, b"\x15", "/se")
+    await tour.take("commands", "/search")
+    await tour.press(ESC, b"\x15", CTRL_R, "fix")
+    await tour.take("history")
+    await tour.press(ESC, b"\x15")
+    tour.running.paste("\n".join(f"line {number} of a long log" for number in range(400)))
+    await tour.take("paste", "400 lines")
+
+
+async def around(tour: Tour) -> None:
+    """Palette, help, settings, approvals, themes."""
+    await tour.press(CTRL_P, "the")
+    await tour.take("palette", "theme")
+    await tour.press(ESC, F1)
+    await tour.take("help", "Everywhere")
+    await tour.press(ESC)
+    await tour.running.send("/config")
+    await tour.take("settings", "theme")
+    await tour.press(ESC)
+    await tour.running.send("/nosuch")
+    await tour.take("unknown-command", "There is no /nosuch")
+    await tour.home()
+    await tour.running.send("/theme phoenix-light")
+    await tour.take("light")
+    await tour.running.send("/theme phoenix-dark")
+
+
+STOPS: Final[dict[str, Stop]] = {
+    stop.__name__: stop for stop in (conversations, archive, long, search, work, window, rewind, composing, around)
+}
+
+
+async def walk(place: Studio, names: list[str]) -> int:
+    """Every stop at every size; the number of those that failed."""
+    failed = 0
+    for columns, rows in SIZES:
+        failed += await _walk_at(place, names, columns, rows)
+    return failed
+
+
+async def _walk_at(place: Studio, names: list[str], columns: int, rows: int) -> int:
+    failed = 0
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serve(READS, TESTS, PATCHES, stops_in(REPORT), says("Done.")))
+        at_server = place.phoenix(server.url)
+        running = await stack.enter_async_context(screen(at_server, columns=columns, rows=rows))
+        tour = Tour(place, running, f"{columns}x{rows}")
+        for name in names:
+            await tour.home()
+            try:
+                await STOPS[name](tour)
+            except AssertionError as error:
+                failed += 1
+                _say(f"{name} at {tour.size} failed: {str(error).splitlines()[0]}")
+                await place.take(f"failed-{name}-{tour.size}", running)
+    return failed
+
+
+def main() -> int:
+    """Exit code 1 when a stop failed, 2 for an unknown one."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else Path(tempfile.gettempdir()) / "phoenix-tour")
+    names = sys.argv[2:] or list(STOPS)
+    if unknown := [name for name in names if name not in STOPS]:
+        _say(f"No stop {', '.join(unknown)}. Stops: {', '.join(STOPS)}.")
+        return 2
+    folder.mkdir(parents=True, exist_ok=True)
+    with studio(folder) as place:
+        home = place.phoenix().home
+        make_library(StorePaths.under(home), home / "src", time.time())
+        failed = asyncio.run(walk(place, names))
+        _say(f"{len(place.taken)} pictures in {folder}")
+    return 1 if failed else 0
+
+
+def _say(sentence: str) -> None:
+    sys.stdout.write(f"{sentence}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
