@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check bench screenshots clean
+.PHONY: run test check bench screenshots tour clean
 
 $(VENV)/.installed: pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -41,6 +41,9 @@ bench: $(VENV)/.tested
 
 screenshots: $(VENV)/.tested
 	@$(BIN)/python screenshots/make.py $(ARGS)
+
+tour: $(VENV)/.tested
+	@$(BIN)/python screenshots/tour.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

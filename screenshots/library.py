@@ -28,7 +28,8 @@ SUBJECTS: Final = (
     "latency spike at 09:40", "move the queue to SQLite", "日本語のファイル名が壊れる",
     "a changelog for 2.4",
     "why is the container 1.2 GB", "types for the ledger module", "cron runs an hour late", "upgrade to Python 3.13",
-    "rate limits per customer", "the docs build warns 214 times", "dead letters of last week", "🦆 rename duck to drake",
+    "rate limits per customer", "the docs build warns 214 times", "dead letters of last week",
+    "🦆 rename duck to drake",
 )  # fmt: skip
 VERBS: Final = ("Find out", "Explain", "Fix", "Review", "Plan")
 ANSWERS: Final = (
