@@ -113,8 +113,6 @@ class Split:
         if visible is None or visible.conversation is not conversation:
             visible = Visible(conversation, self._parts, self._tell)
             visible.noticed = self._notice
-        else:
-            visible.step_forward(self._parts)
         self._column.call_later(self._changed)  # another conversation in this pane is to be remembered too
         return visible
 

@@ -142,7 +142,7 @@ class Desk:
         dock = self.parts.dock
         dock.load(unsent.text, unsent.folds)
         dock.chips.images = dock.chips.images or tuple(images)
-        await visible.start()
+        await visible.start(self.parts)
         self.overview.select(conversation.id)
         if not conversation.read_only:
             mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)

@@ -94,9 +94,11 @@ class Visible:
         self._queue(self._waiting[0], held=self._waiting[1])
         self._warn(self.conversation.read_only)
 
-    async def start(self) -> None:
-        """Show how things stand, then follow; nothing new where it is followed already."""
+    async def start(self, parts: Parts | None = None) -> None:
+        """Show how things stand, then follow; where it is followed already it only steps forward to these widgets."""
         if self._unsubscribe is not None:
+            if parts is not None:
+                self.step_forward(parts)
             return
         self._parts.transcript.set_history(self._older)
         self._parts.transcript.set_pictures(self._parts.pictures)
