@@ -14,6 +14,7 @@ from engine.records import ConversationRecord, PermissionMode, StoredMessage, To
 from engine.updates import Snapshot
 from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.signals import Request
 from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
@@ -37,6 +38,7 @@ class TranscriptApp(App[None]):
         self.links: list[str] = []
         self.folds: list[tuple[str, bool]] = []
         self.copied: list[str] = []
+        self.wanted: list[Request] = []
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -52,6 +54,9 @@ class TranscriptApp(App[None]):
 
     def on_fold_toggled(self, message: TranscriptView.FoldToggled) -> None:
         self.folds.append((message.key, message.is_open))
+
+    def on_wanted(self, message: TranscriptView.Wanted) -> None:
+        self.wanted.append(message.request)
 
     def on_selection_copied(self, message: TranscriptView.SelectionCopied) -> None:
         self.copied.append(message.text)

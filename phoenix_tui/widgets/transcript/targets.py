@@ -170,7 +170,8 @@ def _named_file(input_json: str) -> tuple[str, int]:
         return "", 0
     path = next((value for key in _PATHS if isinstance(value := arguments.get(key), str) and value), "")
     line = arguments.get("offset", arguments.get("line", 1))
-    return path, line if isinstance(line, int) and line > 0 else 1
+    first = line if isinstance(line, int) and line > 0 else 1
+    return (path, first) if path else ("", 0)
 
 
 def is_human(model: TranscriptModel, seq: int) -> bool | None:

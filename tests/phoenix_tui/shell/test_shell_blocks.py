@@ -18,7 +18,7 @@ async def talked(shell: Shell, engine: FakeEngine, rows: int = 1) -> FakeConvers
     return conversation
 
 
-async def test_alt_up_takes_a_block_and_esc_goes_back_to_the_composer(open_shell: OpenShell, engine: FakeEngine) -> None:
+async def test_alt_up_takes_a_block_and_esc_goes_back_to_writing(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await talked(shell, engine)
         await shell.pilot.press("alt+up")

@@ -1,0 +1,46 @@
+"""What each prompt led to, read back from real moves."""
+
+from __future__ import annotations
+
+from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRun
+from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.records import TurnSummary
+from engine.store import SqliteStore, StorePaths
+from engine.store.turn_summaries import FIRST_WORDS
+from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, reply, say
+
+
+async def test_a_turn_names_its_tools_its_failures_its_files_its_time_and_its_cost(
+    store: SqliteStore, paths: StorePaths
+) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    run_id, first = new_id(), say("\n  Fix the test.\nIt hangs.", new_turn=True)
+    calls = (
+        ToolCall("c1", "bash", '{"command":"make test"}'),
+        ToolCall("c2", "patch", '{"path":"a.py"}'),
+        ToolCall("c3", "patch", '{"path":"b.py"}'),
+        ToolCall("c4", "patch", '{"path":"a.py"}'),
+        ToolCall("c5", "write_file", "no json"),
+    )
+    statuses = (ToolStatus.ERROR, *([ToolStatus.SUCCESS] * 4))
+    await store.commit(move(conversation_id, first, StartRun(run_id, first.message.id), at=10.0))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, *calls), at=11.0))
+    results = [SaveToolResult(ToolResult(call.id, "x", status)) for call, status in zip(calls, statuses, strict=True)]
+    await store.commit(move(conversation_id, *results, reply(TextBlock("done"), run_id=run_id), at=12.0))
+    await store.commit(move(conversation_id, FinishRun(run_id, RunStatus.SUCCESS, 2), at=14.5))
+    await store.commit(move(conversation_id, say("Thanks.", new_turn=True), at=20.0))
+    query(paths.database, "UPDATE runs SET cost_usd = 0.25")
+    turns = await store.library.turns(conversation_id)
+    assert turns == [
+        TurnSummary(
+            1, "Fix the test.", 10.0, (("patch", 3), ("bash", 1), ("write_file", 1)), 1, ("a.py", "b.py"), 4.5, 0.25
+        ),
+        TurnSummary(turns[1].seq, "Thanks.", 20.0),
+    ]
+
+
+async def test_a_megabyte_of_a_prompt_is_not_read_for_its_first_line(store: SqliteStore) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    await store.commit(move(conversation_id, say("x" * 1_000_000, new_turn=True)))
+    (turn,) = await store.library.turns(conversation_id)
+    assert turn.words == "x" * FIRST_WORDS

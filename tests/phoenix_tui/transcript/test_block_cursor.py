@@ -1,0 +1,178 @@
+"""The block cursor over a bare transcript: where it stands, what it copies, how it moves through what is not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.codec import encode_display
+from engine.machine.messages import Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolStatus, ToolUseBlock
+from engine.records import StoredMessage, ToolCallRecord
+from engine.updates import MessageSaved, TextArrived
+from phoenix_tui.screens.editor import place_arguments
+from phoenix_tui.widgets.transcript.signals import Remark
+from phoenix_tui.widgets.transcript.targets import Deed, Target
+from tests.support.screens import TranscriptApp, answered, call_record, message, said, snapshot
+from tests.support.waiting import poll
+from tools.contract import DiffDisplay, TerminalDisplay
+
+BASH = ToolUseBlock("b1", "bash", '{"command":"make test"}')
+READ = ToolUseBlock("r1", "read_file", '{"path":"src/a.py","offset":40}')
+PATCH = ToolUseBlock("p1", "patch", '{"path":"src/b.py"}')
+DIFF = "@@ -7,2 +7,2 @@\n a\n-b\n+c"
+CODE = "Look:\n\n```make\nall:\n\techo one\n```\n\nand\n\n```\nplain\n```"
+
+
+def worked() -> tuple[list[StoredMessage], list[ToolCallRecord]]:
+    messages = [
+        said(1, "first"),
+        answered(2, ThinkingBlock("hm", "s"), CODE, BASH, READ, PATCH),
+        message(3, Role.USER, Origin.TOOL, ToolResultBlock("b1", (TextBlock("x"),))),
+        said(4, "second"),
+        answered(5, "done"),
+    ]
+    calls = [
+        call_record(
+            "b1", "bash", BASH.input_json, ToolStatus.SUCCESS, display=encode_display(TerminalDisplay("1\n2", 0))
+        ),
+        call_record("r1", "read_file", READ.input_json, ToolStatus.SUCCESS, text="text of a"),
+        call_record(
+            "p1",
+            "patch",
+            PATCH.input_json,
+            ToolStatus.SUCCESS,
+            display=encode_display(DiffDisplay("src/b.py", DIFF, 1, 1)),
+        ),
+    ]
+    return messages, calls
+
+
+def target(app: TranscriptApp) -> Target:
+    found = app.view.target()
+    assert found is not None
+    return found
+
+
+async def test_every_block_has_its_text_and_what_can_be_done_with_it() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(80, 40)) as pilot:
+        app.view.show(snapshot(*worked()))
+        app.view.take_blocks()
+        await pilot.press("g")
+        seen: list[tuple[str, str]] = []
+        places: dict[str, tuple[str, int]] = {}
+        ends: dict[str, int] = {}
+        for _ in range(9):
+            found = target(app)
+            seen.append((found.name, found.text))
+            places[found.name] = (found.path, found.line)
+            ends[found.name] = found.last_seq
+            await pilot.press("j")
+        assert seen == [
+            ("prompt", "first"),
+            ("thinking", "hm"),
+            ("answer", CODE),
+            ("make code", "all:\n\techo one"),
+            ("plain code", "plain"),
+            ("bash", "1\n2"),
+            ("read_file", "text of a"),
+            ("patch", DIFF),
+            ("prompt", "second"),
+        ]
+        assert (places["read_file"], places["patch"], places["bash"]) == (("src/a.py", 40), ("src/b.py", 7), ("", 0))
+        assert ends["bash"] == 3, "a copy that ends here keeps the results of its calls"
+        assert Deed.EDIT in target(app).deeds or target(app).name == "answer"
+
+
+async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(80, 40)) as pilot:
+        app.view.show(snapshot(*worked()))
+        app.view.take_blocks()
+        await pilot.press("g", "j", "j", "j", "j", "j")
+        assert app.shown()[-1].startswith(" ▌bash  Enter open · c copy · f fork from here · [ ] prompts")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "  │ 2" in [row.replace("▌", " ") for row in app.shown()]
+        assert app.shown()[-1].startswith(" ▌bash  Enter fold")
+        assert target(app).name == "bash"
+
+
+async def test_a_tall_block_below_the_window_shows_its_beginning_under_the_prompt() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(1, "go"), answered(2, "\n\n".join(f"row {n}" for n in range(40))), said(3, "on")]))
+        app.view.take_blocks()
+        await pilot.press("k")
+        await pilot.pause()
+        assert app.shown()[:3] == ["┃ go", "", "▌ row 0"]
+
+
+async def test_going_up_into_messages_that_are_not_in_memory_loads_them_first() -> None:
+    asked: list[tuple[int, int]] = []
+
+    async def load(before_seq: int, limit: int) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]:
+        asked.append((before_seq, limit))
+        first = max(before_seq - limit, 1)
+        return [said(seq, f"message {seq}") for seq in range(first, before_seq)], []
+
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.set_history(load)
+        app.view.show(snapshot([said(5000, "last")], count=5000))
+        app.view.take_blocks()
+        await pilot.press("g")
+        assert await poll(lambda: app.view.target() is not None and target(app).seq == 1)
+        assert app.shown()[0] == "▌ message 1"
+        await pilot.press("j", "G")
+        assert await poll(lambda: target(app).seq == 5000)
+        assert sum(limit for _, limit in asked) < 500
+
+
+async def test_the_cursor_stays_on_an_answer_that_is_stored_while_it_stands_there() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(1, "go")]))
+        app.view.apply(TextArrived("half"))
+        await pilot.pause()
+        app.view.take_blocks()
+        assert (target(app).name, target(app).text, target(app).seq) == ("answer", "half", 0)
+        app.view.apply(MessageSaved(answered(2, "half of it")))
+        await pilot.pause()
+        assert (target(app).text, target(app).seq) == ("half of it", 2)
+
+
+async def test_what_a_block_cannot_do_is_said() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(1, "go"), answered(2, "there")]))
+        app.view.take_blocks()
+        await pilot.press("e", "o")
+        assert [request.text for request in app.wanted if isinstance(request, Remark)] == [
+            "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
+            "This block names no file.",
+        ]
+
+
+async def test_without_a_block_there_is_nothing_to_take() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)):
+        app.view.show(snapshot([]))
+        assert not app.view.take_blocks()
+        assert not app.view.canvas.cursor.is_on
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("vim", ("+7", "/a")),
+        ("/usr/bin/nano", ("+7", "/a")),
+        ("code", ("--goto", "/a:7")),
+        ("hx", ("/a:7",)),
+        ("gedit", ("/a",)),
+    ],
+)
+def test_an_editor_is_told_the_line_in_its_own_way(program: str, arguments: tuple[str, ...]) -> None:
+    assert place_arguments(program, Path("/a"), 7) == arguments

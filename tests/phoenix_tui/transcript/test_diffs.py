@@ -1,0 +1,127 @@
+"""Changed files: pairs of lines with marked words, one below or beside the other, long and huge ones."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.codec import encode_display
+from engine.machine.messages import ToolStatus, ToolUseBlock
+from phoenix_tui.markdown.lines import Line, Surface, spans_width
+from phoenix_tui.widgets.blocks.diff import SPLIT_FROM, diff_lines
+from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, compared, diff_rows, runs
+from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
+from tools.contract import DiffDisplay
+
+DIFF = """\
+@@ -7,3 +7,3 @@
+ def delay(n):
+-    return base * 2**n
++    return min(LIMIT, base * 2**n)
+     # end
+@@ -40 +40,2 @@
+ x
++y"""
+
+
+def display(diff: str = DIFF) -> DiffDisplay:
+    return DiffDisplay("a.py", diff, 2, 1)
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return [line.text.rstrip() for line in lines]
+
+
+def marked(line: Line) -> list[str]:
+    return [span.text for span in line.spans if span.look.surface in {Surface.ADDED_WORDS, Surface.REMOVED_WORDS}]
+
+
+def test_a_narrow_pane_shows_what_went_above_what_came() -> None:
+    lines = diff_lines(display(), 80, is_open=False)
+    assert texts(lines) == [
+        "  ± a.py  +2 -1",
+        "   7   def delay(n):",
+        "   8 -     return base * 2**n",
+        "   8 +     return min(LIMIT, base * 2**n)",
+        "   9       # end",
+        "     ⋯",
+        "  40   x",
+        "  41 + y",
+    ]
+    assert marked(lines[3]) == [" min(LIMIT,", ")"]
+    assert all(not marked(line) for line in lines[4:])
+
+
+def test_a_wide_pane_shows_them_side_by_side_with_both_numbers() -> None:
+    lines = texts(diff_lines(display(), SPLIT_FROM, is_open=False))
+    halves = [[half.rstrip() for half in line.split(" │ ")] for line in lines[1:5]]
+    assert halves == [
+        ["   7   def delay(n):", " 7   def delay(n):"],
+        ["   8 -     return base * 2**n", " 8 +     return min(LIMIT, base * 2**n)"],
+        ["   9       # end", " 9       # end"],
+        ["     ⋯"],
+    ]
+    assert lines[-1].split("│")[0].strip() == ""
+    assert {spans_width(line.spans) for line in diff_lines(display(), SPLIT_FROM, is_open=False)[1:4]} == {139}
+
+
+@pytest.mark.parametrize("width", [40, 80, 139, 140, 200])
+def test_a_long_line_is_cut_while_folded_and_wrapped_once_open_and_no_row_is_too_wide(width: int) -> None:
+    long = display("@@ -1 +1 @@\n-" + "a" * 900 + "\n+" + "世界" * 400)
+    folded, opened = (diff_lines(long, width, is_open=is_open) for is_open in (False, True))
+    assert len(folded) <= 3
+    assert len(opened) > 5
+    assert all(spans_width(line.spans) <= width for line in [*folded, *opened])
+    assert "".join(line.text for line in opened).count("a") == 900 + len("a.py") - 3
+
+
+def test_a_huge_diff_stays_folded_and_even_open_never_lays_out_more_than_its_limit() -> None:
+    huge = display("@@ -1,0 +1,50000 @@\n" + "\n".join(f"+{n}" for n in range(50_000)))
+    folded, opened = (diff_lines(huge, 80, is_open=is_open, action="fold") for is_open in (False, True))
+    assert texts(folded)[-1].endswith("… +49,989 lines")
+    assert texts(opened)[-1].endswith("… +48,001 lines")
+    assert len(opened) == MOST_ROWS + 1
+
+
+def test_lines_with_little_in_common_are_not_marked() -> None:
+    assert compared("return base", "for x in range(9): print(x)") is None
+    assert compared("", "new") is None
+    assert compared("a" * 5_000, "a" * 5_001) is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    old=st.lists(st.text("ab \t(", max_size=9), max_size=12), new=st.lists(st.text("ab \t(", max_size=9), max_size=12)
+)
+def test_every_line_of_a_diff_is_shown_once_with_all_its_text(old: list[str], new: list[str]) -> None:
+    diff = "\n".join(list(difflib.unified_diff(old, new, lineterm=""))[2:])
+    rows = list(diff_rows(diff))
+    assert [row for before, after in runs(rows) for row in (*before, *after)] == rows
+    assert [row.text for row in rows if row.sign == "+"] == [line[1:] for line in diff.split("\n") if line[:1] == "+"]
+    for row in rows:
+        pieces = compared(row.text, row.text + " b")
+        if pieces is not None:
+            assert "".join(piece.text for piece in pieces[0]) == row.text
+            assert "".join(piece.text for piece in pieces[1]) == row.text + " b"
+
+
+async def test_copying_from_two_sides_takes_one_of_them_without_numbers_and_signs() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(160, 20)) as pilot:
+        call = call_record("p1", "patch", "{}", ToolStatus.SUCCESS, display=encode_display(display()))
+        app.view.show(snapshot([said(1, "go"), answered(2, ToolUseBlock("p1", "patch", "{}"))], [call]))
+        await pilot.pause()
+        rows = app.shown()
+        first = next(place for place, row in enumerate(rows) if "def delay" in row)
+        right = rows[first].rindex("def")
+        for column, text in (
+            (7, "def delay(n):\n    return base * 2**n"),
+            (right, "def delay(n):\n    return min(LIMIT, base * 2**n)"),
+        ):
+            await pilot.mouse_down(offset=(column, first))
+            await pilot.hover(offset=(column + 60, first + 1))
+            await pilot.mouse_up(offset=(column + 60, first + 1))
+            assert app.screen.get_selected_text() == text
