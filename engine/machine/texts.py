@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import cast
+
 CANCELLED = "Cancelled by user"
 SKIPPED = "Skipped due to cancellation"
 SKIPPED_LOOP = "Skipped: the run was stopped for repeating itself"
@@ -35,6 +38,13 @@ def waiting_for_approval(tool: str) -> str:
 def denied(tool: str, reason: str) -> str:
     """What the model reads after a deny (CONTRACT 6)."""
     return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
+
+
+def shell_ran(input_json: str, output: str) -> str:
+    """A command that the user ran himself, and its output, as the model reads them."""
+    arguments: object = json.loads(input_json)
+    command: object = cast("dict[str, object]", arguments).get("command") if isinstance(arguments, dict) else None
+    return f"$ {command}\n{output}" if isinstance(command, str) else output
 
 
 def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:

@@ -127,7 +127,7 @@ class Corpus:
         """Every path in small letters, each between line ends: one scan in C looks at all of them."""
         self._starts = list(accumulate((len(one) + 1 for one in low), initial=1))
         self._narrowed: tuple[str, Corpus] | None = None
-        self._shallow = heapq.nsmallest(200, self.names, key=lambda name: (name.count("/", 0, -1), name.lower()))
+        self._shallow = heapq.nsmallest(200, self.names, key=_nearness)
 
     def search(self, query: str, most: int) -> list[Found]:
         """The best `most`, best first; for an empty query those nearest to the root."""
@@ -166,6 +166,11 @@ class Corpus:
     def _best(self, wanted: str, lines: Iterable[int], most: int) -> list[str]:
         ranked = (found for line in lines if (found := rank(wanted, self.names[line])) is not None)
         return [found[-1] for found in heapq.nsmallest(most, ranked)]
+
+
+def _nearness(name: str) -> tuple[int, bool, str]:
+    """Near the root first, what is hidden behind what is not."""
+    return name.count("/", 0, -1), name.startswith(".") or "/." in name, name.lower()
 
 
 def with_folders(files: Sequence[str]) -> list[str]:

@@ -133,3 +133,11 @@ def test_a_failure_that_cannot_be_retried_is_an_error_at_once() -> None:
     assert driver.state == Errored(2, "auth", "API key rejected", retryable=False, run_id="run-1")
     assert driver.effect(FinishRun).error_code == "auth"
     assert not driver.has(Notice)
+
+
+def test_the_model_reads_the_command_of_the_user_above_its_output() -> None:
+    call = ToolCall("t1", "bash", '{"command": "ls"}')
+    driver = Driver().on(UserShell("m-sh", call, "run-1", True, LastMessage.ANSWER))
+    assert driver.on(ToolFinished(driver.gen, done("t1", "a.txt"), "m-out")).saved[-1].blocks == (
+        TextBlock("$ ls\na.txt"),
+    )
