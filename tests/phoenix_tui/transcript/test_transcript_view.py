@@ -394,6 +394,51 @@ async def test_a_drag_over_two_messages_copies_their_text() -> None:
         await settled(pilot, lambda: bool(app.copied))
 
 
+async def test_a_drag_over_every_kind_of_block_copies_words_without_bars_numbers_and_signs() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(44, 30)) as pilot:
+        long = "this line is much too long for one row of output here"
+        records = [
+            call_record(
+                "t1", "bash", BASH.input_json, ToolStatus.ERROR, display=encode_display(TerminalDisplay(long, 1))
+            ),
+            call_record(
+                "t2",
+                "patch",
+                "{}",
+                ToolStatus.SUCCESS,
+                display=encode_display(DiffDisplay("a", "@@ -1 +1 @@\n-b\n+c", 1, 1)),
+            ),
+        ]
+        answer = "Words:\n\n- an item that goes over two rows of it\n\n```\ncode\n```"
+        patch = ToolUseBlock("t2", "patch", "{}")
+        app.view.show(snapshot([said(1, "first"), answered(2, answer, BASH, patch), said(3, "last")], records))
+        app.view.action_toggle_details()
+        await pilot.pause()
+        end = next(place for place, row in enumerate(app.shown()) if row == "┃ last")
+        await pilot.mouse_down(app.view, offset=(0, 0))
+        await pilot.hover(app.view, offset=(6, end))
+        await pilot.mouse_up(app.view, offset=(6, end))
+        copied = app.screen.get_selected_text() or ""
+        assert copied.split("\n") == [
+            "first",
+            "",
+            "Words:",
+            "",
+            "• an item that goes over two rows of it",
+            "",
+            "code",
+            "",
+            "✗ bash  make test          exit 1 · 0.4s",
+            long,
+            "± a  +1 -1",
+            "b",
+            "c",
+            "",
+            "last",
+        ]
+
+
 async def test_a_selection_stays_on_its_text_when_rows_above_change() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(40, 14)) as pilot:
