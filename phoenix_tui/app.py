@@ -172,6 +172,7 @@ class PhoenixApp(App[None]):
             self.exit_note = self._way_back()
             await bench.desk.put_away()
             bench.desk.overview.stop()
+            bench.around.close()
             await bench.clipboard.close()
         if self._services is not None:
             await self._services.engine.close()

@@ -333,6 +333,8 @@ class Launch(Struct, frozen=True):
     append_system_prompt: str = ""
     conversation_id: str = ""
     """Open this one instead of a new one."""
+    reopened: bool = False
+    """That one stood on the screen when Phoenix crashed; where it is gone, a new one will do."""
     pick: bool = False
     """Start with the list of conversations to resume."""
     prompt: str = ""

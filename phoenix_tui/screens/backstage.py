@@ -68,7 +68,11 @@ class Backstage:
             try:
                 await desk.open(launch.conversation_id)
             except ENGINE_ERRORS as error:
-                self._stage.tell(str(error), bad=True)
+                if not launch.reopened:
+                    self._stage.tell(str(error), bad=True)
+            else:
+                if launch.reopened:
+                    self._stage.tell("Phoenix had ended unexpectedly: this is where you were.")
         if not await restore(self.bench) and desk.conversation is None:
             await desk.begin()
 

@@ -20,6 +20,7 @@ from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.places import keep_place
 from phoenix_tui.screens.visible import Visible
+from phoenix_tui.screens.waiting_words import waiting_words
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.unsent import Unsent, joined, parsed
 from phoenix_tui.widgets.context_meter import ContextUse
@@ -262,10 +263,11 @@ class Desk:
         conversation: ConversationSurface | None = None
         self._sending += 1
         try:
-            conversation = await self.current()
-            ask = conversation.interrupt_and_say if interrupt else conversation.say
-            ask = conversation.queue.add if queue else ask
-            receipt: Receipt = await ask(text, images, self.launch.caps)
+            with waiting_words(self.parts.dock, text):
+                conversation = await self.current()
+                ask = conversation.interrupt_and_say if interrupt else conversation.say
+                ask = conversation.queue.add if queue else ask
+                receipt: Receipt = await ask(text, images, self.launch.caps)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         finally:

@@ -13,6 +13,8 @@ from phoenix_tui.attention.signals import skills_of
 from phoenix_tui.keymap import to_textual
 from phoenix_tui.keymap_file import KeymapError, read_keymap
 from phoenix_tui.live_files import LOOK_EVERY, LiveFiles
+from phoenix_tui.open_mark import OpenMark
+from phoenix_tui.screens.places import keep_place
 from phoenix_tui.themes import DARK, THEMES
 from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
 
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 TROUBLE_SECONDS: Final = 20.0
 """How long a broken file is named: longer than a toast in passing."""
+
+
+KEEP_PLACE_AFTER: Final = 10
+"""Looks after which the scroll position is stored, where it changed."""
 
 
 class Screen(Terminal, Protocol):
@@ -45,6 +51,8 @@ class Surroundings:
         self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
         self._attention = Attention(skills_of(os.environ), self._wishes, screen, lambda: stage.app.app_focus)
         self._files = LiveFiles(self._watched)
+        self._mark = OpenMark(launch.state_folder / "open", launch.cwd)
+        self._looks = 0
 
     def start(self) -> None:
         """Show the title, notify from now on, look at the files."""
@@ -56,8 +64,20 @@ class Surroundings:
         self._choose(stage.launch.theme)
         stage.set_interval(LOOK_EVERY, self.look)
 
+    def close(self) -> None:
+        """Phoenix is left properly."""
+        self._mark.clear()
+
     def look(self) -> None:
-        """Take over what was saved since the last look."""
+        """Take over what was saved since the last look; keep what a crash must not lose."""
+        self._show_state()
+        self._looks += 1
+        bench = self._stage.bench
+        if bench is not None:
+            conversation = bench.desk.conversation
+            self._mark.show(conversation.id if conversation is not None else "")
+            if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
+                self._stage.run_worker(keep_place(conversation, bench.desk.parts.transcript), group="place")
         for path in self._files.changed():
             if path == self._stage.launch.keymap_file:
                 self._read_keys()
@@ -104,7 +124,8 @@ class Surroundings:
         self._show_state()
 
     def _show_state(self, _: object = None) -> None:
-        parts = self._stage.parts
+        bench = self._stage.bench
+        parts = bench.desk.parts if bench is not None else self._stage.parts
         self._attention.show(parts.title.heading, parts.status.status)
 
     def _watched(self) -> Iterator[Path]:

@@ -26,6 +26,7 @@ from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, ModelFacts, c
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import discover_local_servers
+from phoenix_tui.open_mark import left_open
 from phoenix_tui.surface import Launch, Services
 from phoenix_tui.wiring.settings import caps_of
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -55,6 +56,9 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
         conversation_id = resumed_conversation(arguments, setup)
         choice = chosen_model(setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
+        if not conversation_id and _begins_nothing(arguments):
+            reopened = left_open(setup.paths.state / "open", setup.cwd)
+            launch = replace(launch, conversation_id=reopened, reopened=bool(reopened))
         return _show(launch, setup, choice, link)
     finally:
         link.close()
@@ -83,6 +87,12 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
             sys.stdout.write(f"{app.exit_note}\n")
             sys.stdout.flush()
     return app.return_code or 0
+
+
+def _begins_nothing(arguments: RunArguments) -> bool:
+    """Whether the command line asks for nothing of its own: then one may go on where a crash cut one off."""
+    asked = (arguments.prompt, arguments.images, arguments.name, arguments.system_prompt, arguments.ephemeral)
+    return not any(asked) and arguments.resume is None
 
 
 def _driver() -> type[Driver]:

@@ -1,0 +1,94 @@
+"""What stands on the screen, kept on disk until Phoenix is left properly: after a crash the next start goes there.
+
+Each Phoenix holds a lock on a file of its own; a file whose lock is free belongs to one that died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from phoenix_tui.config.files import make_private_folder
+
+MOST_MARKS: Final = 20
+"""Files looked at; a folder with more has lost track."""
+
+
+class Open(Struct, frozen=True):
+    """A conversation, and the folder Phoenix was started in."""
+
+    conversation_id: str
+    folder: str
+
+
+class OpenMark:
+    """The mark of this process."""
+
+    def __init__(self, folder: Path, working_dir: Path) -> None:
+        self._path = folder / f"{os.getpid()}.json"
+        self._working_dir = working_dir
+        self._descriptor = -1
+        self._shown = ""
+
+    def show(self, conversation_id: str) -> None:
+        """This one is on the screen now; costs nothing while it stays. A disk that takes nothing is no matter."""
+        if conversation_id == self._shown:
+            return
+        self._shown = conversation_id
+        content = msgspec.json.encode(Open(conversation_id, str(self._working_dir)))
+        try:
+            self._take()
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, content, 0)
+        except OSError:
+            self._drop()
+
+    def _take(self) -> None:
+        if self._descriptor < 0:
+            make_private_folder(self._path.parent)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _drop(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def clear(self) -> None:
+        """Phoenix is left properly."""
+        if self._descriptor >= 0:
+            self._path.unlink(missing_ok=True)
+            self._drop()
+
+
+def left_open(folder: Path, working_dir: Path) -> str:
+    """The conversation that a Phoenix which died had open here, else nothing; what the dead left is cleared away."""
+    try:
+        marks = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[-MOST_MARKS:]
+    except OSError:
+        return ""
+    found = [mark for path in marks if (mark := _of_the_dead(path)) is not None]
+    here = [mark.conversation_id for mark in found if mark.folder == str(working_dir) and mark.conversation_id]
+    return here[-1] if here else ""
+
+
+def _of_the_dead(path: Path) -> Open | None:
+    """The mark of a Phoenix that died, which is removed by this; None while its owner lives."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        content = os.read(descriptor, 65_536)
+        path.unlink(missing_ok=True)
+        return msgspec.json.decode(content, type=Open)
+    except (OSError, msgspec.DecodeError):
+        return None
+    finally:
+        os.close(descriptor)

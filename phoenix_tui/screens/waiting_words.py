@@ -1,0 +1,46 @@
+"""Words that were sent and are not stored yet: after a second they are shown as such, and kept where Up finds them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.notices import Standing
+from tools.clean import clean_line
+
+PATIENCE: Final = 1.0
+"""Seconds a message may take to be stored before one wonders where it is."""
+SHOWN: Final = 60
+"""Characters of it that are shown."""
+
+
+@contextmanager
+def waiting_words(dock: Dock, text: str) -> Generator[None]:
+    """Around the sending of `text`."""
+    notice = dock.notice
+    before = notice.standing
+    line = " ".join(clean_line(text).split())
+    short = line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
+    words = Standing(
+        f"Not stored yet, the database is busy: “{short}”",
+        Tone.NEEDS_YOU,
+        "It is tried for half a minute; then the words come back into the box.",
+    )
+
+    def show() -> None:
+        notice.standing = words
+        if dock.composer.history_of_prompts is not None:
+            with suppress(OSError):  # the disk is the trouble already
+                dock.composer.history_of_prompts.add(text)
+
+    timer = asyncio.get_running_loop().call_later(PATIENCE, show)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if notice.standing is words:
+            notice.standing = before

@@ -1,0 +1,98 @@
+"""After a crash one is where one was; a full disk or another owner costs no word; broken files are named."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import phoenix_in, with_claude
+from tests.support.journeys import rows, says
+from tests.support.loopback import serve
+from tests.support.program import CTRL_Q, ENTER, program
+
+pytestmark = pytest.mark.pty
+MANY_LINES = "\n\n".join(f"Line {number}." for number in range(80))
+
+
+async def test_after_a_kill_the_next_start_is_where_one_was(tmp_path: Path) -> None:
+    async with serve(says(MANY_LINES)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.send("tell me")
+            await running.shows("Line 79.")
+            running.type("half a thought")
+            await running.until(lambda: rows(phoenix, "SELECT draft FROM conversations") == [("half a thought",)])
+            running.signal(signal.SIGKILL)
+            assert await running.exit_code() == -signal.SIGKILL
+        async with program(phoenix) as running:
+            await running.shows("ended unexpectedly", "half a thought", "Line 79.")
+            running.type(CTRL_Q)
+            assert await running.exit_code() == 0
+        async with program(phoenix) as running:
+            await running.ready()
+            assert "Line 79." not in running.words, "left properly, it begins anew"
+
+
+async def test_a_kill_elsewhere_is_no_business_of_this_folder(tmp_path: Path) -> None:
+    async with serve(says("Hello.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.send("hi there")
+            await running.shows("Hello.")
+            await running.until(lambda: _marked(phoenix.home))
+            running.signal(signal.SIGKILL)
+            await running.exit_code()
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        async with program(phoenix, "--cwd", str(elsewhere)) as running:
+            await running.ready()
+            assert "ended unexpectedly" not in running.words
+
+
+def _marked(home: Path) -> bool:
+    return any("conversation_id" in path.read_text() for path in (home / "open").glob("*.json"))
+
+
+async def test_a_locked_database_is_said_and_the_message_goes_out_later(tmp_path: Path) -> None:
+    async with serve(says("First."), says("Second.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.send("one")
+            await running.shows("First.")
+            with closing(sqlite3.connect(phoenix.home / "phoenix.db", isolation_level=None)) as locker:
+                locker.execute("BEGIN EXCLUSIVE")
+                running.type("precious words")
+                running.type(ENTER)
+                await running.shows("Not stored yet, the database is busy: “precious words”")
+                locker.execute("ROLLBACK")
+            await running.shows("Second.")
+            await running.lacks("Not stored yet")
+        assert "precious words" in str(rows(phoenix, "SELECT * FROM messages"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("config.toml", "# mine\nmouse = 3\n", "config.toml:2: 'mouse' must be true or false"),
+        ("config.toml", "mose = true\n", "config.toml:1: unknown key 'mose'. Known are model"),
+        ("profiles/reviewer.md", "---\ncolour: red\n---\nReview.\n", "reviewer.md:2: 'colour: red' is no setting"),
+    ],
+)
+async def test_a_broken_file_of_settings_is_one_sentence(
+    tmp_path: Path, name: str, content: str, expected: str
+) -> None:
+    phoenix = phoenix_in(tmp_path)
+    path = phoenix.home / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content)
+    ran = await phoenix.run("-p", "hi", *(["--profile", "reviewer"] if "profiles" in name else []))
+    assert ran.code == 2
+    assert expected in ran.err
+    assert len(ran.err.splitlines()) == 1
