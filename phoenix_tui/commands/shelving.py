@@ -7,6 +7,8 @@ from typing import Final, TypeAlias
 
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.bench import Bench, Run, UndoStep
+from phoenix_tui.commands.panes import split_with
+from phoenix_tui.panes.split import MOST
 from phoenix_tui.screens.aside import AsideScreen
 from phoenix_tui.screens.peek import PeekScreen
 from phoenix_tui.widgets.roster import Group
@@ -146,6 +148,13 @@ async def pin_this(bench: Bench, _: str) -> None:
         await pin(bench, (bench.desk.conversation.id,))
 
 
+async def beside(bench: Bench, ids: tuple[str, ...]) -> None:
+    """Show them beside the one in view, each in its pane."""
+    for one in ids[:MOST]:
+        await split_with(bench, one)
+    bench.dock.screen.set_focus(bench.dock.composer)
+
+
 ACTS: Final[dict[str, Act]] = {
     "rename": rename_row,
     "archive": archive,
@@ -155,6 +164,7 @@ ACTS: Final[dict[str, Act]] = {
     "stop": stop,
     "fork": fork,
     "peek": peek,
+    "beside": beside,
     "archived": show_archived,
     "trash": show_trash,
 }

@@ -205,6 +205,20 @@ async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(t
         assert ("system", "bash: always allowed: bash(make test*)") in await saved(bench, conversation.id)
 
 
+async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_stays_open(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Call("bash", '{"command": "make test"}', "t1"),)), HELLO) as bench:
+        conversation = await bench.conversation(PermissionMode.ASK)
+        await conversation.say("test it")
+        await until(lambda: isinstance(conversation.state, AwaitingApproval))
+        receipt = await conversation.answer("t1", Answer(Choice.ALWAYS, rule="bash(make lint*)"))
+        expected = "This rule does not match: begin with the words of the command, such as “make test*”."
+        assert receipt == Refused(expected)
+        assert (bench.rules.kept, isinstance(conversation.state, AwaitingApproval)) == ([], True)
+        assert await conversation.answer("t1", Answer(Choice.CONVERSATION, rule="bash(make*)")) == Accepted()
+        await conversation.wait_idle()
+        assert (bench.rules.kept, len(bench.tool.calls)) == ([], 1)
+
+
 class Doomed(StubTool):
     """A tool that knows its calls would fail."""
 

@@ -247,6 +247,20 @@ async def test_what_finishes_in_a_pane_in_sight_is_not_unread(open_shell: Any, e
         assert engine.unread == set()
 
 
+async def test_the_list_shows_its_row_in_a_pane(open_shell: Any, engine: Any) -> None:
+    first, second = engine.seed("first", messages=2), engine.seed("second", messages=2)
+    async with open_shell(WIDE) as shell:
+        await shell.open(first)
+        await shell.pilot.press("ctrl+l")
+        await shell.until(lambda: shell.screen.rows.has_focus)
+        await shell.pilot.press("home")
+        assert shell.screen.rows.model.targets == (second.id,)
+        await shell.pilot.press("|")
+        await shell.until(lambda: shell.bench.desk.conversation is second)
+        assert panes_of(shell.bench).shown == [first, second]
+        await shell.until(lambda: shell.composer.has_focus)
+
+
 async def test_an_empty_pane_beside_a_conversation_takes_a_new_one(open_shell: Any, engine: Any) -> None:
     first = engine.seed("first", messages=2)
     async with open_shell(WIDE) as shell:
