@@ -6,15 +6,19 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Event
+from typing import TypeAlias
 
 from engine.checkpoints.contents import Contents
 from engine.checkpoints.looks import NOTHING, RACY_NS, LookAt, Seen, stamp_of
 from engine.checkpoints.places import holder, kind_of, opened_root, read_file
-from engine.checkpoints.walk import Walked
+from engine.checkpoints.walk import Stopped, Walked
 from engine.ports.files import Coverage, FileKind, FileState
 
+Found: TypeAlias = "tuple[bytes, os.stat_result]"
+"""A path and its stat."""
 MOST_BYTES = 16 * 1024 * 1024
 """A larger file is known by size and time only; it is not brought back."""
 MOST_NEW = 1024 * 1024 * 1024
@@ -32,6 +36,7 @@ class Capture:
 
     contents: Contents
     room: int = MOST_NEW
+    stopping: Event = field(default_factory=Event)
     _batch: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     _batched: int = 0
 
@@ -40,6 +45,7 @@ class Capture:
 
         Raises:
             OSError: the folder is gone.
+            Stopped: `stopping` was set.
             sqlite3.Error: contents cannot be kept.
         """
         entries: dict[bytes, Seen] = {}
@@ -50,15 +56,26 @@ class Capture:
                 entries[path] = known
             else:
                 unknown.append((path, state))
-        unknown.sort(key=lambda one: -one[1].st_mtime_ns)  # what changed last is likely to change next
         folder = opened_root(root)
         try:
-            for path, state in unknown:
-                entries[path] = self._see(folder, path, state)
+            for members in _by_folder(unknown):
+                if self.stopping.is_set():
+                    raise Stopped
+                self._see_all(folder, members, entries)
         finally:
             os.close(folder)
         self.flush()
         return LookAt(entries, walked.left_out, _coverage(entries, walked.left_out))
+
+    def _see_all(self, root: int, members: Sequence[Found], entries: dict[bytes, Seen]) -> None:
+        """Files of one folder, opened once."""
+        try:
+            with holder(root, members[0][0]) as (folder, _):
+                for path, state in members:
+                    entries[path] = self._see(folder, path.rpartition(b"/")[2], state)
+        except OSError:  # gone since it was walked
+            for path, state in members:
+                entries.setdefault(path, _unknown(state))
 
     def states(self, root: bytes, paths: Iterable[bytes]) -> dict[bytes, FileState | None]:
         """What stands at these paths now. Raises like `take`."""
@@ -76,9 +93,9 @@ class Capture:
         try:
             with holder(root, path) as (folder, name):
                 state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                return self._see(folder, name, state).state if kind_of(state.st_mode) else None
         except OSError:
             return None  # nothing there, or not to be reached without following a link
-        return self._see(root, path, state).state
 
     def flush(self) -> None:
         """Store what was read so far."""
@@ -86,32 +103,28 @@ class Capture:
             self.contents.put(self._batch)
             self._batch, self._batched = {}, 0
 
-    def _see(self, root: int, path: bytes, state: os.stat_result) -> Seen:
-        kind, mode = kind_of(state.st_mode), stat.S_IMODE(state.st_mode)
-        unknown = Seen(FileState(FileKind.FILE, mode, b"?" + stamp_of(state), state.st_size, kept=False), b"")
-        match kind:
+    def _see(self, folder: int, name: bytes, state: os.stat_result) -> Seen:
+        match kind_of(state.st_mode):
             case FileKind.FOLDER:
-                return Seen(FileState(FileKind.FOLDER, mode), stamp_of(state))
+                return Seen(FileState(FileKind.FOLDER, stat.S_IMODE(state.st_mode)), stamp_of(state))
             case FileKind.LINK:
                 try:
-                    with holder(root, path) as (folder, name):
-                        target = os.readlink(name, dir_fd=folder)
+                    target = os.readlink(name, dir_fd=folder)
                 except OSError:
-                    return unknown
+                    return _unknown(state)
                 return Seen(FileState(FileKind.LINK, 0o777, target, len(target)), stamp_of(state))
             case FileKind.FILE:
-                return self._read(root, path, state) or unknown
+                return self._read(folder, name, state) or _unknown(state)
             case None:
-                return unknown
+                return _unknown(state)
 
-    def _read(self, root: int, path: bytes, walked: os.stat_result) -> Seen | None:
+    def _read(self, folder: int, name: bytes, walked: os.stat_result) -> Seen | None:
         if walked.st_size > MOST_BYTES:
             return _by_its_look(walked, trusted=True)
         if self.room <= 0:
             return _by_its_look(walked, trusted=False)
         try:
-            with holder(root, path) as (folder, name):
-                found = read_file(folder, name, MOST_BYTES)
+            found = read_file(folder, name, MOST_BYTES)
         except OSError:
             return None
         if found is None or stamp_of(found[0]) != stamp_of(walked):
@@ -136,6 +149,20 @@ class Capture:
 def room_in(contents: Contents) -> int:
     """Bytes that the next look may add."""
     return min(MOST_NEW, MOST_TOTAL - contents.size)
+
+
+def _by_folder(found: Sequence[Found]) -> list[list[Found]]:
+    """The same, together by folder: first where something changed last, since it is likely to change next."""
+    folders: dict[bytes, list[Found]] = {}
+    for one in found:
+        folders.setdefault(one[0].rpartition(b"/")[0], []).append(one)
+    return sorted(folders.values(), key=lambda members: -max(state.st_mtime_ns for _, state in members))
+
+
+def _unknown(state: os.stat_result) -> Seen:
+    """A file that could not be read: the next look tries again."""
+    mode = stat.S_IMODE(state.st_mode)
+    return Seen(FileState(FileKind.FILE, mode, b"?" + stamp_of(state), state.st_size, kept=False), b"")
 
 
 def _by_its_look(state: os.stat_result, *, trusted: bool) -> Seen:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 from uuid import uuid4
 
@@ -18,7 +19,7 @@ from engine.checkpoints.contents import Contents
 from engine.checkpoints.counting import counted, diff_of
 from engine.checkpoints.looks import NOTHING, LookAt, decode, difference, encode
 from engine.checkpoints.restoring import Restoring
-from engine.checkpoints.walk import MOST_ENTRIES, TooMany, Walker
+from engine.checkpoints.walk import MOST_ENTRIES, Stopped, TooMany, Walker
 from engine.ports.files import Coverage, FileChange, FilesError, FileState, Look, Restored
 from tools.contract import DiffDisplay
 
@@ -38,6 +39,7 @@ class CheckpointFolders:
         self._excluded = frozenset(os.fsencode(os.path.realpath(path)) for path in (*excluded, file.parent))
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
         self._contents: Contents | None = None
+        self._stopping = Event()
         self._walkers: dict[bytes, Walker] = {}
         self._newest: dict[bytes, tuple[str, LookAt]] = {}
         self._bases: dict[bytes, tuple[str, LookAt]] = {}
@@ -45,6 +47,10 @@ class CheckpointFolders:
     async def look(self, folder: Path) -> Look:
         """Remember the folder as it is now."""
         return await self._run(lambda: self._look(folder))
+
+    async def warm(self, folder: Path) -> None:
+        """Look, unless this process did before: ahead of the first tool, while the model thinks."""
+        await self._run(lambda: None if os.fsencode(folder) in self._newest else self._look(folder))
 
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """How one look differs from an earlier one."""
@@ -82,12 +88,13 @@ class CheckpointFolders:
         """Drop what nothing needs any more."""
         return await self._run(lambda: self._keep_only(changes(), looks))
 
-    async def pack(self) -> bool:
+    async def tidy(self) -> bool:
         """Compress some of what was stored raw; False where nothing is left to do."""
         return await self._run(lambda: bool(self._kept().pack_some(PACKED_AT_ONCE)))
 
     async def close(self) -> None:
-        """Finish what was begun and close."""
+        """Stop looking, finish a restore, and close."""
+        self._stopping.set()
         if self._contents is not None:
             await self._run(self._contents.close)
         self._thread.shutdown()
@@ -105,6 +112,8 @@ class CheckpointFolders:
     def _guarded(self, job: Callable[[], T]) -> T:
         try:
             return job()
+        except Stopped as error:
+            raise FilesError("Phoenix closes.") from error
         except sqlite3.Error as error:
             raise FilesError(
                 f"The checkpoints in {self._file} cannot be used ({error}): move that file away."
@@ -125,7 +134,7 @@ class CheckpointFolders:
 
     def _look(self, folder: Path) -> Look:
         root = os.fsencode(folder)
-        walker = self._walkers.setdefault(root, Walker(root, self._excluded))
+        walker = self._walkers.setdefault(root, Walker(root, self._excluded, self._stopping))
         try:
             walked = walker.walk()
         except TooMany:
@@ -133,7 +142,7 @@ class CheckpointFolders:
             return Look("", Coverage(refusal=refusal))
         contents = self._kept()
         look_id, before = self._last(root)
-        now = Capture(contents, room_in(contents)).take(root, walked, before)
+        now = Capture(contents, room_in(contents), self._stopping).take(root, walked, before)
         if look_id and _same(before, now):
             self._remember(root, look_id, now)
             return Look(look_id, now.coverage)

@@ -18,6 +18,9 @@ class NoFolders:
         """A look that covers nothing."""
         return Look("", Coverage(refusal=REFUSAL))
 
+    async def warm(self, folder: Path) -> None:
+        """Nothing to look at."""
+
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """None are known."""
         return ()
@@ -43,6 +46,10 @@ class NoFolders:
     async def keep_only(self, changes: Callable[[], Sequence[FileChange]], looks: Sequence[str]) -> int:
         """Nothing to drop."""
         return 0
+
+    async def tidy(self) -> bool:
+        """Nothing to do."""
+        return False
 
     async def close(self) -> None:
         """Nothing to close."""

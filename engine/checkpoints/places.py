@@ -71,7 +71,7 @@ def read_file(folder: int, name: bytes, most: int) -> tuple[os.stat_result, byte
             raise OSError(f"{os.fsdecode(name)} is no regular file")
         if before.st_size > most:
             return None
-        content = _read_all(descriptor, most)
+        content = _read_all(descriptor, before.st_size)
         after = os.fstat(descriptor)
     finally:
         os.close(descriptor)
@@ -84,9 +84,12 @@ def read_file(folder: int, name: bytes, most: int) -> tuple[os.stat_result, byte
 
 
 def _read_all(descriptor: int, most: int) -> bytes:
-    parts: list[bytes] = []
-    left = most + 1
-    while left and (part := os.read(descriptor, min(left, 1 << 20))):
+    """Up to one byte more than `most`; a file that is as long as it should be takes one call."""
+    first = os.read(descriptor, most + 1)
+    if len(first) in {most, most + 1} or not first:
+        return first
+    parts, left = [first], most + 1 - len(first)
+    while left and (part := os.read(descriptor, left)):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)

@@ -27,6 +27,7 @@ from engine.ports import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from engine.rewinding.keeper import CHANGING
 from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
 
 CENT = 0.01
@@ -89,11 +90,20 @@ async def _stream(session: Session, provider: Provider, request: ModelRequest) -
                     publish(ThinkingArrived(text))
                 case ToolCallDelta():
                     publish(draft.grow(item))
+                    if item.name:
+                        _look_ahead(session, item.name)
                 case ModelReply():
                     return item
                 case _:
                     assert_never(item)
     raise NO_REPLY
+
+
+def _look_ahead(session: Session, name: str) -> None:
+    """A call is being written that may change files: how they are is found out meanwhile."""
+    tool, rewinding = session.ports.tools.get(name), session.ports.rewinding
+    if rewinding is not None and tool is not None and tool.spec.tool_class in CHANGING:
+        rewinding.keeper.tool_drafted(session.record)
 
 
 def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) -> tuple[Block, ...]:

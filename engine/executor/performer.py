@@ -128,6 +128,8 @@ class Performer:
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if caps.timeout:
             self._limit = self._later(caps.timeout, self._time_is_up)
+        if session.ports.rewinding is not None:
+            session.ports.rewinding.keeper.run_began(session.record)
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""

@@ -19,6 +19,7 @@ from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
 from engine.permissions.rules import Rule, parse_rule, suggest
 from engine.ports import StorageError
 from engine.records import PermissionMode
+from engine.rewinding.keeper import CHANGING
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
     Foreseeing,
@@ -28,7 +29,6 @@ from tools.contract import (
     ProcessStarted,
     Progress,
     Tool,
-    ToolClass,
     ToolContext,
     ToolInputError,
     ToolOutput,
@@ -89,7 +89,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
 async def _look_before(session: Session, ready: ReadyCall) -> None:
     """How the folder is before the first tool of a run that may change it, so that it can be brought back."""
     rewinding = session.ports.rewinding
-    if rewinding is not None and ready.tool.spec.tool_class in {ToolClass.EDIT, ToolClass.RUN}:
+    if rewinding is not None and ready.tool.spec.tool_class in CHANGING:
         await rewinding.keeper.before_tool(session.record)
 
 

@@ -98,6 +98,10 @@ class Folders(Protocol):
         """
         ...
 
+    async def warm(self, folder: Path) -> None:
+        """Look for the first time ahead of need; nothing where the folder was looked at before."""
+        ...
+
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """How one look differs from an earlier one, with counted lines, by path."""
         ...
@@ -125,6 +129,10 @@ class Folders(Protocol):
 
     async def keep_only(self, changes: Callable[[], Sequence[FileChange]], looks: Sequence[str]) -> int:
         """Drop contents that neither these changes nor these looks need; gives the bytes freed."""
+        ...
+
+    async def tidy(self) -> bool:
+        """Do a little of what can wait; False where nothing is left to do."""
         ...
 
     async def close(self) -> None:

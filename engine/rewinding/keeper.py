@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -12,11 +13,30 @@ from engine.ports import Clock, Ids, StorageError
 from engine.ports.files import Coverage, FilesError, Folders, Look
 from engine.ports.turns import FileStep, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
+from tools.contract import ToolClass
 
 log = logging.getLogger(__name__)
 
+CHANGING = frozenset({ToolClass.EDIT, ToolClass.RUN})
+"""Classes of tools before which a look is taken."""
 PATIENCE = 2.0
 """Seconds a tool waits for a first look at a large folder; the look goes on beside it."""
+
+
+FRESH = 2.0
+"""Seconds for which a look that was taken ahead of its tool holds."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """The first look of a run."""
+
+    step_id: str
+    task: asyncio.Task[FileStep | None]
+    began: float
+    """Monotonic."""
+    early: bool
+    """Taken while the call was still being written, so no tool has run since."""
 
 
 @dataclass(slots=True)
@@ -28,25 +48,35 @@ class TurnKeeper:
     clock: Clock
     ids: Ids
     patience: float = PATIENCE
-    _beginning: dict[str, asyncio.Task[FileStep | None]] = field(
-        default_factory=dict[str, "asyncio.Task[FileStep | None]"]
-    )
+    _beginning: dict[str, _Begun] = field(default_factory=dict[str, "_Begun"])
+    _aside: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
     _ending: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+
+    def run_began(self, record: ConversationRecord) -> None:
+        """A run begins: the first look at a folder may take seconds, so it is taken while the model thinks."""
+        self._later(self._warm(record))
+
+    def tool_drafted(self, record: ConversationRecord) -> None:
+        """The model writes a call that may change files: look meanwhile."""
+        if record.id not in self._beginning:
+            self._start(record, early=True)
 
     async def before_tool(self, record: ConversationRecord) -> None:
         """Make sure that this run's first look is taken; gives up waiting after a while, never raises."""
-        task = self._beginning.get(record.id)
-        if task is None:
-            task = asyncio.create_task(self._begin(record))
-            self._beginning[record.id] = task
-        if not task.done():
-            await asyncio.wait({task}, timeout=self.patience)
+        look = self._beginning.get(record.id)
+        if look is None:
+            look = self._start(record, early=False)
+        elif look.early and look.task.done() and self.clock.monotonic() - look.began > FRESH:
+            look = self._start(record, early=False)  # somebody may have worked while the question was open
+        look.early = False
+        if not look.task.done():
+            await asyncio.wait({look.task}, timeout=self.patience)
 
     def run_ended(self, record: ConversationRecord) -> None:
         """The run is over: find out in the background what it changed."""
-        task = self._beginning.pop(record.id, None)
-        if task is not None:
-            self._ending[record.id] = asyncio.create_task(self._end(record.id, task))
+        look = self._beginning.pop(record.id, None)
+        if look is not None:
+            self._ending[record.id] = asyncio.create_task(self._end(record.id, look))
 
     async def settled(self, conversation_id: str) -> None:
         """Wait until everything that ended here is known, and close what a crash left open."""
@@ -60,19 +90,44 @@ class TurnKeeper:
         """Wait for what is being found out."""
         if self._ending:
             await asyncio.wait(set(self._ending.values()))
-        for task in self._beginning.values():
+        for task in (*self._aside, *(look.task for look in self._beginning.values())):
             task.cancel()
 
-    async def _begin(self, record: ConversationRecord) -> FileStep | None:
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
+    async def _tidy(self) -> None:
+        try:
+            while await self.folders.tidy():
+                pass
+        except FilesError as error:
+            log.warning("contents stay as they are: %s", error)
+
+    async def _warm(self, record: ConversationRecord) -> None:
+        try:
+            await self.folders.warm(record.cwd)
+        except FilesError as error:
+            log.debug("no look ahead: %s", error)  # said with the look that counts
+
+    def _start(self, record: ConversationRecord, *, early: bool) -> _Begun:
+        before = self._beginning.get(record.id)
+        step_id = before.step_id if before is not None else self.ids.new()
+        task = asyncio.create_task(self._begin(record, step_id))
+        self._beginning[record.id] = look = _Begun(step_id, task, self.clock.monotonic(), early)
+        return look
+
+    async def _begin(self, record: ConversationRecord, step_id: str) -> FileStep | None:
         ending = self._ending.get(record.id)
         if ending is not None:
             await asyncio.wait({ending})
         try:
-            await self._close_open(record.id)
+            await self._close_open(record.id, but=step_id)
             began = self.clock.now()
             look = await self._look(record)
             step = FileStep(
-                id=self.ids.new(),
+                id=step_id,
                 conversation_id=record.id,
                 kind=StepKind.TURN,
                 state=StepState.OPEN,
@@ -95,21 +150,22 @@ class TurnKeeper:
         except FilesError as error:
             return Look("", Coverage(refusal=str(error)))
 
-    async def _end(self, conversation_id: str, beginning: asyncio.Task[FileStep | None]) -> None:
+    async def _end(self, conversation_id: str, look: _Begun) -> None:
         try:
-            step = await beginning
+            step = await look.task
             if step is not None:
                 await self._finish(step)
+                self._later(self._tidy())
         except (FilesError, StorageError) as error:
             log.warning("what a turn changed could not be found out: %s", error)
         finally:
             if self._ending.get(conversation_id) is asyncio.current_task():
                 del self._ending[conversation_id]
 
-    async def _close_open(self, conversation_id: str) -> None:
+    async def _close_open(self, conversation_id: str, but: str = "") -> None:
         """Turns that a crash cut off: what differs by now counts as theirs."""
         for step in await self.log.steps(conversation_id):
-            if step.state is StepState.OPEN:
+            if step.state is StepState.OPEN and step.id != but:
                 await self._finish(step)
 
     async def _finish(self, step: FileStep) -> None:
