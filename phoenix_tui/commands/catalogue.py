@@ -40,7 +40,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("compact", "summarize older messages now", "WHAT MATTERS"),
     Command("cost", "tokens and cost of this conversation"),
     Command("history", "search the prompts sent before, here or everywhere", "WORDS"),
-    Command("images", "the images of the next message"),
+    Command("images", "look at the images of the next message"),
     Command("copy", "copy the last answer"),
     Command("turns", "every turn and what it did; Enter goes there"),
     Command("find", "find in this conversation", "TEXT"),

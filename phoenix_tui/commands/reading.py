@@ -42,20 +42,6 @@ async def cost(bench: Bench, _: str) -> None:
     bench.sheets.read("Cost of this conversation", text)
 
 
-async def images(bench: Bench, _: str) -> None:
-    """The images of the next message; a chosen one is dropped."""
-    chips = bench.dock.chips
-    if not chips.images:
-        bench.tell("No image is attached. Ctrl+V pastes one, a dropped file is taken too.")
-        return
-    choices = [
-        Choice(image.id, f"{image.width}×{image.height}", f"{image.media_type} · {image.bytes:,} bytes")
-        for image in chips.images
-    ]
-    if chosen := await bench.sheets.pick(PickScreen("Enter drops an image from the next message", choices)):
-        chips.images = tuple(image for image in chips.images if image.id != chosen)
-
-
 async def copy(bench: Bench, _: str) -> None:
     """Copy the last answer, or what a stopped one had written."""
     text = bench.desk.unsaved
@@ -102,7 +88,6 @@ async def quit_(bench: Bench, _: str) -> None:
 RUNS: Final[dict[str, Run]] = {
     "help": help_,
     "cost": cost,
-    "images": images,
     "copy": copy,
     "jobs": jobs,
     "quit": quit_,

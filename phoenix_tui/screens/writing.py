@@ -7,6 +7,7 @@ from textual import on
 from phoenix_tui.commands.catalogue import is_command
 from phoenix_tui.screens.workspace_keys import WorkspaceKeys
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.pasting import remark_on
 from phoenix_tui.widgets.queue_panel import QueuePanel
 
@@ -35,6 +36,11 @@ class Writing(WorkspaceKeys):
         window = conversation.record.context_window if conversation is not None else 0
         if words := remark_on(event.taken, event.length, window):
             self.tell(words, bad=event.taken.is_binary)
+
+    @on(ImageChips.Opened)
+    def open_image(self, event: ImageChips.Opened) -> None:
+        """Look at an image of the next message."""
+        self.when_ready(lambda bench: bench.deeds.command(bench, f"images {event.number}"))
 
     @on(Composer.QueueEntered)
     def enter_queue(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
@@ -13,7 +14,7 @@ from tools.clean import clean_line
 
 
 class ImageChips(Widget):
-    """`[image 1: 1568×882]`; Backspace on an empty text drops the last. Not shown without images."""
+    """`[image 1: 1568×882] 310 kB`; a click shows it, Backspace on an empty text drops the last. Empty: not shown."""
 
     DEFAULT_CSS = """
     ImageChips { height: auto; max-height: 5; padding: 0 1 0 2; display: none; }
@@ -27,6 +28,23 @@ class ImageChips(Widget):
     class Changed(Message):
         """Images came or went."""
 
+    class Opened(Message):
+        """A chip was clicked."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the image whose chip this is, else the first."""
+        column, end = event.x, 2
+        for number, image in enumerate(self.images, start=1):
+            end += len(_chip(number, image)) + len(_size(image)) + 3
+            if event.y == 0 and column < end:
+                self.post_message(self.Opened(number))
+                return
+        self.post_message(self.Opened(1))
+
     def watch_images(self, images: tuple[Attachment, ...]) -> None:
         """Show or hide; another set of images deserves another try."""
         self.display = bool(images)
@@ -38,7 +56,15 @@ class ImageChips(Widget):
         chips = [
             part
             for number, image in enumerate(self.images, start=1)
-            for part in ((f"[image {number}: {image.width}×{image.height}]", Tone.YOU.value), " ")
+            for part in ((_chip(number, image), Tone.YOU.value), (f" {_size(image)}  ", Tone.QUIET.value))
         ]
         trouble = (f"\n{clean_line(self.trouble)}" if self.trouble else "", Tone.BAD.value)
-        return Content.assemble(*chips, ("Backspace drops the last", Tone.QUIET.value), trouble)
+        return Content.assemble(*chips, ("click shows it · Backspace drops the last", Tone.QUIET.value), trouble)
+
+
+def _chip(number: int, image: Attachment) -> str:
+    return f"[image {number}: {image.width}×{image.height}]"
+
+
+def _size(image: Attachment) -> str:
+    return f"{max(image.bytes // 1_000, 1):,} kB"

@@ -10,6 +10,7 @@ from textual import events
 
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
+from phoenix_tui.screens.image_sheet import ImageSheet
 from phoenix_tui.unsent import joined
 from tests.support.fake_engine import FakeEngine
 
@@ -130,3 +131,22 @@ async def test_a_message_refused_after_the_user_went_elsewhere_is_the_draft_of_i
         await shell.until(lambda: one.record.draft)
         assert one.record.draft == "look"
         assert shell.composer.text == ""
+
+
+async def test_the_images_of_a_message_are_looked_at_and_taken_away_one_by_one(open_shell: Any, tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(PNG)
+    async with open_shell() as shell:
+        shell.composer.post_message(events.Paste(f"{tmp_path / 'a.png'} {tmp_path / 'b.png'}"))
+        chips = shell.screen.parts.dock.chips
+        await shell.until(lambda: len(chips.images) == 2)
+        await shell.until(lambda: chips.region.height)
+        await shell.pilot.click(chips, offset=(30, 0))
+        await shell.until(lambda: isinstance(shell.app.screen, ImageSheet))
+        await shell.until(lambda: "Image 2 of 2" in shell.text)
+        assert "640×480 · 1 kB · png" in shell.text
+        await shell.pilot.press("right", "d")
+        await shell.until(lambda: len(chips.images) == 1)
+        assert chips.images[0].id == "image-2"
+        await shell.pilot.press("escape")
+        await shell.until(lambda: not isinstance(shell.app.screen, ImageSheet))

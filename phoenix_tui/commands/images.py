@@ -1,0 +1,27 @@
+"""The images of the next message: look at them, take one away."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.records import Attachment
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.screens.image_sheet import ImageSheet
+
+
+async def images(bench: Bench, argument: str) -> None:
+    """Look at them; the argument may be the number of one."""
+    chips = bench.dock.chips
+    if not chips.images:
+        bench.tell("No image is attached. Ctrl+V pastes one, a dropped file is taken too.")
+        return
+
+    def take_away(image: Attachment) -> None:
+        chips.images = tuple(one for one in chips.images if one.id != image.id)
+
+    at = int(argument) - 1 if argument.isdecimal() and 0 < int(argument) <= len(chips.images) else 0
+    sheet = ImageSheet(chips.images, bench.desk.parts.pictures, take_away, at)
+    await bench.dock.app.push_screen_wait(sheet)
+
+
+RUNS: Final[dict[str, Run]] = {"images": images}
