@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 LONGEST: Final = 200
 """Characters of a word or phrase; what is pasted beyond that finds nothing more."""
@@ -140,13 +141,13 @@ class _Asked:
         self.query = SearchQuery()
         self._cwd = cwd
         self._now = now
-        self._filters: dict[str, Callable[[_Piece], dict[str, object]]] = {
-            "after": lambda piece: {"after": self._time(piece)},
-            "before": lambda piece: {"before": self._time(piece)},
-            "role": lambda piece: {"speakers": self.query.speakers | {_speaker(piece)}},
-            "in": lambda piece: {"folder": self._folder(piece)},
-            "title": lambda piece: {"title": piece.value},
-            "is": lambda piece: {"trash": _trash(piece)},
+        self._filters: dict[str, Callable[[_Piece], SearchQuery]] = {
+            "after": lambda piece: replace(self.query, after=self._time(piece)),
+            "before": lambda piece: replace(self.query, before=self._time(piece)),
+            "role": lambda piece: replace(self.query, speakers=self.query.speakers | {_speaker(piece)}),
+            "in": lambda piece: replace(self.query, folder=self._folder(piece)),
+            "title": lambda piece: replace(self.query, title=piece.value),
+            "is": lambda piece: replace(self.query, trash=_trash(piece)),
         }
 
     def take(self, piece: _Piece) -> None:
@@ -164,21 +165,17 @@ class _Asked:
         if not word:
             return
         if piece.minus and word != "-":
-            self._change(without=(*self.query.without, word))
+            self.query = replace(self.query, without=(*self.query.without, word))
         else:
-            self._change(words=(*self.query.words, word))
+            self.query = replace(self.query, words=(*self.query.words, word))
 
-    def _filter(self, piece: _Piece, read: Callable[[_Piece], dict[str, object]]) -> None:
+    def _filter(self, piece: _Piece, read: Callable[[_Piece], SearchQuery]) -> None:
         if piece.minus:
             raise SearchSyntaxError(f"{piece.name}: cannot be excluded: take the - away.", piece.start, piece.end)
         if not piece.value.strip():
             example = _EXAMPLES[piece.name.lower()]
             raise SearchSyntaxError(f"{piece.name}: needs a value, such as {example}.", piece.start, piece.end)
-        self._change(**read(piece))
-
-    def _change(self, **fields: object) -> None:
-        known = {name: getattr(self.query, name) for name in SearchQuery.__struct_fields__}
-        self.query = SearchQuery(**known | fields)
+        self.query = read(piece)
 
     def _folder(self, piece: _Piece) -> Path:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +43,7 @@ class SlowLibrary:
 
 
 @asynccontextmanager
-async def looping(library: SlowLibrary) -> AsyncIterator[tuple[SearchLoop, list[Found]]]:
+async def looping(library: SlowLibrary) -> AsyncGenerator[tuple[SearchLoop, list[Found]]]:
     shown: list[Found] = []
     loop = SearchLoop(library, shown.append)  # type: ignore[arg-type]  # the turns of a conversation are not asked for
     task = asyncio.create_task(loop.run())
