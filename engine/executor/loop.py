@@ -104,6 +104,7 @@ class MoveLoop:
             state=after.state,
             updated_at=now,
             message_count=session.record.message_count + len(committed.messages),
+            last_status=_ended(after.effects) or session.record.last_status,
         )
         session.remember(committed.messages)
         if committed.messages and not session.record.title:
@@ -212,9 +213,13 @@ class MoveLoop:
                 self.session.rest()
                 if self.session.ports.rewinding is not None:
                     self.session.ports.rewinding.keeper.run_ended(self.session.record)
-                self.session.record = replace(self.session.record, last_status=effect.status.value)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
+
+
+def _ended(effects: tuple[Effect, ...]) -> str:
+    """How the run of a move ended; empty where none did."""
+    return next((effect.status.value for effect in effects if isinstance(effect, FinishRun)), "")
 
 
 def _results(effects: tuple[Effect, ...]) -> list[ToolResult]:

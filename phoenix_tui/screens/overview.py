@@ -17,6 +17,8 @@ from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Live
 
+CANCELLED: Final = "cancelled"
+"""A run's status where the user stopped it: there is nothing new to read."""
 PAGE: Final = 500
 """Conversations that are read at once; the first page is shown before the next is read."""
 
@@ -116,7 +118,8 @@ class Overview:
         conversation_id, state = activity.summary.id, activity.state
         before = self._live.get(conversation_id)
         visible = conversation_id == self._current or conversation_id in self.beside()
-        finished = before is not None and is_busy(before.state) and isinstance(state, Idle) and not visible
+        ended = before is not None and is_busy(before.state) and isinstance(state, Idle)
+        finished = ended and not visible and activity.summary.last_status != CANCELLED
         known = self._summaries.get(conversation_id)
         unread = not visible and (finished or (known is not None and known.unread))
         self._live[conversation_id] = self._begun(state, before)
@@ -130,6 +133,10 @@ class Overview:
 
     def _draw(self) -> None:
         self._view.show(list(self._summaries.values()), self._live, self._current)
+        self.recount()
+
+    def recount(self) -> None:
+        """What conversations out of sight need, told by the title row."""
         in_sight = {self._current, *self.beside()}
         others = [one for one in self._summaries.values() if one.id not in in_sight]
         title = self._parts.title

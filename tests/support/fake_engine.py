@@ -167,6 +167,7 @@ class FakeConversation:
     def cancel(self) -> None:
         self.cancelled += 1
         if is_busy(self.state):
+            self.record = replace(self.record, last_status="cancelled")
             self.play(LiveTextDropped(cancelled=True), Asked(None), RunEnded(RUN.id, "cancelled", "", "", 1))
             self.become(Idle(3))
         elif isinstance(self.state, Errored):

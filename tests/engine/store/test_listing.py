@@ -1,0 +1,109 @@
+"""What the list keeps: pins, whose title it is, how the last run ended, many changes in one transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from engine.machine.effects import FinishRun, RunStatus
+from engine.machine.states import Idle
+from engine.ports import ConversationChanges
+from engine.records import ConversationQuery, TitleBy, Totals
+from engine.store import SqliteStore, StorePaths, open_store
+from engine.store.migrations import MIGRATIONS, migrate
+from engine.store.opening import connect
+from tests.support.storage import move, new_conversation, query, start_run
+
+PINNED = ConversationChanges(pinned=True)
+
+
+async def test_a_pin_outlives_the_store(store: SqliteStore, paths: StorePaths) -> None:
+    first = await store.create(new_conversation("one"), 1.0)
+    second = await store.create(new_conversation("two"), 2.0)
+    await store.change(first.id, PINNED, 50.0)
+    await store.close()
+    again = await open_store(paths)
+    rows = await again.conversations(ConversationQuery())
+    assert [(row.id, row.pinned_at) for row in rows] == [(second.id, 0.0), (first.id, 50.0)]
+    await again.change(first.id, ConversationChanges(pinned=False), 60.0)
+    record = await again.conversation(first.id)
+    assert record is not None
+    assert record.pinned_at == 0.0
+    await again.close()
+
+
+async def test_only_the_user_replaces_a_title_of_the_user(store: SqliteStore) -> None:
+    unnamed = await store.create(new_conversation(), 1.0)
+    named = await store.create(new_conversation("mine"), 1.0)
+    suggestion = ConversationChanges(suggested_title="the model's", totals=Totals(1, 2, cost_usd=0.5))
+    for one in (unnamed, named):
+        await store.change(one.id, suggestion, 2.0)
+    found = {row.id: row for row in await store.conversations(ConversationQuery())}
+    assert (found[unnamed.id].title, found[named.id].title) == ("the model's", "mine")
+    assert found[named.id].totals == Totals(1, 2, cost_usd=0.5)
+    await store.change(unnamed.id, ConversationChanges(title="better"), 3.0)
+    await store.change(unnamed.id, suggestion, 4.0)
+    record = await store.conversation(unnamed.id)
+    assert record is not None
+    assert (record.title, record.title_by) == ("better", TitleBy.USER)
+
+
+async def test_a_row_says_how_the_newest_run_ended(store: SqliteStore) -> None:
+    conversation = await store.create(new_conversation(), 1.0)
+
+    async def status() -> str:
+        (row,) = await store.conversations(ConversationQuery())
+        return row.last_status
+
+    assert await status() == ""
+    for ended in (RunStatus.SUCCESS, RunStatus.CANCELLED):
+        run_id = await start_run(store, conversation.id)
+        assert await status() == "running"
+        await store.commit(move(conversation.id, FinishRun(run_id, ended, 1), state=Idle(2)))
+        assert await status() == ended.value
+
+
+async def test_many_change_together_and_those_of_another_process_stay(store: SqliteStore, paths: StorePaths) -> None:
+    ids = [(await store.create(new_conversation(name), 1.0)).id for name in ("a", "b", "c")]
+    await store.release(ids[0])
+    other = await open_store(paths)
+    await other.take(ids[0])
+    refused = await store.library.change_all(ids, ConversationChanges(archived=True), 9.0)
+    assert refused == [ids[0]]
+    archived = await store.conversations(ConversationQuery(archived=True))
+    assert {row.id for row in archived} == set(ids[1:])
+    assert {row.put_away_at for row in archived} == {9.0}
+    await other.close()
+
+
+async def test_the_trash_shows_what_went_last_first(store: SqliteStore) -> None:
+    ids = [(await store.create(new_conversation(name), at)).id for name, at in (("old", 1.0), ("new", 2.0))]
+    for number, one in enumerate(reversed(ids)):
+        await store.change(one, ConversationChanges(deleted=True), 10.0 + number)
+    assert [row.id for row in await store.conversations(ConversationQuery(deleted=True))] == ids
+
+
+async def test_a_draft_shows_in_the_list_and_a_fork_is_not_pinned(store: SqliteStore) -> None:
+    conversation = await store.create(new_conversation("one"), 1.0)
+    await store.change(conversation.id, replace(PINNED, draft="half a thought"), 2.0)
+    copy = await store.library.fork(conversation.id, "copy", 3.0)
+    rows = {row.id: row for row in await store.conversations(ConversationQuery())}
+    assert rows[conversation.id].has_draft
+    assert not rows["copy"].has_draft
+    assert copy.pinned_at == 0.0
+
+
+def test_titles_of_an_older_file_count_as_the_users(tmp_path: Path) -> None:
+    connection = connect(str(tmp_path / "old.db"))
+    migrate(connection, MIGRATIONS[:1])
+    for name in ("", "named"):
+        connection.execute(
+            "INSERT INTO conversations (id, title, cwd, model, state, state_json, gen, created_at, updated_at)"
+            " VALUES (?, ?, '/', 'm', 'idle', '{}', 0, 1, 1)",
+            (f"id{name}", name),
+        )
+    migrate(connection)
+    connection.close()
+    rows = query(tmp_path / "old.db", "SELECT title, title_by, pinned_at FROM conversations ORDER BY title")
+    assert rows == [("", "", None), ("named", "user", None)]
