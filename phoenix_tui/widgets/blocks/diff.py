@@ -27,8 +27,8 @@ from tools.contract import DiffDisplay
 
 OPEN_ROWS: Final = 12
 """Rows of a diff that stay open (LOOK 7)."""
-SPLIT_FROM: Final = 140
-"""Columns from which before and after stand side by side."""
+SPLIT_FROM: Final = 138
+"""Columns from which before and after stand side by side: a pane of 140 without its margin at the right."""
 _ADDED: Final = Look(Tone.GOOD, Surface.ADDED)
 _REMOVED: Final = Look(Tone.BAD, Surface.REMOVED)
 _LOOKS: Final = {"+": _ADDED, "-": _REMOVED}

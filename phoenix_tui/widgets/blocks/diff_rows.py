@@ -113,12 +113,22 @@ def compared(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] 
     left, right = list[Piece](), list[Piece]()
     a = b = 0
     for block in blocks:
-        _put(left, "".join(was[a : block.a]), changed=True)
-        _put(right, "".join(now[b : block.b]), changed=True)
+        slide = int(block.size > 0 and _begins_alike(was[a : block.a + 1], now[b : block.b + 1]))
+        _put(left, "".join(was[a : a + slide]), changed=False)
+        _put(right, "".join(now[b : b + slide]), changed=False)
+        _put(left, "".join(was[a + slide : block.a + slide]), changed=True)
+        _put(right, "".join(now[b + slide : block.b + slide]), changed=True)
         a, b = block.a + block.size, block.b + block.size
-        _put(left, "".join(was[block.a : a]), changed=False)
-        _put(right, "".join(now[block.b : b]), changed=False)
+        _put(left, "".join(was[block.a + slide : a]), changed=False)
+        _put(right, "".join(now[block.b + slide : b]), changed=False)
     return tuple(left), tuple(right)
+
+
+def _begins_alike(was: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether something was put in (or left out) that begins with the blank it is followed by: a mark that begins with
+    the word reads better."""
+    longer = was if len(was) > len(now) else now
+    return min(len(was), len(now)) == 1 < len(longer) and longer[0] == longer[-1] and longer[0].isspace()
 
 
 def _put(pieces: list[Piece], text: str, *, changed: bool) -> None:

@@ -54,6 +54,7 @@ class TranscriptView(BlockKeys, can_focus=True):
 
     def show(self, snapshot: Snapshot) -> None:
         """Show a conversation as it stands, from where it was left or from its end."""
+        self.leave_blocks()
         self._places.leave(self.canvas)
         self.apply(snapshot)
         if self._places.come_back(self.canvas):

@@ -51,7 +51,7 @@ def test_a_narrow_pane_shows_what_went_above_what_came() -> None:
         "  40   x",
         "  41 + y",
     ]
-    assert marked(lines[3]) == [" min(LIMIT,", ")"]
+    assert marked(lines[3]) == ["min(LIMIT, ", ")"]
     assert all(not marked(line) for line in lines[4:])
 
 
@@ -65,7 +65,7 @@ def test_a_wide_pane_shows_them_side_by_side_with_both_numbers() -> None:
         ["     ⋯"],
     ]
     assert lines[-1].split("│")[0].strip() == ""
-    assert {spans_width(line.spans) for line in diff_lines(display(), SPLIT_FROM, is_open=False)[1:4]} == {139}
+    assert {spans_width(line.spans) for line in diff_lines(display(), SPLIT_FROM, is_open=False)[1:4]} == {137}
 
 
 @pytest.mark.parametrize("width", [40, 80, 139, 140, 200])
