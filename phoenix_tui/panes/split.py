@@ -174,6 +174,7 @@ class Split:
 
     def _changed(self) -> None:
         self.row.say()
+        self._column.call_after_refresh(self._desk.overview.recount)  # who is in sight is known once it is drawn
         self._column.run_worker(self._remember(), group="panes")
 
     async def _remember(self) -> None:
