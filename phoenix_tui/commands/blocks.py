@@ -118,7 +118,7 @@ def _found(folder: Path, name: str) -> tuple[Path, str]:
 async def turns(bench: Bench, _: str) -> None:
     """The list of turns; Enter goes to one."""
     conversation = bench.desk.conversation
-    found = [] if conversation is None else await bench.desk.services.library.turns(conversation.id)
+    found = () if conversation is None else await bench.desk.services.library.turns(conversation.id)
     if not found:
         bench.tell("Nothing was asked here yet.")
         return

@@ -8,25 +8,23 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
-from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice
 from engine.updates import Question
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import ASKING, Tone
+from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.flowing import Flowing
-from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import (
     answer_rows,
     first_change,
     request_rows,
-    rule_effect,
     what_text,
     where_text,
 )
@@ -50,21 +48,17 @@ class QuestionPanel(Vertical):
         & > #asked { height: auto; border-left: heavy $warning; padding: 0 0 0 1; scrollbar-size-vertical: 1; }
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
         & > #answers { height: auto; padding: 0 0 0 2; }
-        & > #line { margin: 0 1 0 2; display: none; }
-        & > #effect { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
+        & > AnswerLine { margin: 0 1 0 2; }
         & > #more { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
         &:focus > #asker { text-style: bold; }
         &:focus > #asked, &:focus > #where { border-left: heavy $accent; }
         &.-filling > #answers { display: none; }
-        &.-filling > #line, &.-filling > #effect { display: block; }
-        &.-refused > #effect { color: $error; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(Scope.QUESTION),
         Binding("up", "scroll_asked(-1)", show=False),
         Binding("down", "scroll_asked(1)", show=False),
-        Binding("tab", "keep_here", show=False),
     ]
     HELP = "y once, s for this conversation, a always, n no, r no with a reason. Esc stops the run."
 
@@ -87,7 +81,7 @@ class QuestionPanel(Vertical):
         self._folder = Path()
         self._since = 0.0
         """When the question appeared here."""
-        self._filling: Choice | None = None
+        self.line = AnswerLine()
         self.others: Callable[[], Sequence[str]] = tuple
         """Titles of the other conversations that ask; set by the screen."""
         self.room = 0
@@ -100,8 +94,7 @@ class QuestionPanel(Vertical):
             yield Flowing(id="request")
         yield Static(id="where", markup=False)
         yield Flowing(id="answers")
-        yield LineInput(id="line")
-        yield Static(id="effect", markup=False)
+        yield self.line
         yield Static(id="more", markup=False)
 
     def show(self, question: Question | None, folder: Path, place: str) -> None:
@@ -111,7 +104,8 @@ class QuestionPanel(Vertical):
         if question == self._question:
             return  # told again: an open line and the place in a long text stay
         self._question, self._folder, self._since = question, folder, self._clock()
-        self._close_line()
+        self.remove_class("-filling")
+        self.line.close()
         self.display = question is not None
         if question is None:
             return
@@ -182,8 +176,9 @@ class QuestionPanel(Vertical):
                 self._answer(Answer(Choice.CONVERSATION))
             case "n":
                 self._answer(Answer(Choice.DENY))
-            case "a" if rule:
-                self._fill(Choice.ALWAYS, rule, "tool(pattern)")
+            case "a" if rule and self._question is not None:
+                self.add_class("-filling")
+                self.line.open_rule(self._question, self._folder)
             case "r":
                 self.ask_reason("No, because … (Enter sends the reason to the model, Esc goes back)")
             case _:
@@ -191,13 +186,14 @@ class QuestionPanel(Vertical):
 
     def ask_reason(self, placeholder: str) -> None:
         """A line for why not."""
-        self._fill(Choice.DENY, "", placeholder)
+        self.add_class("-filling")
+        self.line.open_reason(placeholder)
 
     def close_line(self) -> bool:
         """Close the line for a rule or a reason; False when none was open."""
-        if self._filling is None:
+        self.remove_class("-filling")
+        if not self.line.close():
             return False
-        self._close_line()
         self.post_message(self.Left())
         return True
 
@@ -210,54 +206,13 @@ class QuestionPanel(Vertical):
         """Move through a request that is taller than its room."""
         self.query_one("#asked", VerticalScroll).scroll_relative(y=by, animate=False)
 
-    def action_keep_here(self) -> None:
-        """Tab in a rule: for this conversation alone."""
-        if self._filling is not Choice.ALWAYS:
-            raise SkipAction
-        self._keep(Choice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
-
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say what the rule would let through, or why it is none for this call."""
-        event.stop()
-        if self._question is not None and self._filling is Choice.ALWAYS:
-            why, effect = rule_effect(self._question, self._rule(event.text_area.text), self._folder)
-            self.set_class(bool(why), "-refused")
-            self.query_one("#effect", Static).update(why or effect)
-
-    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+    def on_answer_line_written(self, event: AnswerLine.Written) -> None:
         """The rule or the reason is written."""
         event.stop()
-        if self._filling is Choice.ALWAYS:
-            self._keep(Choice.ALWAYS, event.text)
-        elif self._filling is Choice.DENY:
-            self._answer(Answer(Choice.DENY, reason=event.text))
-
-    def _rule(self, text: str) -> str:
-        """The rule of the line: one that was not touched is what was offered, also where a line cannot show it."""
-        offered = self._question.rule if self._question is not None else ""
-        return offered if text.strip() == clean_line(offered).strip() else text
-
-    def _keep(self, choice: Choice, text: str) -> None:
-        """Answer with a rule that matches the call; another one stays in its line with the reason below it."""
-        question, rule = self._question, self._rule(text)
-        if question is not None and not rule_effect(question, rule, self._folder)[0]:
-            self._answer(Answer(choice, rule=rule))
-
-    def _fill(self, choice: Choice, text: str, placeholder: str) -> None:
-        self._filling = choice
-        self.remove_class("-refused")
-        self.add_class("-filling")
-        self.query_one("#effect", Static).update("")
-        line = self.query_one("#line", LineInput)
-        line.placeholder = placeholder
-        line.fill(text)
-        self.screen.set_focus(line)
-
-    def _close_line(self) -> None:
-        self._filling = None
-        self.remove_class("-filling")
+        self._answer(event.answer)
 
     def _answer(self, answer: Answer) -> None:
         if self._question is not None:
             self.post_message(self.Answered(self._question.call.id, answer))
-            self._close_line()
+            self.remove_class("-filling")
+            self.line.close()

@@ -56,7 +56,8 @@ def made(raw: bytes, kind: str, width: int, height: int, rows: int, background: 
         image.draft("RGB", (2 * width, 2 * height))
         # Lanczos rings around hard edges, which shows where a pixel is half a cell.
         how = Image.Resampling.HAMMING if kind == "pixels" else Image.Resampling.LANCZOS
-        picture = image.convert("RGBA").resize((width, height), how, reducing_gap=3.0)
+        whole = image.convert("RGBA")
+        picture = whole.resize((width, height), how, reducing_gap=3.0)  # pyright: ignore[reportUnknownMemberType] - numpy
     except (OSError, ValueError, SyntaxError, EOFError, ArithmeticError) as error:
         raise worker.Rejected("This image is damaged or cut off.") from error
     if kind == "pixels":

@@ -95,8 +95,9 @@ def _beside(rows: Sequence[DiffRow], digits: int, width: int, *, is_open: bool) 
 def _pair(left: MarkedRow | None, right: MarkedRow | None, digits: int, room: int, *, is_open: bool) -> Iterator[Line]:
     """One line before and the one that took its place; either may be missing."""
     blank = ((Span(" " * (digits + 3 + room)),), None)
-    befores = [] if left is None else _cells(left, left.row.before or left.row.number, digits, room, is_open=is_open)
-    afters = [] if right is None else _cells(right, right.row.number, digits, room, is_open=is_open)
+    number = 0 if left is None else left.row.before or left.row.number
+    befores = iter(()) if left is None else _cells(left, number, digits, room, is_open=is_open)
+    afters = iter(()) if right is None else _cells(right, right.row.number, digits, room, is_open=is_open)
     for (before, joint), (after, other) in zip_longest(befores, afters, fillvalue=blank):
         spans = (_INDENT, *before, _BETWEEN, *after)
         first = len(_INDENT.text) + digits + 3

@@ -65,7 +65,8 @@ class BlockKeys(PaintedTranscript):
 
     def on_blur(self) -> None:
         """Whoever goes to write leaves the blocks; a sheet or another window keeps them."""
-        if self.app.app_focus and self.screen.is_current:
+        here = self.app.app_focus  # pyright: ignore[reportUnknownMemberType] - Textual leaves the app's type open
+        if here and self.screen.is_current:
             self.leave_blocks()
 
     def action_block(self, by: int) -> None:

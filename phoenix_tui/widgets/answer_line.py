@@ -1,0 +1,108 @@
+"""The line of a question in which a rule or a reason is written, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Static, TextArea
+
+from engine.executor.requests import Answer, Choice
+from engine.updates import Question
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.question_text import rule_effect
+from tools.clean import clean_line
+
+
+class AnswerLine(Vertical):
+    """Open for one answer at a time; a rule leaves it only if it matches the call it was made from."""
+
+    DEFAULT_CSS = """
+    AnswerLine {
+        height: auto; display: none;
+        & > #effect { height: auto; color: $text-muted; }
+        &.-refused > #effect { color: $error; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "keep_here", show=False)]
+
+    class Written(Message):
+        """Enter, or Tab in a rule."""
+
+        def __init__(self, answer: Answer) -> None:
+            super().__init__()
+            self.answer = answer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._question: Question | None = None
+        """The one whose rule is written; None while it is a reason."""
+        self._folder = Path()
+
+    def compose(self) -> ComposeResult:
+        """The line, and below it what a rule would let through."""
+        yield LineInput(id="line")
+        yield Static(id="effect", markup=False)
+
+    def open_rule(self, question: Question, folder: Path) -> None:
+        """The rule that is offered, to be kept as it is or edited."""
+        self._question, self._folder = question, folder
+        self._open(question.rule, "tool(pattern)")
+
+    def open_reason(self, placeholder: str) -> None:
+        """Why not."""
+        self._question = None
+        self._open("", placeholder)
+
+    def close(self) -> bool:
+        """Put it away; False when it was not open."""
+        was_open, self.display = self.display, False
+        return was_open
+
+    def action_keep_here(self) -> None:
+        """Tab in a rule: for this conversation alone."""
+        if self._question is None:
+            raise SkipAction
+        self._keep(Choice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Say what the rule would let through, or why it is none for this call."""
+        event.stop()
+        if self._question is not None:
+            why, effect = rule_effect(self._question, self._rule(self._question, event.text_area.text), self._folder)
+            self.set_class(bool(why), "-refused")
+            self.query_one("#effect", Static).update(why or effect)
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """The rule or the reason is written."""
+        event.stop()
+        if self._question is None:
+            self.post_message(self.Written(Answer(Choice.DENY, reason=event.text)))
+        else:
+            self._keep(Choice.ALWAYS, event.text)
+
+    def _rule(self, question: Question, text: str) -> str:
+        """One that was not touched is what was offered, also where a line cannot show it."""
+        return question.rule if text.strip() == clean_line(question.rule).strip() else text
+
+    def _keep(self, choice: Choice, text: str) -> None:
+        """A rule that matches the call; another one stays in its line with the reason below it."""
+        question = self._question
+        if question is not None:
+            rule = self._rule(question, text)
+            if not rule_effect(question, rule, self._folder)[0]:
+                self.post_message(self.Written(Answer(choice, rule=rule)))
+
+    def _open(self, text: str, placeholder: str) -> None:
+        self.display = True
+        self.remove_class("-refused")
+        self.query_one("#effect", Static).update("")
+        line = self.query_one("#line", LineInput)
+        line.placeholder = placeholder
+        line.fill(text)
+        self.screen.set_focus(line)
