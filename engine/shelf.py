@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from engine.conversation import Conversation
 from engine.executor.session import Ports
 from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.ports.files import FilesError
 from engine.records import StoredMessage
 
 
@@ -49,4 +51,7 @@ class Shelf:
                 await self._ports.library.purge(conversation_id)
             except OwnedElsewhere:
                 refused.append(conversation_id)
+        if self._ports.rewinding is not None:
+            with suppress(FilesError):  # what stays is dropped another time
+                await self._ports.rewinding.collect()
         return refused

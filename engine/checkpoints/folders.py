@@ -84,9 +84,9 @@ class CheckpointFolders:
         """Make these changes; once begun it ends, whoever waits for it."""
         return await self._run(lambda: Restoring(self._kept(), os.fsencode(folder), made).run(changes))
 
-    async def keep_only(self, changes: Callable[[], Sequence[FileChange]], looks: Sequence[str]) -> int:
+    async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
         """Drop what nothing needs any more."""
-        return await self._run(lambda: self._keep_only(changes(), looks))
+        return await self._run(lambda: self._keep_only(changes, looks) if self._file.exists() else 0)
 
     async def tidy(self) -> bool:
         """Compress some of what was stored raw; False where nothing is left to do."""

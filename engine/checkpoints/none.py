@@ -43,7 +43,7 @@ class NoFolders:
         """Raises FilesError."""
         raise FilesError(REFUSAL)
 
-    async def keep_only(self, changes: Callable[[], Sequence[FileChange]], looks: Sequence[str]) -> int:
+    async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
         """Nothing to drop."""
         return 0
 

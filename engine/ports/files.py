@@ -127,8 +127,11 @@ class Folders(Protocol):
         """
         ...
 
-    async def keep_only(self, changes: Callable[[], Sequence[FileChange]], looks: Sequence[str]) -> int:
-        """Drop contents that neither these changes nor these looks need; gives the bytes freed."""
+    async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
+        """Drop what neither these changes, nor these looks, nor the newest look at a folder need; gives bytes freed.
+
+        What was stored in the last day stays: another process may be about to name it.
+        """
         ...
 
     async def tidy(self) -> bool:

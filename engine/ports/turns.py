@@ -118,6 +118,10 @@ class TurnLog(Protocol):
         """The looks that open steps of any conversation begin with."""
         ...
 
+    async def unfinished(self) -> list[str]:
+        """The titles of conversations in which a restore was cut off and is under way nowhere."""
+        ...
+
     async def prompts(self, conversation_id: str, limit: int) -> list[PromptRow]:
         """Newest first."""
         ...

@@ -139,6 +139,18 @@ class Rewinding:
         """Why nothing can go back now; empty where it can."""
         return BUSY if is_busy(state) else ""
 
+    async def cut_off(self) -> str:
+        """One sentence where a crash cut a restore off, empty elsewhere. Raises StorageError."""
+        titles = await self.log.unfinished()
+        if not titles:
+            return ""
+        names = ", ".join(f"“{title or 'New conversation'}”" for title in titles)
+        return f"A restore of files was cut off in {names}: Esc Esc there finishes it or takes it back."
+
+    async def collect(self) -> int:
+        """Drop contents that no conversation needs any more; gives the bytes freed. Raises StorageError, FilesError."""
+        return await self.folders.keep_only(await self.log.every_change(), await self.log.open_looks())
+
     async def close(self) -> None:
         """Wait for what is being found out, then close the file of contents."""
         await self.keeper.close()

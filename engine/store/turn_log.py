@@ -35,6 +35,19 @@ class SqliteTurnLog:
         """The looks that open steps begin with."""
         return await self._transactions.read(file_steps.open_looks)
 
+    async def unfinished(self) -> list[str]:
+        """The titles of conversations in which a restore was cut off."""
+
+        def job(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute(
+                """SELECT DISTINCT c.title, c.owner_instance FROM file_steps AS s
+                    JOIN conversations AS c ON c.id = s.conversation_id WHERE s.state = 'restoring'"""
+            ).fetchall()
+            alone = (row for row in rows if self._instance.living_pid(connection, row["owner_instance"]) is None)
+            return [str(row["title"]) for row in alone]
+
+        return await self._transactions.read(job)
+
     async def prompts(self, conversation_id: str, limit: int) -> list[PromptRow]:
         """Newest first."""
         return await self._transactions.read(lambda connection: file_steps.prompts(connection, conversation_id, limit))

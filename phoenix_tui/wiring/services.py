@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import cast
@@ -12,6 +13,7 @@ from typing import cast
 from engine.engine import EngineError
 from engine.machine.messages import Usage
 from engine.ports import ProviderError, StorageError
+from engine.ports.files import FilesError
 from engine.providers import prices
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
@@ -27,6 +29,8 @@ from tools.process.link import ZygoteLink
 COLLECTOR_THRESHOLDS = (50_000, 20, 50)
 """Measured: fewer pauses than the default, no more memory (SPIKE 2)."""
 
+CONTENTS_AFTER = 60.0
+"""Seconds after the start when file contents that no conversation needs are dropped."""
 LET_PASS = 0.4
 """Seconds in which a prompt typed ahead goes out: a second thread, or a collection of 30 ms, would hold it up."""
 
@@ -80,7 +84,7 @@ class ServiceOpener:
             recoveries=recoveries,
             warning=await self._warning(backend),
         )
-        self._warming = asyncio.create_task(_settle())
+        self._warming = asyncio.create_task(_settle(backend))
         self._indexing = asyncio.create_task(index_older(backend.library))
         return services
 
@@ -108,6 +112,8 @@ class ServiceOpener:
             f"`phoenix model install {file.name}` checks it and fetches it anew where it is wrong."
             for file in changed
         ]
+        if backend.engine.ports.rewinding is not None:
+            sentences.append(await backend.engine.ports.rewinding.cut_off())
         if self.setup.settings.number("max_budget_usd"):
             sentences.append(await _unknown_price(backend, self.model))
         return " ".join(sentence for sentence in sentences if sentence)
@@ -119,13 +125,17 @@ class ServiceOpener:
         return "\n".join(f"{each.health.value:5}{each.topic:14} {each.text}" for each in found)
 
 
-async def _settle() -> None:
+async def _settle(backend: Backend) -> None:
     """Load what a first turn will need, a thread at a time; what a prompt typed ahead needs comes first."""
     await asyncio.to_thread(import_module, "httpx2")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
     await asyncio.sleep(LET_PASS)
     _collect_from_now_on()
+    if backend.engine.ports.rewinding is not None:
+        await asyncio.sleep(CONTENTS_AFTER)
+        with suppress(StorageError, FilesError):  # nothing is lost by keeping what nobody needs
+            await backend.engine.ports.rewinding.collect()
 
 
 def _warm() -> None:
