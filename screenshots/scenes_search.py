@@ -43,7 +43,7 @@ async def search(place: Studio, name: str, columns: int, rows: int) -> None:
         await running.shows("Hit 1 of")
         await place.take(f"{name}-hit", running)
         running.type(ESC)
-        await running.shows("Enter goes there")
+        await running.shows("Enter opens")
         running.type(" role:boss")
         await running.shows("is no role")
         await place.take(f"{name}-mistake", running)

@@ -153,7 +153,7 @@ class FindBar(Sheet[str]):
         else:
             count = f"{self._place + 1} of {len(self._goals):,}" if self._goals else "nothing" if self._text else ""
             tone = Tone.NEEDS_YOU if self._text and not self._goals else Tone.QUIET
-            keys = "Enter ↑ older · ↓ newer · Ctrl+F everywhere · Esc closes"
+            keys = "Enter ↑ older · ↓ newer · Ctrl+F everywhere"
             words = Content.assemble((f"{count}   " if count else "", tone.value), (keys, Tone.QUIET.value))
         line = Content.assemble(("Find", "bold"), "   ", words)
         self.query_one("#heading", Static).update(line.truncate(max(self.size.width - 2, 1), ellipsis=True))

@@ -116,7 +116,9 @@ class SearchSheet(Sheet[SearchHit]):
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """Go to the chosen hit, or to the first one of the answer that is on its way."""
         event.stop()
-        if self._loop.found.stale and self._error is None:
+        if self._error is not None:
+            return
+        if self._loop.found.stale:
             self._at_once = True
         else:
             self._take()
@@ -183,7 +185,7 @@ class SearchSheet(Sheet[SearchHit]):
         count = len(found.hits)
         place = f"{self._memory.chosen + 1} of {count}{'+' if found.reached else ''}" if count else ""
         scope, other = ("this folder", "everywhere") if self._memory.only_here else ("everywhere", "this folder")
-        keys = " · ".join(part for part in (place, f"{scope}, Tab {other}", "Enter goes there", "Esc closes") if part)
+        keys = " · ".join(part for part in (place, f"{scope}, Tab {other}", "Enter opens") if part)
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
     def _remark(self, found: Found) -> Content:
