@@ -131,7 +131,7 @@ async def opened(running: Program) -> None:
 async def closed(running: Program) -> None:
     """Esc, and the sheet is gone."""
     running.type(ESC)
-    await running.lacks("Enter goes there")
+    await running.ready()
 
 
 SCENES: Final = {

@@ -160,7 +160,9 @@ class ContextDesk:
         rows = await self._rows(replace(view, start_seq=back.start_seq))
         again = sum(back.start_seq <= row.seq < view.start_seq for row in rows)
         after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
-        return await self._take(after, again)
+        edited = await self._take(after, again, least=back.tokens)
+        self._session.uncompacted = self._session.record.message_count  # else the next message would undo this
+        return edited
 
     async def set_threshold(self, percent: int) -> None:
         """From how full a window on older messages are summarized; above the highest never. Raises StorageError."""
@@ -179,8 +181,8 @@ class ContextDesk:
             return Refused(nothing)
         return await self._take(replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
 
-    async def _take(self, after: ContextView, count: int) -> Edited | Refused:
-        """Send this from now on."""
+    async def _take(self, after: ContextView, count: int, least: int = 0) -> Edited | Refused:
+        """Send this from now on; it is known to be `least` tokens."""
         session = self._session
         async with self._between_moves:
             refusal = session.read_only or why_refused(session.state)
@@ -188,7 +190,7 @@ class ContextDesk:
                 return Refused(refusal)
             before, was = session.record.view, session.record.context_tokens
             rows = await self._rows(after if after.start_seq < before.start_seq else before)
-            tokens = await asyncio.to_thread(tokens_after, session, rows, after)
+            tokens = max(await asyncio.to_thread(tokens_after, session, rows, after), least)
             changes = ConversationChanges(view=after, context_tokens=tokens)
             await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
             session.record = with_view(session.record, after, tokens)

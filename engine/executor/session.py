@@ -123,7 +123,7 @@ class Session:
     compaction: CompactionDraft | None = None
     """Of the newest compaction; taken with its answer."""
     uncompacted: int = 0
-    """How many messages there were when a compaction last failed: the next waits for more."""
+    """How many messages there were when a compaction last failed or was taken back: the next waits for more."""
     growing: GrowingView = field(default_factory=GrowingView)
     """What the rows are to a model."""
     _rows: list[StoredMessage] | None = None
@@ -198,15 +198,15 @@ class Session:
 
     @property
     def compact_above(self) -> int:
-        """Tokens from which older messages are summarized before the next call (SPEC C12); 0 never."""
+        """Tokens from which older messages are summarized before the next call (SPEC C12); 0 never, or not yet."""
         percent = self.record.compact_percent or self.settings.compact_percent
-        return self.record.context_window * percent // 100 if percent <= 100 else 0
+        grown = self.record.message_count - self.uncompacted >= FEWEST
+        return self.record.context_window * percent // 100 if grown and percent <= 100 else 0
 
     @property
     def compact_due(self) -> bool:
         """Whether a message that comes now finds the window too full."""
-        grown = self.record.message_count - self.uncompacted >= FEWEST
-        return grown and 0 < self.compact_above <= self.record.context_tokens
+        return 0 < self.compact_above <= self.record.context_tokens
 
     @property
     def resumable(self) -> bool:

@@ -254,7 +254,7 @@ class Visible:
                 before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
                 self._update(context=after, cost_usd=cost)
                 self._head(self.conversation.record)
-                if is_busy(self.conversation.state) and (warning := crossing(before, after)):
+                if is_busy(self._parts.status.status.state) and (warning := crossing(before, after)):
                     self._tell(warning)
             case ConversationChanged(conversation=record):
                 if self._front and record.model != self._parts.status.status.model:
