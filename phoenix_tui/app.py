@@ -22,7 +22,7 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import CannotOpen, Launch, Services
-from phoenix_tui.themes import THEMES
+from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
 
 SIGNAL_EXIT: Final = 128
@@ -48,8 +48,7 @@ class PhoenixApp(App[None]):
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
             self.register_theme(theme)
-        names = {theme.name for theme in THEMES}
-        self.theme = launch.theme if launch.theme in names else THEMES[0].name
+        self.theme = self._first_theme(launch)
         self.animation_level = "none"
         self.exit_note = ""
         """What is printed after the screen is gone: how to come back."""
@@ -63,6 +62,18 @@ class PhoenixApp(App[None]):
         self._finishing = False
         self._typed_early: list[events.Event] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
+
+    def _first_theme(self, launch: Launch) -> str:
+        """The colours of the first frame: those wished for, else by the terminal's background of last time."""
+        if launch.theme and launch.theme not in {theme.name for theme in THEMES}:
+            # Only for a theme of the user's own.
+            from phoenix_tui.user_themes import theme_named  # noqa: PLC0415 - as above
+
+            own = theme_named(launch.themes_folder, launch.theme)
+            if own is not None:
+                self.register_theme(own)
+            return own.name if own is not None else DARK.name
+        return launch.theme or (LIGHT if launch.light_terminal else DARK).name
 
     def get_default_screen(self) -> WorkspaceScreen:
         """The workspace is the first screen."""

@@ -73,8 +73,8 @@ class QuietDriver(LinuxDriver):
         """How many writes went into the thread's queue."""
         self._wake: tuple[int, int] | None = None
         self._greeting = self._parting = ""
-        self.replies: Callable[[str], None] | None = None
-        """Is told in the loop what the terminal answers, while somebody asks."""
+        self.replies: list[Callable[[str], None]] = []
+        """Are told in the loop what the terminal answers, while somebody asks."""
         self._frame: list[str] | None = None
         """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
         # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
@@ -100,8 +100,8 @@ class QuietDriver(LinuxDriver):
         return with_overlays(data, self.overlays) if self.overlays else data
 
     def _tell_reply(self, reply: str) -> None:
-        if self.replies is not None:
-            self._loop.call_soon_threadsafe(self.replies, reply)
+        for listener in tuple(self.replies):
+            self._loop.call_soon_threadsafe(listener, reply)
 
     def write_own(self, sequence: str) -> None:
         """Write a sequence of Phoenix's own as it is: a clipboard, a title. Never holds outside text.

@@ -345,6 +345,9 @@ class Launch(Struct, frozen=True):
     image_display: str = "auto"
     """How images are shown: auto, kitty, sixel, blocks or off."""
     theme: str = ""
+    """Empty: by the terminal's background."""
+    light_terminal: bool = False
+    """What the terminal said of its background last time."""
     themes_folder: Path | None = None
     """Where the user's own themes are."""
     notifications: str = "auto"

@@ -7,6 +7,7 @@ needs_you = "#b58900"
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -63,15 +64,24 @@ def read_theme(path: Path) -> Theme:
     return _made(path.stem, BASES[base], {name: str(value) for name, value in table.items()})
 
 
+def theme_named(folder: Path | None, name: str) -> Theme | None:
+    """The user's theme of this name, None where there is none or it is broken; that is said later."""
+    path = folder / f"{name}.toml" if folder is not None else None
+    try:
+        return read_theme(path) if path is not None and name and path.exists() else None
+    except ThemeError:
+        return None
+
+
 def theme_files(folder: Path | None) -> Iterator[Path]:
     """The theme files of a folder, by name; none where there is no folder."""
     if folder is None:
         return
     try:
-        found = sorted(folder.glob("*.toml"))
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - a Path of every name would cost more, twice a second
     except OSError:
         return
-    yield from (path for path in found if not path.name.startswith("."))
+    yield from (folder / name for name in names if name.endswith(".toml") and not name.startswith("."))
 
 
 def _made(name: str, base: Theme, colours: dict[str, str]) -> Theme:

@@ -38,7 +38,7 @@ class ImageTerminal:
             if way is not None and not told.done():
                 told.set_result(way)
 
-        self._driver.replies = listen
+        self._driver.replies.append(listen)
         try:
             self._driver.write_own(QUESTION)
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -46,7 +46,7 @@ class ImageTerminal:
         except TimeoutError:
             return Way.BLOCKS
         finally:
-            self._driver.replies = None
+            self._driver.replies.remove(listen)
 
     def send(self, sequence: str) -> None:
         """Hand over an image that cells will name."""

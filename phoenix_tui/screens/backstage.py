@@ -116,11 +116,11 @@ class Backstage:
 
     def themes(self) -> tuple[str, ...]:
         """Names of all themes, the one in use first."""
-        return self.around.themes()
+        return self.around.colours.names()
 
     def choose_theme(self, name: str) -> None:
         """Change the colours."""
-        self._stage.app.theme = name
+        self.around.colours.choose(name)
 
     async def leave(self) -> None:
         """Quit; asks first while something runs."""

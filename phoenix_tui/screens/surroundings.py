@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -14,9 +14,9 @@ from phoenix_tui.keymap import to_textual
 from phoenix_tui.keymap_file import KeymapError, read_keymap
 from phoenix_tui.live_files import LOOK_EVERY, LiveFiles
 from phoenix_tui.open_mark import OpenMark
+from phoenix_tui.screens.colours import Asked, Colours
 from phoenix_tui.screens.places import keep_place
-from phoenix_tui.themes import DARK, THEMES
-from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
+from phoenix_tui.user_themes import theme_files
 
 if TYPE_CHECKING:
     from phoenix_tui.screens.stage import Stage
@@ -30,7 +30,7 @@ KEEP_PLACE_AFTER: Final = 10
 """Looks after which the scroll position is stored, where it changed."""
 
 
-class Screen(Terminal, Protocol):
+class Screen(Terminal, Asked, Protocol):
     """What is needed of the driver."""
 
     def watch_mouse(self, wanted: bool) -> None:
@@ -49,7 +49,9 @@ class Surroundings:
         launch = stage.launch
         self.mouse = launch.mouse
         self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
-        self._attention = Attention(skills_of(os.environ), self._wishes, screen, lambda: stage.app.app_focus)
+        self._skills = skills_of(os.environ)
+        self.colours = Colours(stage, screen, self._trouble)
+        self._attention = Attention(self._skills, self._wishes, screen, lambda: stage.app.app_focus)
         self._files = LiveFiles(self._watched)
         self._mark = OpenMark(launch.state_folder / "open", launch.cwd)
         self._looks = 0
@@ -60,8 +62,7 @@ class Surroundings:
         self._services.engine.watch(self._attention.noticed)
         stage.watch(parts.status, "status", self._show_state)
         stage.watch(parts.title, "heading", self._show_state)
-        self._read_themes()
-        self._choose(stage.launch.theme)
+        self.colours.start(may_ask=self._skills.titles)
         stage.set_interval(LOOK_EVERY, self.look)
 
     def close(self) -> None:
@@ -84,14 +85,7 @@ class Surroundings:
             elif path == self._stage.launch.config_file:
                 self._read_settings()
             else:
-                self._read_changed_theme(path)
-
-    def themes(self) -> tuple[str, ...]:
-        """Names of all themes, the one in use first."""
-        app = self._stage.app
-        own = [path.stem for path in theme_files(self._stage.launch.themes_folder)]
-        names = [*(theme.name for theme in THEMES), *(name for name in own if name in app.available_themes)]
-        return tuple(sorted(names, key=lambda name: name != app.theme))
+                self.colours.saved(path)
 
     async def act(self, action: str) -> None:
         """Do what a key of the workspace does."""
@@ -101,7 +95,7 @@ class Surroundings:
         """Let a setting count now, where it can."""
         match name:
             case "theme":
-                self._choose(value)
+                self.colours.choose(value)
             case "mouse":
                 self.watch_mouse(value == "true")
             case "notifications":
@@ -136,37 +130,6 @@ class Surroundings:
 
     def _trouble(self, error: Exception, kept: str) -> None:
         self._stage.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
-
-    def _read_themes(self) -> None:
-        for path in theme_files(self._stage.launch.themes_folder):
-            self._attempt(self._register, path)
-
-    def _attempt(self, read: Callable[[Path], None], path: Path) -> bool:
-        try:
-            read(path)
-        except ThemeError as error:
-            self._trouble(error, "The colours stay as they were.")
-            return False
-        return True
-
-    def _register(self, path: Path) -> None:
-        self._stage.app.register_theme(read_theme(path))
-
-    def _read_changed_theme(self, path: Path) -> None:
-        app = self._stage.app
-        if path.exists() and self._attempt(self._register, path) and app.theme == path.stem:
-            app.theme = DARK.name  # the same name again would change nothing
-            app.theme = path.stem
-
-    def _choose(self, name: str) -> None:
-        app = self._stage.app
-        if not name:
-            return
-        if name in app.available_themes:
-            app.theme = name
-        else:
-            known = ", ".join(sorted(self.themes()))
-            self._trouble(ValueError(f"There is no theme {name}."), f"There are {known}.")
 
     def _read_keys(self) -> None:
         try:

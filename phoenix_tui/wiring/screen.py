@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from engine.records import PermissionMode
 from phoenix_tui import terminal_state
+from phoenix_tui.attention.background import remembered_light
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
@@ -216,6 +217,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         caps=caps_of(settings),
         image_display=settings.text("images"),
         theme=settings.text("theme"),
+        light_terminal=remembered_light(setup.paths.state),
         themes_folder=setup.paths.themes,
         notifications=settings.text("notifications"),
         terminal_title=settings.flag("terminal_title"),

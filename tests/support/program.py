@@ -157,7 +157,7 @@ class Program:
 async def program(phoenix: Phoenix, *arguments: str, columns: int = 100, rows: int = 30) -> AsyncGenerator[Program]:
     """Phoenix in a terminal of this size; ended with the block."""
     command = [sys.executable, "-m", "phoenix_tui", *arguments]
-    environment = {**phoenix.environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    environment = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **phoenix.environment}
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(rows, columns))
     running = Program(process, columns, rows)
     try:

@@ -13,6 +13,7 @@ from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, Requesting, State, ToolRound
 from engine.summaries import summary_of
 from phoenix_tui.attention.attention import Attention, Wishes
+from phoenix_tui.attention.background import remember, remembered_light, told_light
 from phoenix_tui.attention.signals import Notifying, Progress, Skills, notification, progress, skills_of, title
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
@@ -131,3 +132,24 @@ def test_a_title_that_is_no_longer_wanted_goes(tmp_path: Path) -> None:
     assert room.terminal.written[-1] == "\x1b[23;0t"
     assert room.show(WORKING) == ["\x1b]9;4;3;0\x07"]
     assert room.terminal.parting == "\x1b]9;4;0;0\x07"
+
+
+@pytest.mark.parametrize(
+    ("reply", "light"),
+    [
+        ("11;rgb:ffff/ffff/ffff\x07", True),
+        ("11;rgb:fd/f6/e3\x1b\\", True),
+        ("11;rgb:1010/1313/1717\x1b\\", False),
+        ("11;rgba:0000/0000/0000/ffff\x07", False),
+        ("10;rgb:ffff/ffff/ffff\x07", None),
+        ("garbage", None),
+    ],
+)
+def test_a_background_is_light_or_dark(reply: str, light: bool | None) -> None:
+    assert told_light(reply) is light
+
+
+def test_the_background_is_remembered_for_the_next_start(tmp_path: Path) -> None:
+    assert not remembered_light(tmp_path)
+    remember(tmp_path, light=True)
+    assert remembered_light(tmp_path)

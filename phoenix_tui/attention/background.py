@@ -1,0 +1,41 @@
+"""Light or dark: the terminal is asked for its background (OSC 11), and the answer is remembered for the next start."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from phoenix_tui.config.files import write_private
+
+QUESTION: Final = "\x1b]11;?\x1b\\"
+LIGHT_FROM: Final = 0.5
+"""Relative luminance of a background that counts as light."""
+WEIGHTS: Final = (0.2126, 0.7152, 0.0722)
+FILE: Final = "background.txt"
+_ANSWER: Final = re.compile(r"11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
+
+
+def told_light(reply: str) -> bool | None:
+    """Whether the background is light; None where the reply is about something else."""
+    found = _ANSWER.search(reply)
+    if found is None:
+        return None
+    shares = [int(part, 16) / int("f" * len(part), 16) for part in found.groups()]
+    return sum(weight * share for weight, share in zip(WEIGHTS, shares, strict=True)) > LIGHT_FROM
+
+
+def remembered_light(state_folder: Path) -> bool:
+    """What the terminal said last time: the first frame should not change its colours."""
+    try:
+        return (state_folder / FILE).read_text("ascii").strip() == "light"
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def remember(state_folder: Path, *, light: bool) -> None:
+    """Keep it, where it is news; a folder that cannot be written forgets."""
+    if remembered_light(state_folder) is not light:
+        with suppress(OSError):
+            write_private(state_folder / FILE, "light\n" if light else "dark\n")

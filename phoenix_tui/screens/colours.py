@@ -1,0 +1,86 @@
+"""The colours in force: a theme of Phoenix or of the user, or light and dark by the terminal's background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from phoenix_tui.attention.background import QUESTION, remember, told_light
+from phoenix_tui.themes import DARK, LIGHT, THEMES
+from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.stage import Stage
+
+
+class Asked(Protocol):
+    """What is needed of the driver."""
+
+    replies: list[Callable[[str], None]]
+    """Are told what the terminal answers."""
+
+    def write_own(self, sequence: str) -> None:
+        """Write a sequence of Phoenix's own."""
+        ...
+
+
+class Colours:
+    """Reads the user's themes and puts one in force; a broken one changes nothing."""
+
+    def __init__(self, stage: Stage, terminal: Asked | None, trouble: Callable[[Exception, str], None]) -> None:
+        self._stage = stage
+        self._folder = stage.launch.themes_folder
+        self._terminal = terminal
+        self._trouble = trouble
+        self._wished = stage.launch.theme
+        """Empty: by the terminal's background."""
+
+    def start(self, *, may_ask: bool) -> None:
+        """Read every theme; ask for the background where that decides."""
+        for path in theme_files(self._folder):
+            self._register(path)
+        self.choose(self._wished)
+        if may_ask and self._terminal is not None and not self._wished:
+            self._terminal.replies.append(self._told)
+            self._terminal.write_own(QUESTION)
+
+    def names(self) -> tuple[str, ...]:
+        """All themes, the one in use first."""
+        app = self._stage.app
+        own = [path.stem for path in theme_files(self._folder)]
+        names = [*(theme.name for theme in THEMES), *(name for name in own if name in app.available_themes)]
+        return tuple(sorted(names, key=lambda name: name != app.theme))
+
+    def choose(self, name: str) -> None:
+        """Put this one in force; an empty name leaves it to the terminal's background."""
+        app, self._wished = self._stage.app, name
+        if name in app.available_themes:
+            app.theme = name
+        elif name:
+            known = ", ".join(sorted(self.names()))
+            self._trouble(ValueError(f"There is no theme {name}."), f"There are {known}.")
+
+    def saved(self, path: Path) -> None:
+        """A theme was saved: it counts at once where it is in force."""
+        app = self._stage.app
+        if path.exists() and self._register(path) and app.theme == path.stem:
+            app.theme = DARK.name  # the same name again would change nothing
+            app.theme = path.stem
+
+    def _register(self, path: Path) -> bool:
+        try:
+            self._stage.app.register_theme(read_theme(path))
+        except ThemeError as error:
+            self._trouble(error, "The colours stay as they were.")
+            return False
+        return True
+
+    def _told(self, reply: str) -> None:
+        light = told_light(reply)
+        if light is None or self._terminal is None:
+            return
+        self._terminal.replies.remove(self._told)
+        if not self._wished:
+            self._stage.app.theme = (LIGHT if light else DARK).name
+            remember(self._stage.launch.state_folder, light=light)
