@@ -71,7 +71,7 @@ class QuestionPanel(Vertical):
             self.answer = answer
 
     class Left(Message):
-        """A line was closed unsent: the focus belongs to the composer again."""
+        """The line was closed: the focus belongs to the composer again."""
 
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -214,5 +214,4 @@ class QuestionPanel(Vertical):
     def _answer(self, answer: Answer) -> None:
         if self._question is not None:
             self.post_message(self.Answered(self._question.call.id, answer))
-            self.remove_class("-filling")
-            self.line.close()
+            self.close_line()

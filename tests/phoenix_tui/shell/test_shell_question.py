@@ -159,7 +159,7 @@ async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays
         conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         panel = shell.screen.parts.dock.question
         await shell.pilot.press("a", "backspace", "backspace", "backspace", "x", "*", ")")
-        await shell.until(lambda: panel.has_class("-refused"))
+        await shell.until(lambda: panel.line.has_class("-refused"))
         assert effect(shell).startswith("This rule does not match: begin with the words of the command")
         await shell.pilot.press("enter", "tab")
         await shell.pilot.pause()
