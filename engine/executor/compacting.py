@@ -12,8 +12,9 @@ from engine.context import omissions
 from engine.context.compaction import Selection, is_shorter, select, summary_request, with_quotes
 from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
-from engine.executor.model_call import dollars, prompt_facts
+from engine.executor.model_call import dollars
 from engine.executor.session import CompactionDraft, Session
+from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
@@ -99,15 +100,6 @@ async def _summary(session: Session, selection: Selection, focus: str) -> tuple[
                 said = "".join(block.text for block in item.blocks if isinstance(block, TextBlock))
                 return said, item.usage, cost
     raise NotCompacted(EMPTY)
-
-
-def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:
-    """What the window will hold: the count of now, less what the guess gets smaller by, in the same measure."""
-    facts, record = prompt_facts(session), session.record
-    before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
-    then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
-    known = record.context_tokens or before
-    return max(round(known * then / before), 1) if before else then
 
 
 def _sizes(session: Session, rows: Sequence[StoredMessage], draft: CompactionDraft) -> str:

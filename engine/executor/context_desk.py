@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from engine.context import omissions
 from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, Part, measure, omission_of, scaled
-from engine.executor.compacting import tokens_after
 from engine.executor.composing import ask
-from engine.executor.model_call import prompt_facts
 from engine.executor.requests import Receipt, Refused
 from engine.executor.session import Session, with_view
+from engine.executor.window import prompt_facts, tokens_after
 from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
 from engine.machine.turn import why_refused

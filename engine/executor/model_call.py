@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from engine.context.assemble import Assembly, assemble
-from engine.context.prompt import PromptFacts
+from engine.executor.refused_images import REFUSED, without_images
 from engine.executor.session import Session
+from engine.executor.window import prompt_facts
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
 from engine.machine.messages import Block, ToolUseBlock
@@ -65,7 +66,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         reply = await _stream(session, provider, request)
     except ProviderError as error:
         _note_failure(session, request, error)
-        _failed(session, ask, error)
+        await _fail(session, ask, error)
         return
     except StorageError as error:
         _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False))
@@ -122,21 +123,6 @@ def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) ->
     return tuple(fresh)
 
 
-def prompt_facts(session: Session) -> PromptFacts:
-    """What the system prompt of this conversation speaks of now."""
-    record = session.record
-    return PromptFacts(
-        cwd=record.cwd,
-        conversation_id=record.id,
-        model=record.model,
-        permission_mode=record.permission_mode.value,
-        tools=tuple(tool.spec for tool in session.ports.tools.values()),
-        instructions=session.settings.instructions(record.cwd),
-        replacement=record.system_prompt,
-        appended=record.append_system_prompt,
-    )
-
-
 def _assembly(session: Session, name: str) -> Assembly:
     return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view)
 
@@ -173,6 +159,13 @@ def _note_failure(session: Session, request: ModelRequest | None, error: Provide
     throttled = error.kind in {"rate_limit", "overloaded"}
     if diagnostics is not None and request is not None and not throttled:
         session.background(asyncio.to_thread(diagnostics.failed, request, error))
+
+
+async def _fail(session: Session, ask: RequestLlm, error: ProviderError) -> None:
+    if error.kind == REFUSED:
+        with suppress(StorageError):  # the failure itself is what is told
+            error = await without_images(session, error)
+    _failed(session, ask, error)
 
 
 def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:

@@ -13,7 +13,8 @@ from engine.executor.context_desk import ContextReport, Edited
 from engine.executor.requests import Refused
 from engine.executor.session import EngineSettings
 from engine.machine.messages import Usage
-from engine.providers.scripted import WINDOW, Call, Hang, Reply, Text
+from engine.machine.states import Errored, Idle
+from engine.providers.scripted import WINDOW, Call, Fail, Hang, Reply, Text
 from engine.records import OmissionKind
 from engine.updates import ContextChanged
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -190,3 +191,22 @@ async def test_an_edit_while_a_message_is_on_its_way_is_refused_or_counts(tmp_pa
         assert isinstance(edited, Refused) or "\\n...\\n" in sent(bench)
         conversation.cancel()
         await conversation.wait_idle()
+
+
+async def test_an_image_that_the_model_refuses_makes_no_later_request_fail(tmp_path: Path) -> None:
+    refusal = Reply((Fail("the server refused an image: too large.", "refused_image", retryable=False),), when="[go]")
+    async with engine_bench(tmp_path, PLAIN, refusal, PLAIN, settings=SETTINGS) as bench:
+        conversation = await bench.conversation()
+        image = await conversation.attach(b"\x89PNG")
+        for number in range(2):
+            await conversation.say(f"[go] {number}", (image.id,))
+            await conversation.wait_idle()
+        assert isinstance(conversation.state, Errored)
+        assert conversation.state.message == (
+            "the server refused an image: too large. It is left out from now on: "
+            "Enter tries again without, /context puts back."
+        )
+        await conversation.retry()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert sent(bench).count(REMOVED_IMAGE) == 1, "the image that was accepted before stays"
+        assert [(each.seq, each.kind) for each in conversation.record.omitted] == [(3, OmissionKind.IMAGE)]

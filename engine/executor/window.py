@@ -1,0 +1,34 @@
+"""How full the window of a conversation is, and would be with another view of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.context.measure import measure
+from engine.context.prompt import PromptFacts
+from engine.executor.session import Session
+from engine.records import ContextView, StoredMessage
+
+
+def prompt_facts(session: Session) -> PromptFacts:
+    """What the system prompt of this conversation speaks of now."""
+    record = session.record
+    return PromptFacts(
+        cwd=record.cwd,
+        conversation_id=record.id,
+        model=record.model,
+        permission_mode=record.permission_mode.value,
+        tools=tuple(tool.spec for tool in session.ports.tools.values()),
+        instructions=session.settings.instructions(record.cwd),
+        replacement=record.system_prompt,
+        appended=record.append_system_prompt,
+    )
+
+
+def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:
+    """What the window will hold: the count of now, less what the guess gets smaller by, in the same measure."""
+    facts, record = prompt_facts(session), session.record
+    before = measure(facts, [row for row in rows if row.seq >= record.context_start_seq], record.view).total
+    then = measure(facts, [row for row in rows if row.seq >= after.start_seq], after).total
+    known = record.context_tokens or before
+    return max(round(known * then / before), 1) if before else then
