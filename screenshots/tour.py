@@ -26,7 +26,7 @@ from tests.support.program import CTRL_N, ENTER, ESC, Program  # noqa: E402 - as
 
 Stop: TypeAlias = Callable[["Tour"], Awaitable[None]]
 CTRL_F, CTRL_L, CTRL_P, CTRL_R, TAB = b"\x06", b"\x0c", b"\x10", b"\x12", b"\t"
-F1, F2, DOWN, UP = b"\x1bOP", b"\x1bOQ", b"\x1b[B", b"\x1b[A"
+F1, F2, DOWN, RIGHT = b"\x1bOP", b"\x1bOQ", b"\x1b[B", b"\x1b[C"
 PAGE_UP, CTRL_END, ALT_UP = b"\x1b[5~", b"\x1b[1;5F", b"\x1b[1;3A"
 SIZES: Final = ((80, 24), (120, 40), (200, 60))
 LONG: Final = "a year of pair programming"
@@ -62,9 +62,9 @@ async def conversations(tour: Tour) -> None:
     """The list: filter, a look inside, marks."""
     await tour.press(CTRL_L)
     await tour.take("list", "a year of pair")
-    await tour.press("/", "latency", ENTER, DOWN, "p")
+    await tour.press("/", "latency", DOWN, RIGHT)
     await tour.take("peek", "latency spike")
-    await tour.press(ESC, " ", DOWN, " ")
+    await tour.press(ESC, ESC, DOWN, "v", DOWN, "v")
     await tour.take("marked", "2 marked")
     await tour.press(ESC, ESC, CTRL_L)
 
@@ -158,6 +158,7 @@ async def around(tour: Tour) -> None:
     await tour.running.send("/theme phoenix-light")
     await tour.take("light")
     await tour.running.send("/theme phoenix-dark")
+    await asyncio.sleep(0.5)
 
 
 STOPS: Final[dict[str, Stop]] = {

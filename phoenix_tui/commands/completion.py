@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -99,7 +100,8 @@ class FileIndex:
         return changed
 
     async def _from_git(self) -> list[str]:
-        arguments = ("git", "ls-files", "-co", "--exclude-standard", "-z")
+        never_written = ("-x", "__pycache__", "-x", "node_modules")
+        arguments = ("git", "ls-files", "-co", "--exclude-standard", *never_written, "-z")
         listing = Program(arguments, self._folder, GIT_SECONDS, keep_head=LISTING_BYTES, keep_tail=0, sandboxed=False)
         try:
             finished = await self._runner.run(listing)
@@ -125,10 +127,11 @@ def _walk(folder: Path) -> list[str]:
     found: list[str] = []
     builder = WalkBuilder(folder)
     builder.require_git(False)
+    beginning = len(str(folder).rstrip("/")) + 1
     for entry in builder.build():
-        path = entry.path()
-        if path.is_file():
-            found.append(str(path.relative_to(folder)))
+        path = str(entry.path())
+        if os.path.isfile(path):  # noqa: PTH113 - 20,000 of them: pathlib takes five times as long
+            found.append(path[beginning:])
         if len(found) >= MOST_FILES:
             break
     return sorted(name for name in found if "\n" not in name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -69,6 +70,8 @@ class Stage(PhoenixScreen[None]):
         )
         self.backstage: Backstage | None = None
         """Everything that needs the services; its modules are loaded behind the first frame."""
+        self._told: dict[str, float] = {}
+        """What was said of late, and when."""
         self._ready = asyncio.Event()
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
@@ -131,7 +134,11 @@ class Stage(PhoenixScreen[None]):
             self.greet(not self.parts.transcript.display)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
-        """Say something in passing."""
+        """Say something in passing, once as long as it stands there."""
+        now = time.monotonic()
+        if now - self._told.get(text, -TOAST_SECONDS) < TOAST_SECONDS:
+            return
+        self._told = {said: at for said, at in self._told.items() if now - at < TOAST_SECONDS} | {text: now}
         self.app.notify(clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False)
 
     def greet(self, wanted: bool) -> None:
