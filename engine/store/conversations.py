@@ -156,7 +156,7 @@ def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> 
     for condition, value in (
         ("c.id = ?", wanted),
         ("c.id LIKE ? ESCAPE '\\'", f"{escape_like(wanted)}%"),
-        ("c.title = ?", wanted),
+        (f"c.title = ? AND {_NOT_SUPERSEDED}", wanted),
     ):
         rows = connection.execute(
             f"{_LISTED} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND {condition} ORDER BY c.updated_at DESC",

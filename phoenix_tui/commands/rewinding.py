@@ -20,7 +20,6 @@ from phoenix_tui.widgets.blocks.rows import count_text
 from tools.clean import clean_line
 
 NOTHING_SAID: Final = "Nothing was said here yet, so there is nothing to go back to."
-HEADING_CHARACTERS: Final = 48
 NAMES: Final = 3
 
 
@@ -85,10 +84,12 @@ async def _go_back(
 ) -> None:
     record = conversation.record
     preview = await rewinding.preview(record, point.seq)
-    words = clean_line(point.text)
-    short = words if len(words) <= HEADING_CHARACTERS else f"{words[: HEADING_CHARACTERS - 1]}…"
     sheet = GoBackSheet(
-        f"Back to before “{short}”", preview, rewinding.diff, _ways(preview), plain=bench.desk.launch.plain
+        f"Back to before “{clean_line(point.text)}”",
+        preview,
+        rewinding.diff,
+        _ways(preview),
+        plain=bench.desk.launch.plain,
     )
     choice = await bench.sheets.show(sheet)
     if choice is None:
@@ -161,6 +162,7 @@ def _outcome(before: ConversationRecord, done: Done) -> str:
     files = f"{count_text(done.restored, 'file')} went back. " if done.restored else ""
     if done.conversation_id == before.id:
         return f"{files or 'No file changed. '}Esc Esc, then u takes it back."
+    files = files or "Files stay as they are. "
     return f"{files}This is another branch; Esc Esc, then u goes back to the other one."
 
 

@@ -17,7 +17,7 @@ from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind import FRAME, MARGIN, SHARE
-from phoenix_tui.screens.rewind_rows import preview_row, sum_of, uncovered
+from phoenix_tui.screens.rewind_rows import fitting, preview_row, sum_of, uncovered
 from phoenix_tui.screens.text_sheet import TextSheet
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -114,7 +114,7 @@ class GoBackSheet(Sheet[GoBackChoice]):
             self.query_one("#go-back", Static).update(Content("\n").join(self._rows()))
 
     def _rows(self) -> list[Content]:
-        width = max(self.size.width - MARGIN, 1)
+        width = fitting(self.size.width, MARGIN)
         head = Content.assemble((self._heading, "bold")).truncate(width, ellipsis=True)
         top = [head, *self._way_rows(width), Content(""), self._sum(width)]
         below = [Content.styled(row, Tone.QUIET.value).truncate(width, ellipsis=True) for row in self._notes()]

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine.rewinding.values import RewindList, RewindPoint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.rewind_rows import change_row, files_of, point_row, stay_row, uncovered, when
+from phoenix_tui.screens.rewind_rows import change_row, files_of, fitting, point_row, stay_row, uncovered, when
 from phoenix_tui.widgets.blocks.rows import count_text
 
 MARGIN: Final = 2
@@ -104,7 +104,7 @@ class RewindSheet(Sheet[Order]):
             self.query_one("#rewind", Static).update(Content("\n").join(self._rows()))
 
     def _rows(self) -> list[Content]:
-        width = max(self.size.width - MARGIN, 1)
+        width = fitting(self.size.width, MARGIN)
         top = [self._heading(width), *self._unfinished(width)]
         below = self._files(width)
         room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, FRAME)

@@ -15,6 +15,8 @@ from phoenix_tui.widgets.blocks.rows import count_text
 from tools.clean import clean_line
 
 TODAY: Final = 24 * 3600.0
+WIDEST: Final = 120
+"""Columns from which rows grow no more: the eye must find the end of a row."""
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 12
 NAMES_SHOWN: Final = 4
@@ -133,8 +135,13 @@ def uncovered(coverage: Coverage) -> str:
         parts.append("too large: " + ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN]))
     words = [f"Not covered: {'; '.join(parts)}."] if parts else []
     if len(names) < len(coverage.left_out):
-        words.append("Commits stay.")
+        words.append("Commits are not taken back.")
     return " ".join(words)
+
+
+def fitting(width: int, margin: int) -> int:
+    """The cells of a row on a screen of this width."""
+    return max(min(width - margin, WIDEST), 1)
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:
