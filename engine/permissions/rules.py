@@ -104,9 +104,10 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
         return Rule(spec.name, _command_pattern(call.command))
     if not request.paths:
         return Rule(spec.name, request.summary)
-    if len(request.paths) > 1:
+    first, *more = request.paths
+    if more:
         return None  # one pattern for all of them would let through more than was asked
-    return Rule(spec.name, escape(_path_text(request.paths[0], working_dir)))
+    return Rule(spec.name, escape(_path_text(first, working_dir)))
 
 
 def refusal(text: str, call: Call) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from textual import events
 from textual.layout import Layout
@@ -21,6 +22,10 @@ class ConversationColumn(StillColumn):
     def layout(self) -> Layout:
         """The one of the panes, else a column."""
         return self.arranged or super().layout
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """What is done inside is drawn as one change."""
+        return self.app.batch_update()  # pyright: ignore[reportUnknownMemberType] - Textual leaves the type of `app` open
 
     def on_click(self, event: events.Click) -> None:
         """What a child did with the click is done by now."""

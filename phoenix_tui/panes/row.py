@@ -83,7 +83,7 @@ class PaneRow:
         column = self._column
         pane = Pane(TitleRow(plain=self._plain), TranscriptView(), PaneFoot(plain=self._plain))
         pane.transcript.display = False
-        with column.app.batch_update():
+        with column.at_once():
             if len(self.panes) == 1:
                 await column.mount(*self.panes[0].own, self.tabs)
                 column.arranged = PaneLayout(self, self._parts.dock)
@@ -99,7 +99,7 @@ class PaneRow:
         """Take the widgets of a pane without the dock away."""
         column, place = self._column, self.panes.index(pane)
         gone: list[Widget] = [pane.title, pane.transcript, *pane.own]
-        with column.app.batch_update():
+        with column.at_once():
             self.panes.pop(place)
             self.focus -= place < self.focus
             if len(self.panes) == 1:

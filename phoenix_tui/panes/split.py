@@ -140,7 +140,7 @@ class Split:
         """Give the dock to a pane, and show a conversation in it, or none."""
         desk, row = self._desk, self.row
         row.panes[row.focus].foot.status = Status()
-        with self._column.app.batch_update():
+        with self._column.at_once():
             self._turning = True
             try:
                 await desk.put_away()

@@ -82,5 +82,5 @@ async def test_two_of_three_panes_ask_and_are_answered_from_the_queue_while_the_
             await running.until(lambda: "›○ alpha go" in running.text, "the dock in the next pane")
             await running.shows("┃ Reply")
             await running.send("and now")
-            await running.until(lambda: "and now" in str(server.requests[-1].json["messages"][-1]), "a request")
-            assert "alpha go" in str(server.requests[-1].json["messages"][0])
+            await running.until(lambda: "and now" in json.dumps(server.requests[-1].json["messages"]), "a request")
+            assert "alpha go" in json.dumps(server.requests[-1].json["messages"])

@@ -17,7 +17,7 @@ from engine.updates import TextArrived
 from phoenix_tui.commands.panes import panes_of, split_with
 from phoenix_tui.panes.layout import LEAST_HEIGHT, LEAST_WIDTH, regions
 from phoenix_tui.panes.memory import FILE, Panes, recall, remember
-from phoenix_tui.panes.split import MOST
+from phoenix_tui.panes.split import MOST, Split
 from tests.support.fake_engine import RUN, question
 
 WIDE = (200, 60)
@@ -49,12 +49,19 @@ async def beside(shell: Any, *others: Any) -> Any:
     return panes_of(shell.bench)
 
 
+def shown_panes(shell: Any) -> Split:
+    """The panes there are."""
+    panes = panes_of(shell.bench)
+    assert panes is not None
+    return panes
+
+
 def transcripts(shell: Any) -> list[Region]:
-    return [pane.transcript.region for pane in panes_of(shell.bench).row.panes]
+    return [pane.transcript.region for pane in shown_panes(shell).row.panes]
 
 
 def feet(shell: Any) -> list[str]:
-    return [pane.foot.render().plain for pane in panes_of(shell.bench).row.panes]
+    return [pane.foot.render().plain for pane in shown_panes(shell).row.panes]
 
 
 async def test_split_shows_two_conversations_side_by_side_and_both_are_live(open_shell: Any, engine: Any) -> None:
@@ -257,7 +264,7 @@ async def test_the_list_shows_its_row_in_a_pane(open_shell: Any, engine: Any) ->
         assert shell.screen.rows.model.targets == (second.id,)
         await shell.pilot.press("|")
         await shell.until(lambda: shell.bench.desk.conversation is second)
-        assert panes_of(shell.bench).shown == [first, second]
+        assert shown_panes(shell).shown == [first, second]
         await shell.until(lambda: shell.composer.has_focus)
 
 
@@ -270,7 +277,7 @@ async def test_an_empty_pane_beside_a_conversation_takes_a_new_one(open_shell: A
         assert shell.bench.desk.conversation is None
         assert shell.screen.parts.welcome.is_on_screen
         new = await shell.say("hello")
-        assert panes_of(shell.bench).shown == [first, new]
+        assert shown_panes(shell).shown == [first, new]
 
 
 async def test_panes_come_back_after_a_restart_with_the_dock_where_it_was(open_shell: Any, engine: Any) -> None:
@@ -283,7 +290,7 @@ async def test_panes_come_back_after_a_restart_with_the_dock_where_it_was(open_s
         assert panes.count == 3
     async with open_shell(WIDE) as shell:
         await shell.until(lambda: panes_of(shell.bench))
-        assert panes_of(shell.bench).shown == made
+        assert shown_panes(shell).shown == made
         assert shell.bench.desk.conversation is made[1]
         made[0].play(TextArrived("live in the first"))
         await shell.until(lambda: "live in the first" in shell.text)
