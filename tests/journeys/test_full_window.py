@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,8 +39,7 @@ def talk(turns: Iterable[Answer], summary: Answer) -> Answer:
 
 def asked(seen: Seen) -> list[str]:
     """The texts of a request's user messages."""
-    messages = seen.json["messages"]
-    assert isinstance(messages, list)
+    messages: Any = seen.json["messages"]
     return [part["text"] for message in messages if message["role"] == "user" for part in message["content"]]
 
 

@@ -49,7 +49,7 @@ class FakeContext:
 
     standing: ContextReport = REPORT
     answer: Edited | Refused = field(default_factory=lambda: Edited(3, 100_000, 60_000))
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list[str])
 
     async def report(self) -> ContextReport:
         return self.standing
