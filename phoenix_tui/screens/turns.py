@@ -60,7 +60,7 @@ def detail(turn: TurnSummary, width: int, now: float) -> Content:
     tools = ", ".join(f"{name} {count}" if count > 1 else name for name, count in turn.tools) or "no tools"
     failed = f" · {turn.failed} failed" if turn.failed else ""
     first = f"{age(now - turn.created_at)} ago · {tools}"
-    second = "changed " + ", ".join(clean_line(path) for path in turn.files) if turn.files else "changed no file"
+    second = "changed " + ", ".join(clean_line(path) for path in turn.files) if turn.files else ""
     return Content("\n").join([
         Content.assemble(
             Content.styled(clean_line(first), Tone.QUIET.value), Content.styled(failed, Tone.BAD.value)

@@ -33,6 +33,13 @@ class BlockCursor:
         """Whether it is shown."""
         return self._stop is not None
 
+    @property
+    def slot(self) -> int | None:
+        """The message it stands on, or is on the way to; None while it is off."""
+        if self._wanted is not None:
+            return self._wanted[0]
+        return None if self._stop is None else self._stop.slot
+
     def leave(self) -> None:
         """Show it no longer."""
         self._stop = self._wanted = None

@@ -123,10 +123,9 @@ class BlockKeys(PaintedTranscript):
     def go_prompt(self, by: int) -> None:
         """To the nearest prompt above (-1) or below (1), with the cursor where that is on."""
         model, cursor = self.canvas.model, self.canvas.cursor
-        chosen = cursor.chosen()
-        here = chosen.slot if chosen is not None else self.canvas.viewport.slot
+        here = self.canvas.viewport.slot if cursor.slot is None else cursor.slot
         slot = here + by
-        if by < 0 and chosen is None and self.canvas.viewport.row:
+        if by < 0 and cursor.slot is None and self.canvas.viewport.row:
             slot = here
         while 0 <= slot < model.count:
             human = is_human(model, slot + 1)
