@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Final
 
@@ -14,27 +13,22 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice, Receipt, Refused
-from engine.machine.messages import Origin, Role
 from engine.machine.states import Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.labels import READY, Label, Tone, short_state
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
+from phoenix_tui.screens.peek_text import newest_rows, question_rows
 from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
-from phoenix_tui.widgets.question_text import request_rows, short_path, where_text
+from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import short_model
-from phoenix_tui.widgets.transcript.model import text_of
-from tools.clean import clean, clean_line
+from tools.clean import clean_line
 
-TEXT_WIDTH: Final = 100
-"""Cells of a line of text, as in the conversation itself."""
 ENOUGH: Final = 30
 """Messages among which the newest words are looked for."""
-LONGEST: Final = 8_000
-"""Characters of the newest words that are shown: their end."""
 GRACE: Final = 0.5
 """Seconds for which a question takes no letter: they may have been meant for something else (LOOK.md 7)."""
 REDRAW: Final = 0.1
@@ -50,7 +44,6 @@ class PeekScreen(Sheet[str]):
     PeekScreen {
         & Static { height: auto; }
         & VerticalScroll { height: auto; max-height: 16; scrollbar-size-vertical: 1; }
-        & #body { padding: 0 0 0 2; }
         & #body.asked { border-left: heavy $warning; padding: 0 0 0 1; }
         & #keys { margin: 1 0 0 0; padding: 0 0 0 2; }
         & LineInput { background: $background; margin: 0 0 0 2; }
@@ -141,7 +134,10 @@ class PeekScreen(Sheet[str]):
         body = self.query_one("#body", VerticalScroll)
         body.set_class(question is not None, "asked")
         at_end = body.max_scroll_y - body.scroll_y <= 1
-        words.flow(partial(self._asked, question) if question is not None else self._words)
+        if question is not None:
+            words.flow(partial(question_rows, question, self._row))
+        else:
+            words.flow(partial(newest_rows, self._row, tuple(self._messages), self._live))
         if at_end and question is None:
             self.call_after_refresh(body.scroll_end, animate=False)
         self.query_one("#keys", Static).update(self._keys(question))
@@ -159,22 +155,6 @@ class PeekScreen(Sheet[str]):
             (clean_line(row.title) or "New conversation", "bold"),
             (f"  {clean_line(facts)}", Tone.QUIET.value),
         ).truncate(max(self.size.width - 3, 1), ellipsis=True)
-
-    def _asked(self, question: Question, width: int) -> Sequence[Content]:
-        where = Content.styled(where_text(question, self._row.cwd), Tone.QUIET.value).wrap(width)
-        return [Content(f"wants to run {clean_line(question.call.name)}"), *request_rows(question, width), *where]
-
-    def _words(self, width: int) -> Sequence[Content]:
-        said = next((text_of(one) for one in reversed(self._messages) if one.origin is Origin.HUMAN), "")
-        answers = (text for one in reversed(self._messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
-        words = self._live or next(answers, "")
-        lines: list[Content] = []
-        if said and not clean_line(said).startswith(clean_line(self._row.title) or " "):
-            prompt = Content.assemble(("┃ ", Tone.YOU.value), (clean_line(said), "bold"))
-            lines.append(prompt.truncate(width, ellipsis=True))
-        if not words:
-            return [*lines, Content.styled("No answer yet." if said else "Nothing was said yet.", Tone.QUIET.value)]
-        return [*lines, *Content(clean(words[-LONGEST:]).strip()).wrap(min(width, TEXT_WIDTH))]
 
     def _keys(self, question: Question | None) -> Content:
         if question is None:

@@ -101,6 +101,7 @@ class WorkspaceKeys(Stage):
         self.set_class(narrow, "-list-over")
         self._say_open(narrow)
         self.set_focus(self.rows)
+        self.when_ready(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
 
     def _close_list(self) -> None:
         self.remove_class("-list-over")

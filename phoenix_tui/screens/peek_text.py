@@ -1,0 +1,63 @@
+"""What a look into a conversation shows: its newest prompt and answer, or the question that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from engine.machine.messages import Origin, Role
+from engine.records import ConversationSummary, StoredMessage
+from engine.updates import Question
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.question_text import request_rows, where_text
+from phoenix_tui.widgets.transcript.model import text_of
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.markdown.lines import Look
+
+LONGEST: Final = 8_000
+"""Characters of the newest words that are shown: their end."""
+INDENT: Final = 2
+TONES: Final = ("", *(tone.value for tone in (Tone.QUIET, Tone.YOU, Tone.WORK, Tone.NEEDS_YOU, Tone.GOOD, Tone.BAD)))
+"""By the number of a tone of `markdown.lines`; those of code stay plain here."""
+
+
+def newest_rows(
+    row: ConversationSummary, messages: Sequence[StoredMessage], live: str, width: int
+) -> Sequence[Content]:
+    """The prompt, where the title does not say it already, and what came of it so far."""
+    said = next((clean_line(text_of(one)) for one in reversed(messages) if one.origin is Origin.HUMAN), "")
+    answers = (text for one in reversed(messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
+    words = live or next(answers, "")
+    rows: list[Content] = []
+    if said and said[: len(row.title)] != clean_line(row.title):
+        prompt = Content.assemble(("┃ ", Tone.YOU.value), (said, "bold"))
+        rows.append(prompt.truncate(width, ellipsis=True))
+    if not words:
+        nothing = "No answer yet." if said else "Nothing was said yet."
+        return [*rows, Content.styled(f"{' ' * INDENT}{nothing}", Tone.QUIET.value)]
+    return [*rows, *_markdown_rows(words[-LONGEST:], width)]
+
+
+def question_rows(question: Question, row: ConversationSummary, width: int) -> Sequence[Content]:
+    """The whole request."""
+    where = Content.styled(where_text(question, row.cwd), Tone.QUIET.value).wrap(width)
+    return [Content(f"wants to run {clean_line(question.call.name)}"), *request_rows(question, width), *where]
+
+
+@lru_cache(maxsize=4)
+def _markdown_rows(text: str, width: int) -> tuple[Content, ...]:
+    from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the parser, for the first look inside
+
+    lines = markdown_lines(text, width)
+    return tuple(Content.assemble(*((span.text, _style(span.look)) for span in line.spans)) for line in lines)
+
+
+def _style(look: Look) -> str:
+    traits = [name for name in ("bold", "italic", "strike", "underline") if getattr(look, name)]
+    tone = TONES[look.tone] if look.tone < len(TONES) else ""
+    return " ".join([*traits, tone, "on $surface" if look.surface else ""]).strip()
