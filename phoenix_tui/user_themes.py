@@ -11,8 +11,9 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from textual.theme import Theme
 
@@ -94,15 +95,10 @@ def _made(name: str, base: Theme, colours: dict[str, str]) -> Theme:
         inner["scrollbar-active"] = colours["you"]
     if "scrollbar" in colours:
         inner["scrollbar-hover"] = colours["scrollbar"]
-    kept = {field: getattr(base, field) for field in (*SURFACES, *MEANINGS.values())}
-    fields = kept | named
-    return Theme(
-        name=name,
-        dark=base.dark,
-        secondary=fields["primary"],
-        variables={**base.variables, **inner},
-        **fields,
-    )
+    if "primary" in named:
+        named["secondary"] = named["primary"]
+    changes: dict[str, Any] = {**named, "name": name, "variables": {**base.variables, **inner}}
+    return replace(base, **changes)
 
 
 def _where(path: Path, text: str, key: str) -> str:

@@ -94,7 +94,8 @@ def run_arguments(parsed: Namespace) -> RunArguments:
 def command_arguments(parsed: Namespace) -> CommandArguments:
     """The arguments of a sub-command."""
     fields: dict[str, Any] = dict(vars(parsed))
-    return CommandArguments(**fields | {"rest": tuple(fields.get("rest", ()))})
+    fields["rest"] = tuple(fields.get("rest", ()))
+    return CommandArguments(**fields)
 
 
 def _check_headless(arguments: RunArguments) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from engine.executor.requests import EngineError
 from engine.records import ConversationQuery, ConversationSummary
@@ -103,15 +104,14 @@ class Recent:
     def keys(self) -> list[str]:
         """Keys of entries; some may be gone."""
         try:
-            found: object = json.loads(self._path.read_text("utf-8"))
-        except (OSError, ValueError):
+            return msgspec.json.decode(self._path.read_bytes(), type=list[str])[:MOST_RECENT]
+        except (OSError, msgspec.DecodeError):
             return []
-        return [one for one in found if isinstance(one, str)][:MOST_RECENT] if isinstance(found, list) else []
 
     def add(self, key: str) -> None:
         """Put it first; a folder that cannot be written forgets."""
         keys = [key, *(one for one in self.keys() if one != key)][:MOST_RECENT]
         try:
-            write_private(self._path, json.dumps(keys))
+            write_private(self._path, msgspec.json.encode(keys).decode())
         except OSError:
             return

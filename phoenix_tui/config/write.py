@@ -39,7 +39,7 @@ def _rewrite(path: Path, name: str, value: Value | None) -> None:
 
     document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
     if value is None:
-        document.pop(name, None)
+        document.pop(name, None)  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
     else:
         document[name] = value
     write_private(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub

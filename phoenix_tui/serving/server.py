@@ -50,7 +50,7 @@ class TokenServer(Server):
     """Lets in who brings the token; it then lives in a cookie, not in the address."""
 
     def __init__(self, command: Sequence[str], address: Address, started: Callable[[], None]) -> None:
-        super().__init__(
+        super().__init__(  # pyright: ignore[reportUnknownMemberType] - a PathLike without its type
             shlex.join(command), host=address.host, port=address.port, title="Phoenix", public_url=address.url
         )
         self._address = address
