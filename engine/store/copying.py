@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias, cast
 from uuid import uuid4
@@ -29,6 +29,8 @@ Row: TypeAlias = "dict[str, Value]"
 Rows: TypeAlias = "dict[str, list[Row]]"
 """Table name -> its rows, in an order that foreign keys accept."""
 
+_SEARCHED = frozenset({"messages", "tool_calls"})
+"""Tables whose triggers write the search index."""
 _OF_CONVERSATION = "conversation_id = ?"
 TABLES: Mapping[str, tuple[str, str]] = {
     "conversations": ("id = ?", "id"),
@@ -98,11 +100,29 @@ def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
     try:
         for table, members in rows.items():
             for columns, alike in groupby(members, key=tuple[str, ...]):
-                marks = ", ".join("?" * len(columns))
-                statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
-                connection.executemany(statement, (tuple(row.values()) for row in alike))
+                into = _insert_at_once if table in _SEARCHED else _insert_each
+                into(connection, table, columns, (tuple(row.values()) for row in alike))
     except sqlite3.IntegrityError as error:
         raise StorageError(f"The parts of this conversation do not fit together ({error}).") from error
+
+
+def _insert_each(
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[Value, ...]]
+) -> None:
+    marks = ", ".join("?" * len(columns))
+    connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", values)
+
+
+def _insert_at_once(
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Iterable[tuple[Value, ...]]
+) -> None:
+    """In one statement: with each one the search index writes down what it holds in memory, however little."""
+    names = ", ".join(columns)
+    connection.execute("DROP TABLE IF EXISTS temp.staged")
+    connection.execute(f"CREATE TEMP TABLE staged AS SELECT {names} FROM {table} LIMIT 0")
+    _insert_each(connection, "temp.staged", columns, values)
+    connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM temp.staged ORDER BY rowid")
+    connection.execute("DROP TABLE temp.staged")
 
 
 def is_taken(connection: sqlite3.Connection, rows: Rows) -> bool:
