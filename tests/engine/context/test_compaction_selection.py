@@ -168,10 +168,8 @@ def a_history(rng: random.Random) -> list[StoredMessage]:
             ids = [f"t{number}_{step}_{n}" for n in range(rng.randrange(1, 3))]
             thought: tuple[Block, ...] = (ThinkingBlock("hm", "sig"),) if rng.random() < 0.3 else ()
             said.append((A, (*thought, *(ToolUseBlock(one, "bash", "{}") for one in ids))))
-            content = (
-                TextBlock("x" * rng.choice((3, 6_000))),
-                *([ImageBlock("i", 9, 9)] if rng.random() < 0.3 else []),
-            )
+            picture = (ImageBlock("i", 9, 9),) if rng.random() < 0.3 else ()
+            content = (TextBlock("x" * rng.choice((3, 6_000))), *picture)
             said.append((U, tuple(ToolResultBlock(one, content) for one in ids)))
             if rng.random() < 0.2:
                 said.append(text(S, "notice"))
