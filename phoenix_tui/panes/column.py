@@ -15,7 +15,8 @@ class ConversationColumn(StillColumn):
     """Tells where it was clicked, so that the pane there gets the dock."""
 
     pressed: Callable[[events.Click], None] | None = None
-    """Set while there are panes, as the layout."""
+    """Set while there are panes, as the two below."""
+    resized: Callable[[], None] | None = None
     arranged: Layout | None = None
 
     @property
@@ -26,6 +27,11 @@ class ConversationColumn(StillColumn):
     def at_once(self) -> AbstractContextManager[None]:
         """What is done inside is drawn as one change."""
         return self.app.batch_update()  # pyright: ignore[reportUnknownMemberType] - Textual leaves the type of `app` open
+
+    def on_resize(self) -> None:
+        """Other panes may be in sight now."""
+        if self.resized is not None:
+            self.call_after_refresh(self.resized)
 
     def on_click(self, event: events.Click) -> None:
         """What a child did with the click is done by now."""

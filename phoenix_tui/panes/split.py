@@ -121,7 +121,7 @@ class Split:
         pane = await self.row.insert(place)
         self._desk.beside = self
         self._desk.overview.beside = lambda: self.row.in_sight
-        self._column.pressed = self._pressed
+        self._column.pressed, self._column.resized = self._pressed, self._desk.overview.recount
         if self._desk.visible is not None:
             self._desk.visible.noticed = self._notice
         return pane
@@ -132,7 +132,7 @@ class Split:
             pane.visible.stop()
         await self.row.remove(pane)
         if self.count == 1:
-            self._desk.beside, self._column.pressed = None, None
+            self._desk.beside, self._column.pressed, self._column.resized = None, None, None
             self._desk.overview.beside = tuple
         self._changed()
 

@@ -114,7 +114,7 @@ class ApprovalsSheet(Sheet[str]):
     def _draw(self) -> None:
         count = len(self._waiting)
         words = f"{count} approvals wait" if count > 1 else "1 approval waits"
-        keys = "D denies all · Enter goes there · Esc closes" if count > 1 else "Enter goes there · Esc closes"
+        keys = "D denies all · Enter opens · Esc closes" if count > 1 else "Enter opens · Esc closes"
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(max(self.size.width - SIDES, 1), ellipsis=True))
         first = max(min(self._chosen - MOST_ROWS // 2, count - MOST_ROWS), 0)

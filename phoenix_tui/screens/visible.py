@@ -38,6 +38,7 @@ from phoenix_tui.widgets.notices import Standing
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine, short_model
 from phoenix_tui.widgets.transcript.model import text_of
+from tools.clean import clean_line
 
 CHARACTERS_PER_TOKEN: Final = 4
 READ_ONLY_WAY_OUT: Final = "What you write stays in the box."
@@ -103,6 +104,11 @@ class Visible:
         self._parts.transcript.set_history(self._older)
         self._parts.transcript.set_pictures(self._parts.pictures)
         self._unsubscribe = await self.conversation.subscribe(self._follow)
+
+    def _named(self, text: str) -> str:
+        """What is said of a conversation that has not the dock names it."""
+        title = clean_line(self.conversation.record.title) or "New conversation"
+        return text if self._front else f"{title}: {text}"
 
     async def _older(self, before_seq: int, limit: int) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]:
         found = await self.conversation.history(before_seq, limit)
@@ -246,7 +252,7 @@ class Visible:
             case RunEnded():
                 self._moment(stopped_after=None)
             case Noticed(text=text):
-                self._tell(text)
+                self._tell(self._named(text))
 
     def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged) -> None:
         match update:

@@ -13,7 +13,7 @@ from textual.geometry import Region, Size
 from engine.executor.requests import Answer, Choice
 from engine.machine.states import AwaitingLlm, Requesting, is_busy
 from engine.ports import ConversationChanges
-from engine.updates import TextArrived
+from engine.updates import Noticed, TextArrived
 from phoenix_tui.commands.panes import panes_of, split_with
 from phoenix_tui.panes.layout import LEAST_HEIGHT, LEAST_WIDTH, regions
 from phoenix_tui.panes.memory import FILE, Panes, recall, remember
@@ -133,6 +133,8 @@ async def test_a_question_in_another_pane_stands_in_its_foot_and_is_answered_onc
         await shell.until(lambda: shell.bench.desk.conversation is first)
         second.ask(question("make clean"))
         await shell.until(lambda: feet(shell)[1] == "◆ bash asks  make clean")
+        second.play(Noticed("The context is at 75 %."))
+        await shell.until(lambda: "second: The context is at 75 %." in shell.toasts)
         panel = shell.screen.parts.dock.question
         assert not panel.display
         await shell.pilot.press(NEXT)
@@ -169,6 +171,7 @@ async def test_where_one_pane_alone_has_room_the_others_are_tabs_and_are_not_pai
         assert not panes.row.panes[0].transcript.is_on_screen
         first.ask(question())
         await shell.until(lambda: "1 ◆ first" in shell.text)
+        await shell.until(lambda: "◆1" in shell.text)
         await shell.pilot.click(panes.row.tabs, offset=(4, 0))
         await shell.until(lambda: shell.bench.desk.conversation is first)
         await shell.pilot.resize_terminal(*WIDE)
