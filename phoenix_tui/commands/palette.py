@@ -33,7 +33,7 @@ RECENT_FILE: Final = "palette.json"
 async def palette(bench: Bench) -> None:
     """Choose one of everything and do it."""
     recent = Recent(bench.desk.launch.state_folder / RECENT_FILE)
-    sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "type to find · Enter takes · Esc closes")
+    sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "Enter takes · Esc closes")
     chosen = await bench.sheets.pick(sheet)
     if chosen:
         await asyncio.to_thread(recent.add, chosen)
@@ -63,7 +63,7 @@ def _commands(keymap: Mapping[str, str]) -> list[Entry]:
         for one in COMMANDS
     ]
     actions = [
-        Entry("Keys", f"key:{key.id}", key.meaning, "", key_names(keymap.get(key.id, key.keys)))
+        Entry("Keys", f"key:{key.id}", key.id.replace("_", " "), key.meaning, key_names(keymap.get(key.id, key.keys)))
         for key in KEYS
         if key.scope in HERE and not key.action.startswith("command(") and key.id not in NOT_LISTED
     ]

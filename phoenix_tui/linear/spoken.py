@@ -41,6 +41,8 @@ OUTCOMES: Final[dict[ToolStatus, str]] = {
     ToolStatus.SKIPPED: "skipped",
     ToolStatus.INTERRUPTED: "interrupted",
 }
+SIGNS_INSIDE: Final = 2
+"""How deep signs of Markdown stand in each other at most: code in emphasis."""
 LONG_PARAGRAPH: Final = 300
 """Characters after which a paragraph that still arrives is said up to its last sentence."""
 FAILED_ROWS: Final = 5
@@ -93,7 +95,9 @@ class Answer:
             line = f"Heading: {heading[2]}"
         if row := _TABLE_ROW.fullmatch(line):
             line = "" if _TABLE_RULE.fullmatch(row[1]) else "; ".join(cell.strip() for cell in row[1].split("|"))
-        return _SIGNS.sub(lambda found: found[2] or found[3], line)
+        for _ in range(SIGNS_INSIDE):
+            line = _SIGNS.sub(lambda found: found[2] or found[3], line)
+        return line
 
 
 @dataclass(slots=True)

@@ -20,6 +20,8 @@ from tools.clean import clean_line
 
 MARGIN: Final = 4
 """Cells of the sheet's padding and of the sign before a row."""
+WIDEST: Final = 116
+"""Cells of a row: on a wide screen the eye should not lose it between words and remark."""
 LEAST_WORDS: Final = 12
 MOST_WORDS: Final = 34
 GAP: Final = 2
@@ -156,7 +158,7 @@ class EntriesSheet(Sheet[str]):
         return max(min(longest, MOST_WORDS, (self.size.width - MARGIN) * 45 // 100), LEAST_WORDS)
 
     def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
-        width = max(self.size.width - MARGIN, 1)
+        width = max(min(self.size.width - MARGIN, WIDEST), 1)
         remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(width // 3, ellipsis=True)
         words = self._marked(clean_line(entry.words)).truncate(words_width, ellipsis=True, pad=True)
         room = max(width - words_width - GAP - (remark.cell_length + GAP if remark.cell_length else 0), 1)

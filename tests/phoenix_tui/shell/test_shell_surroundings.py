@@ -100,7 +100,7 @@ async def test_the_palette_finds_conversations_settings_and_keys_and_remembers(
         assert shell.conversation.record.title == "retry loop"
         await shell.pilot.press("ctrl+p")
         await shell.until(lambda: "Recent" in shell.text)
-        await shell.type("next permission")
+        await shell.type("next perm")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.conversation.record.permission_mode.value == "accept-edits")
         assert isinstance(shell.conversation.state, Idle)
