@@ -115,5 +115,5 @@ async def looked_into(place: Studio, name: str, running: Program) -> None:
 
 SCENES: Final[dict[str, Scene]] = {
     f"list-{columns}x{rows}": partial(conversations, columns=columns, rows=rows)
-    for columns, rows in ((60, 20), (80, 24), (120, 40), (200, 60), (240, 70))
+    for columns, rows in ((60, 20), (80, 24), (120, 40), (200, 60))
 }

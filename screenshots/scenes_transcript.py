@@ -16,6 +16,7 @@ Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 ALT_UP: Final = b"\x1b[1;3A"
 F2: Final = b"\x1bOQ"
 CTRL_O: Final = b"\x0f"
+MOST_BLOCKS: Final = 12
 CODE: Final = """The delay is asked before every try:
 
 ```python
@@ -67,11 +68,11 @@ async def worked(place: Studio, name: str, columns: int, rows: int) -> None:
         running.type(CTRL_O + ALT_UP + b"g")
         await running.shows("▌prompt")
         await place.take(f"{name}-prompt", running)
-        for _ in range(12):
-            running.type(b"j")
-            await asyncio.sleep(0.1)
-            if "open file" in running.words and "±" in running.words:
+        for _ in range(MOST_BLOCKS):
+            if "▌patch" in running.words:
                 break
+            running.type(b"j")
+            await asyncio.sleep(0.2)
         await place.take(f"{name}-diff", running)
 
 

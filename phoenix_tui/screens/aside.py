@@ -23,6 +23,8 @@ from phoenix_tui.widgets.roster import Group
 
 MOST: Final = 5_000
 """Conversations that are read; more are found by /search."""
+MARGIN: Final = 14
+"""Cells that a heading takes beside its hint."""
 HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
 HINTS: Final = {
     Group.ARCHIVED: "Enter opens · u brings back · d deletes · space marks · / finds · Esc closes",
@@ -65,6 +67,8 @@ class AsideScreen(Sheet[str]):
         found = await self._engine.list(query)
         self.rows.show(found, {}, self.rows.model.chosen)
         hint = HINTS[self._group] if found else "Esc closes"
+        if len(hint) + MARGIN > self.size.width:
+            hint = f"{' · '.join(hint.split(' · ')[1:3])} · Esc closes"
         self.query_one("#heading", Static).update(
             Content.assemble((HEADINGS[self._group], "bold"), (f"   {hint}", Tone.QUIET.value))
         )

@@ -34,6 +34,8 @@ GRACE: Final = 0.5
 REDRAW: Final = 0.1
 """Seconds between two looks at an answer that arrives."""
 OPEN: Final = "open"
+ROOM: Final = 70
+"""Columns from which all answers and o stand on one row."""
 ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "n": Choice.DENY}
 
 
@@ -160,6 +162,7 @@ class PeekScreen(Sheet[str]):
         if question is None:
             return Content.styled("Enter sends, on an empty line opens · Esc closes", Tone.QUIET.value)
         letters = (("y", "once"), ("s", "this conversation"), ("n", "no"), ("r", "no, because…"), ("o", "open"))
+        letters = letters if self.size.width >= ROOM else letters[:-1]
         bold = f"bold {Tone.NEEDS_YOU.value}"
         parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
         return Content.assemble(*parts)

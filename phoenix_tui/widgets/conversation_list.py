@@ -192,6 +192,8 @@ class ConversationList(Still, Widget):
     def _find(self, text: str, *, going_on: bool = True) -> None:
         self.model.filtering, self.model.text = going_on, text
         self.model.arrange()
+        if going_on:
+            self.model.choose("")
         self._look()
 
     def action_row(self, by: int, early: bool = False) -> None:

@@ -13,10 +13,11 @@ from phoenix_tui.widgets.roster import Row
 PREFIX: Final = 3
 """Cells before the title: pointer, glyph, space."""
 COLUMNS_FROM: Final = 50
-"""Cells of width from which state, context, cost and the like stand in columns of their own."""
+"""Cells of width from which state, cost and the like stand in columns of their own; how full the context is stands
+in place of a state that says nothing until there is room for both."""
 MOST_RIGHT: Final = 16
 """Cells that state and age may take where there are none."""
-LEAST_TITLE: Final = 20
+LEAST_TITLE: Final = 24
 """Cells of a title that no column takes away."""
 
 
@@ -44,10 +45,10 @@ class Column(Struct, frozen=True):
 
 COLUMNS: Final = (
     Column("state", 13, 1),
-    Column("folder", 14, 4),
+    Column("folder", 14, 3),
     Column("model", 17, 5),
-    Column("context", 4, 2, right=True),
-    Column("cost", 7, 3, right=True),
+    Column("context", 4, 4, right=True),
+    Column("cost", 7, 2, right=True),
     Column("when", 3, 0, right=True),
 )
 """From left to right."""
@@ -85,8 +86,11 @@ def shown_columns(width: int) -> tuple[Column, ...]:
 
 def _columns(row: Row, width: int) -> list[Piece]:
     made: list[Piece] = []
-    for column in shown_columns(width):
-        text = row.label.text if column.field == "state" else str(getattr(row, column.field))
+    columns = shown_columns(width)
+    apart = any(column.field == "context" for column in columns)
+    for column in columns:
+        words = row.label.text or ("" if apart else row.context)
+        text = words if column.field == "state" else str(getattr(row, column.field))
         cut = tail_of(text, column.cells) if column.field == "folder" else shorten(text, column.cells)
         padded = " " * (column.cells - cell_len(cut.rstrip())) + cut.rstrip() if column.right else cut
         made.append((f" {padded}", _ink(column.field, row)))
@@ -94,8 +98,9 @@ def _columns(row: Row, width: int) -> list[Piece]:
 
 
 def _ink(field: str, row: Row) -> Ink:
-    if field == "state":
+    if field == "state" and row.label.text:
         return Ink.TONE
+    field = "context" if field == "state" else field
     return Ink.WARNING if field == "context" and row.near_full else Ink.QUIET
 
 

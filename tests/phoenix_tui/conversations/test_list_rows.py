@@ -33,10 +33,11 @@ def test_a_narrow_line_ends_with_state_or_context_and_age() -> None:
 @pytest.mark.parametrize(
     ("width", "fields"),
     [
-        (50, ("state", "context", "when")),
-        (57, ("state", "context", "cost", "when")),
-        (70, ("state", "folder", "context", "cost", "when")),
-        (90, ("state", "folder", "model", "context", "cost", "when")),
+        (50, ("state", "when")),
+        (57, ("state", "cost", "when")),
+        (70, ("state", "folder", "cost", "when")),
+        (74, ("state", "folder", "context", "cost", "when")),
+        (92, ("state", "folder", "model", "context", "cost", "when")),
     ],
 )
 def test_a_wider_line_has_more_columns(width: int, fields: tuple[str, ...]) -> None:

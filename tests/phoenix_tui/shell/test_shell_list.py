@@ -30,14 +30,14 @@ def titles(shell: Any) -> list[str]:
 
 
 async def test_an_empty_list_says_what_to_do(open_shell: Any) -> None:
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         assert column(shell)[:2] == [" No conversations yet.", " Type to start one."]
 
 
 async def test_letters_after_a_slash_filter_and_enter_opens(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("alpha", "beta", "gamma"):
         engine.seed(name, messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.type("/beta")
         await shell.until(lambda: titles(shell) == ["beta"])
@@ -59,7 +59,7 @@ async def test_letters_after_a_slash_filter_and_enter_opens(open_shell: Any, eng
 async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("one", "two", "three", "four"):
         engine.seed(name, messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("space", "v")
         await shell.until(lambda: any("2 marked" in line for line in column(shell)))
@@ -78,7 +78,7 @@ async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: 
 
 async def test_escape_takes_the_marks_away_and_leaves_the_list_where_it_is(open_shell: Any, engine: FakeEngine) -> None:
     engine.seed("one", messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("space")
         assert shell.screen.rows.model.marked
@@ -91,7 +91,7 @@ async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, e
     for name in ("elsewhere", "runs", "rests"):
         engine.seed(name, messages=2)
     engine.shelf.elsewhere.add("c0000001")
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         engine.opened["c0000002"].become(AwaitingLlm(1, RUN, Requesting()))
         await focused(shell)
         await shell.pilot.press("space", "space", "space", "a")
@@ -107,7 +107,7 @@ async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, e
 async def test_pins_stand_on_top_and_alt_1_opens_the_first(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("one", "two", "three"):
         engine.seed(name, messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("G", "t")
         await shell.until(lambda: titles(shell) == ["one", "three", "two"])
@@ -123,7 +123,7 @@ async def test_pins_stand_on_top_and_alt_1_opens_the_first(open_shell: Any, engi
 async def test_a_live_update_leaves_the_cursor_on_its_conversation(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("one", "two", "three", "four"):
         engine.seed(name, messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("j", "j")
         model = shell.screen.rows.model
@@ -139,7 +139,7 @@ async def test_a_live_update_leaves_the_cursor_on_its_conversation(open_shell: A
 async def test_a_look_inside_shows_the_newest_words_and_replies(open_shell: Any, engine: FakeEngine) -> None:
     engine.seed("here", messages=2)
     other = engine.seed("there", messages=4)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await shell.open(engine.opened["c0000001"])
         await focused(shell)
         await shell.pilot.press("k", "p")
@@ -156,7 +156,7 @@ async def test_a_look_inside_shows_the_newest_words_and_replies(open_shell: Any,
 async def test_a_look_inside_answers_the_open_question(open_shell: Any, engine: FakeEngine) -> None:
     engine.seed("here", messages=2)
     other = engine.seed("there", messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         other.ask(question())
         await shell.open(engine.opened["c0000001"])
         await focused(shell)
@@ -176,7 +176,7 @@ async def test_a_look_inside_answers_the_open_question(open_shell: Any, engine: 
 async def test_the_archive_gives_back_and_the_trash_removes_for_good(open_shell: Any, engine: FakeEngine) -> None:
     for name in ("one", "two", "three"):
         engine.seed(name, messages=2)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((100, 20)) as shell:
         await focused(shell)
         await shell.pilot.press("a", "d")
         await shell.until(lambda: titles(shell) == ["one"])
