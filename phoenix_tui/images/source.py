@@ -16,7 +16,7 @@ from phoenix_tui.images.pictures import BlocksPicture, KittyPicture, Picture, Si
 from tools.contract import ImageRejected
 from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
 
-KEPT: Final = 48
+KEPT: Final = 32
 """Pictures kept; a terminal's own store holds about 320 MB."""
 _CHUNK: Final = 4096
 """Base64 in one piece of kitty's protocol."""

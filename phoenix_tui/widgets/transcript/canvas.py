@@ -13,7 +13,7 @@ from textual.strip import Strip
 from phoenix_tui.markdown.code import is_loaded
 from phoenix_tui.markdown.lines import Line
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
-from phoenix_tui.widgets.transcript.key_row import key_row
+from phoenix_tui.widgets.transcript.key_row import KeyRow
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.overlays import Overlays, barred, prompt_above
@@ -49,6 +49,7 @@ class Canvas:
         self.viewport = Viewport(self.stack)
         self.cursor = BlockCursor(self.stack, self.viewport)
         self.marks = Marks(self.stack, self.viewport)
+        self._key_row = KeyRow()
         self.overlays = Overlays()
         self.picture_strip: Callable[[Part, int, Painter], Strip | None] = _no_picture
         """A row of a part that shows an image; set by whoever has the pictures."""
@@ -216,7 +217,7 @@ class Canvas:
                 if slot == marked[0] and marked[1] <= row < marked[2]:
                     strips[position] = barred(strips[position], painter)
         if self.reserved:
-            strips.append(self.overlays.keys(key_row(self.stack, chosen, painter.width), painter))
+            strips.append(self.overlays.keys(self._key_row.spans(self.stack, chosen, painter.width), painter))
 
 
 def _no_picture(_: Part, __: int, ___: Painter) -> Strip | None:

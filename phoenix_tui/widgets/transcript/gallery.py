@@ -115,7 +115,11 @@ class Gallery:
         start = painter.spans_strip(lead).crop(0, width)
         rest = max(painter.width - width - box.columns, 0)
         ground = Style(bgcolor=painter.colours.background.rich_color)
-        cells = picture.cells(index, painter.colours.background)
+        click = Style(meta={"@click": f"fold({part.key!r})"})
+        cells = [
+            Segment(cell.text, click if cell.style is None else cell.style + click)
+            for cell in picture.cells(index, painter.colours.background)
+        ]
         strip = Strip([*start, *cells, Segment(" " * rest, ground)], width + box.columns + rest)
         self._rows[box, index] = strip
         return strip

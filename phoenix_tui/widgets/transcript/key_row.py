@@ -6,6 +6,7 @@ from typing import Final
 
 from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
+from phoenix_tui.widgets.transcript.parts import Part
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.targets import Deed, target_of
 
@@ -18,6 +19,23 @@ KEYS: Final[dict[Deed, str]] = {
     Deed.FORK: "f",
 }
 _ALWAYS: Final = (("[ ]", "prompts"), ("Esc", "back"))
+
+
+class KeyRow:
+    """The row, put together again only when another block, or the same one drawn anew, is under the cursor."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Part, int, bool, int] | None = None
+        self._spans: tuple[Span, ...] = ()
+
+    def spans(self, stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
+        """Its words."""
+        if chosen is None:
+            return key_row(stack, None, width)
+        of, seen = (chosen.part, chosen.code, stack.is_open(chosen.part.key), width), self._of
+        if seen is None or seen[0] is not of[0] or seen[1:] != of[1:]:
+            self._of, self._spans = of, key_row(stack, chosen, width)
+        return self._spans
 
 
 def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:

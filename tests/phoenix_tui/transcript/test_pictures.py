@@ -79,6 +79,8 @@ async def test_enter_on_an_image_makes_it_larger_and_smaller_again() -> None:
         await pilot.press("enter")
         assert await poll(lambda: pictures.loaded == [Box("a", 48, 12), Box("a", 100, 25)])
         assert "Enter smaller" in app.shown()[-1]
+        await pilot.click(app.view, offset=(20, 8))
+        assert await poll(lambda: "Enter larger" in app.shown()[-1])
 
 
 async def test_an_image_that_cannot_be_shown_says_why_in_its_place() -> None:
