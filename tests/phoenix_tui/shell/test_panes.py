@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.geometry import Region, Size
@@ -146,18 +145,15 @@ async def test_a_question_in_another_pane_stands_in_its_foot_and_is_answered_onc
         assert not panel.display
 
 
-@pytest.mark.parametrize(
-    ("size", "count", "rows"), [((200, 60), 2, 1), ((200, 60), 3, 2), ((240, 70), 3, 1), ((90, 40), 3, 3)]
-)
-async def test_panes_stand_in_as_many_rows_as_the_width_asks_for(
-    open_shell: Any, engine: Any, size: tuple[int, int], count: int, rows: int
-) -> None:
-    made = [engine.seed(f"number {number}", messages=2) for number in range(count)]
-    async with open_shell(size) as shell:
+async def test_panes_stand_in_as_many_rows_as_the_width_asks_for(open_shell: Any, engine: Any) -> None:
+    made = [engine.seed(f"number {number}", messages=2) for number in range(3)]
+    async with open_shell(WIDE) as shell:
         await shell.open(made[0])
         await beside(shell, *made[1:])
-        assert len({region.y for region in transcripts(shell)}) == rows
-        assert all(region.width >= LEAST_WIDTH - 1 for region in transcripts(shell))
+        for size, rows in ((WIDE, 2), ((240, 70), 1), ((90, 40), 3)):
+            await shell.pilot.resize_terminal(*size)
+            await shell.until(lambda rows=rows: len({region.y for region in transcripts(shell)}) == rows)
+            assert all(region.width >= LEAST_WIDTH - 1 for region in transcripts(shell))
 
 
 async def test_where_one_pane_alone_has_room_the_others_are_tabs_and_are_not_painted(
