@@ -92,6 +92,16 @@ class CheckpointFolders:
         """Compress some of what was stored raw; False where nothing is left to do."""
         return await self._run(lambda: bool(self._kept().pack_some(PACKED_AT_ONCE)))
 
+    async def rest(self) -> None:
+        """Keep no look in memory: nothing has run for a while."""
+
+        def job() -> None:
+            self._newest.clear()
+            self._bases.clear()
+            self._walkers.clear()
+
+        await self._run(job)
+
     async def close(self) -> None:
         """Stop looking, finish a restore, and close."""
         self._stopping.set()
@@ -177,6 +187,9 @@ class CheckpointFolders:
         look = self._load(look_id) if look_id else NOTHING
         if look_id:
             self._remember(root, look_id, look)
+            found = self._kept().look(look_id)
+            base_id = found[0] if found else ""
+            self._bases[root] = (base_id, self._load(base_id)) if base_id else (look_id, look)
         return look_id, look
 
     def _load(self, look_id: str) -> LookAt:

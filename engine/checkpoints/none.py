@@ -51,5 +51,8 @@ class NoFolders:
         """Nothing to do."""
         return False
 
+    async def rest(self) -> None:
+        """Nothing is in memory."""
+
     async def close(self) -> None:
         """Nothing to close."""

@@ -138,6 +138,10 @@ class Folders(Protocol):
         """Do a little of what can wait; False where nothing is left to do."""
         ...
 
+    async def rest(self) -> None:
+        """Keep nothing in memory: nothing has run for a while."""
+        ...
+
     async def close(self) -> None:
         """Finish what was begun and close."""
         ...

@@ -23,6 +23,8 @@ PATIENCE = 2.0
 """Seconds a tool waits for a first look at a large folder; the look goes on beside it."""
 
 
+KEPT_SECONDS = 300.0
+"""How long looks stay in memory while nothing runs, about 300 bytes a file."""
 FRESH = 2.0
 """Seconds for which a look that was taken ahead of its tool holds."""
 
@@ -102,6 +104,9 @@ class TurnKeeper:
         try:
             while await self.folders.tidy():
                 pass
+            await asyncio.sleep(KEPT_SECONDS)
+            if not self._beginning:
+                await self.folders.rest()
         except FilesError as error:
             log.warning("contents stay as they are: %s", error)
 

@@ -171,3 +171,76 @@ async def test_a_rewind_in_a_branch_knows_the_turns_that_it_shares(tmp_path: Pat
             (branch.id, 0),
         ]
         assert [one.id for one in await it.engine.list(ConversationQuery())] == [last.id]
+
+
+async def test_the_images_of_the_prompt_come_along(tmp_path: Path) -> None:
+    async with scene(tmp_path, 0) as it:
+        conversation = await it.conversation()
+        image = await conversation.attach(b"pixels")
+        await conversation.say("look", [image.id])
+        await conversation.wait_idle()
+        point = (await it.rewinding.points(conversation.record)).points[0]
+        assert point.images == 1
+        done = await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.CONVERSATION)
+        (copied,) = await it.engine.attachments(done.image_ids)
+        assert (copied.id == image.id, copied.path) == (False, image.path)
+
+
+async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        conversation = await it.conversation()
+        it.tool.deeds.append(write("a.txt", "1"))
+        await conversation.shell("echo 1 > a.txt", send_to_model=False)
+        await conversation.wait_idle()
+        await it.rewinding.keeper.settled(conversation.id)
+        (point,) = (await it.rewinding.points(conversation.record)).points
+        assert (point.text, [change.name for change in point.files]) == ("! echo 1 > a.txt", ["a.txt"])
+        await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.FILES)
+        assert tree(it.cwd) == {}
+
+
+async def test_what_somebody_changed_between_two_turns_is_asked_about(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        (it.cwd / "a.txt").write_text("by hand")
+        await it.turn(conversation, "second", write("a.txt", "2"))
+        second, first = (await it.rewinding.points(conversation.record)).points
+        (later,) = (await it.rewinding.preview(conversation.record, second.seq)).files
+        (earlier,) = (await it.rewinding.preview(conversation.record, first.seq)).files
+        assert (later.conflict, earlier.conflict) == ("", "also changed by somebody else between two turns")
+
+
+async def test_a_tool_waits_no_longer_than_the_patience_and_the_look_goes_on(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        (it.cwd / "a.txt").write_text("1")
+        conversation = await it.conversation()
+        it.rewinding.keeper.patience = 0.0
+        await it.rewinding.keeper.before_tool(conversation.record)
+        it.rewinding.keeper.run_ended(conversation.record)
+        await it.rewinding.keeper.settled(conversation.id)
+        (step,) = await it.store.turn_log.steps(conversation.id)
+        assert (step.look != "", step.changes) == (True, ())
+
+
+async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path: Path) -> None:
+    async with scene(tmp_path) as it:
+        conversation = await it.conversation()
+        keeper = it.rewinding.keeper
+        keeper.tool_drafted(conversation.record)
+        await keeper.before_tool(conversation.record)
+        keeper.tool_drafted(conversation.record)
+        (it.cwd / "a.txt").write_text("1")
+        keeper.run_ended(conversation.record)
+        await keeper.settled(conversation.id)
+        (step,) = await it.store.turn_log.steps(conversation.id)
+        assert [change.name for change in step.changes] == ["a.txt"]
+        keeper.tool_drafted(conversation.record)
+        look = keeper._beginning[conversation.id]
+        await look.task
+        look.began -= 60.0
+        (it.cwd / "b.txt").write_text("by hand, while the question was open")
+        await keeper.before_tool(conversation.record)
+        keeper.run_ended(conversation.record)
+        await keeper.settled(conversation.id)
+        assert [len(step.changes) for step in await it.store.turn_log.steps(conversation.id)] == [1, 0]
