@@ -53,3 +53,20 @@ async def test_files_and_conversation_go_back_and_come_again(tmp_path: Path) -> 
             assert (work / "one.txt").read_text() == "first\n"
             assert (work / "two.txt").read_text() == "second\n"
     assert rows(phoenix, "SELECT COUNT(*) FROM conversations WHERE branch_of IS NOT NULL") == [(1,)]
+
+
+async def test_what_a_script_did_can_be_taken_back_in_the_screen(tmp_path: Path) -> None:
+    async with serve(calls("bash", command="echo changed > kept.txt"), says("Done.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "kept.txt").write_text("as it was\n")
+        ran = await phoenix.run("-p", "--permission-mode", "auto", "Change it")
+        assert (ran.code, (phoenix.cwd / "kept.txt").read_text()) == (0, "changed\n")
+        async with program(phoenix, "-c", columns=80, rows=24) as running:
+            await running.shows("Done.", "ready")
+            running.type(ESC + ESC)
+            await running.shows("Change it", "1 file")
+            running.type(DOWN + ENTER)
+            await running.shows("1 file goes back")
+            running.type(DOWN + DOWN + ENTER)
+            await running.shows("1 file went back.", "Done.")
+            assert (phoenix.cwd / "kept.txt").read_text() == "as it was\n"
