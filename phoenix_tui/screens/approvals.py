@@ -18,11 +18,15 @@ from phoenix_tui.labels import ASKING, Tone, age
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import EngineSurface, Unsubscribe
-from phoenix_tui.widgets.question_panel import QuestionPanel
+from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 6
 """Approvals in sight at once; the text of the chosen one needs the room."""
+SHARE: Final = 0.9
+"""Of the rows of the screen that the sheet may take, as in its style."""
+AROUND: Final = 11
+"""Rows of the sheet beside list and text: rule, heading, blank, asker, where (2), answers (3), remark, and one over."""
 SIDES: Final = 2
 """Cells that the sheet leaves free at its sides."""
 
@@ -64,6 +68,7 @@ class ApprovalsSheet(Sheet[str]):
         self._unwatch: Unsubscribe | None = None
         self.question = QuestionPanel(plain=plain)
         self.question.can_focus = False
+        self.question.way_on = "PgDn reads on"
 
     def compose(self) -> ComposeResult:
         """Heading, rows, the whole question."""
@@ -91,8 +96,14 @@ class ApprovalsSheet(Sheet[str]):
             self._unwatch = None
 
     def on_resize(self) -> None:
-        """Rows are as wide as the screen."""
+        """Rows are as wide as the screen, the text as tall as what is left."""
+        self._fit()
         self._draw()
+
+    def _fit(self) -> None:
+        listed = min(len(self._waiting), MOST_ROWS) + len(self._elsewhere)
+        self.question.room = int(self.size.height * SHARE) - AROUND - listed + ROWS_BESIDE
+        self.question.fit()
 
     def _look(self) -> None:
         """Take in what waits now; the chosen one stays chosen while it waits."""
@@ -108,6 +119,7 @@ class ApprovalsSheet(Sheet[str]):
 
     def _show(self) -> None:
         one = self._waiting[self._chosen]
+        self._fit()
         self.question.show(one.question, one.conversation.record.cwd, "")
         self._draw()
 

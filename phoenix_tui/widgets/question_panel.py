@@ -84,6 +84,8 @@ class QuestionPanel(Vertical):
         self.line = AnswerLine()
         self.others: Callable[[], Sequence[str]] = tuple
         """Titles of the other conversations that ask; set by the screen."""
+        self.way_on = "Up then PgDn reads on"
+        """The keys that scroll the request."""
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
 
@@ -140,7 +142,7 @@ class QuestionPanel(Vertical):
         first, height, total = round(asked.scroll_y), asked.size.height, asked.virtual_size.height
         parts: list[str] = []
         if total > height > 0:
-            parts.append(f"rows {first + 1}-{min(first + height, total)} of {total}, Up then PgDn reads on")
+            parts.append(f"rows {first + 1}-{min(first + height, total)} of {total}, {self.way_on}")
         if titles := self.others():
             parts.append(f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)} · Alt+A")
         more.display = bool(parts)

@@ -89,6 +89,23 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
         assert shell.bench.desk.conversation is None
 
 
+async def test_answers_stay_in_sight_below_many_approvals_and_a_text_taller_than_the_screen(
+    open_shell: Any, engine: Any
+) -> None:
+    for number in range(8):
+        lines = "\n".join(f"echo {line}" for line in range(80))
+        asks(engine.seed(f"number {number}", messages=2), lines, float(number))
+    async with open_shell() as shell:
+        sheet, _ = await opened(shell)
+        await shell.until(lambda: "rows 1-" in shell.text)
+        assert part(sheet, "heading").startswith("8 approvals wait")
+        assert "no, because…" in shell.text
+        await shell.pilot.press("end", *["pagedown"] * 9)
+        await shell.until(lambda: "echo 79" in shell.text)
+        await shell.pilot.press(*["down"] * 7)
+        await shell.until(lambda: "› ◆ number 7" in shell.text)
+
+
 async def test_all_are_denied_at_once_with_one_reason(open_shell: Any, engine: Any) -> None:
     made = [engine.seed(f"number {number}", messages=2) for number in range(3)]
     for number, one in enumerate(made):
