@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -17,10 +18,12 @@ from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, parse_search
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.hit_list import HitList
 from phoenix_tui.screens.search_loop import Found, SearchLoop
-from phoenix_tui.screens.search_rows import HIT_ROWS, hit_rows, when
+from phoenix_tui.screens.search_rows import when
 from phoenix_tui.surface import LibrarySurface
 from phoenix_tui.widgets.line_input import LineInput
+from tools.clean import clean_line
 
 AHEAD: Final = 5
 """Hits below the last one in sight at which the next page is asked for."""
@@ -35,8 +38,7 @@ EXAMPLES: Final = (
     ("is:trash", "only what was deleted; archived ones are always looked through"),
 )
 EXAMPLE_WIDTH: Final = 20
-WIDEST: Final = 120
-"""Cells of a row at most, so that title and date are seen together on a wide screen."""
+MOST_CARETS: Final = 20
 PROMPT: Final = 2
 """Cells before the text of the input."""
 
@@ -60,9 +62,8 @@ class SearchSheet(Sheet[SearchHit]):
     SearchSheet {
         & > .sheet { height: 1fr; max-height: 100%; }
         & Static { height: 1; }
-        & #asked { height: 1; width: 1fr; }
         & LineInput { margin: 0 0 0 2; background: $background; }
-        & #rows { height: 1fr; }
+        & HitList { height: 1fr; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,7 +89,7 @@ class SearchSheet(Sheet[SearchHit]):
             yield Static(id="heading", markup=False)
             yield LineInput(self._memory.text, placeholder="words, a “phrase”, -without …")
             yield Static(id="remark", markup=False)
-            yield Static(id="rows", markup=False)
+            yield HitList()
 
     def on_mount(self) -> None:
         """Take the keys and begin with what was given."""
@@ -139,7 +140,7 @@ class SearchSheet(Sheet[SearchHit]):
 
     def action_page(self, by: int) -> None:
         """A screenful on."""
-        self.action_move(by * max(self._fitting - 1, 1))
+        self.action_move(by * max(self.query_one(HitList).fitting - 1, 1))
 
     def action_here(self) -> None:
         """Only in this folder, or everywhere."""
@@ -147,10 +148,14 @@ class SearchSheet(Sheet[SearchHit]):
         self._memory.chosen = 0
         self._ask()
 
-    @property
-    def _fitting(self) -> int:
-        """Hits that are in sight at once."""
-        return max(self.query_one("#rows").size.height // HIT_ROWS, 1)
+    def on_hit_list_clicked(self, event: HitList.Clicked) -> None:
+        """A click opens a hit as Enter does."""
+        self._memory.chosen = event.place
+        self._take()
+
+    def on_hit_list_turned(self, event: HitList.Turned) -> None:
+        """The wheel moves on."""
+        self.action_move(event.by)
 
     def _ask(self) -> None:
         self._error, self._at_once = None, False
@@ -179,7 +184,11 @@ class SearchSheet(Sheet[SearchHit]):
         width = max(self.size.width - 2, 1)
         self.query_one("#heading", Static).update(self._heading(found).truncate(width, ellipsis=True))
         self.query_one("#remark", Static).update(self._remark(found).truncate(width, ellipsis=True))
-        self.query_one("#rows", Static).update(self._rows(found, min(width, WIDEST)))
+        rows = self.query_one(HitList)
+        if found.hits:
+            rows.show(found.hits, self._memory.chosen, self._memory.query.words)
+        else:
+            rows.update(Content.styled(self._nothing(found), Tone.QUIET.value))
 
     def _heading(self, found: Found) -> Content:
         count = len(found.hits)
@@ -191,9 +200,7 @@ class SearchSheet(Sheet[SearchHit]):
     def _remark(self, found: Found) -> Content:
         """The row under the input: what is wrong and where, else how far the search is."""
         if self._error is not None:
-            start = PROMPT + self._error.start
-            caret = " " * start + "^" * max(min(self._error.end - self._error.start, 20), 1)
-            return Content.assemble((f"{caret} ", Tone.BAD.value), (str(self._error), Tone.BAD.value))
+            return Content.styled(f"{self._carets(self._error)} {clean_line(str(self._error))}", Tone.BAD.value)
         if found.trouble:
             return Content.styled(f"  {found.trouble}", Tone.BAD.value)
         words: list[str] = []
@@ -203,17 +210,12 @@ class SearchSheet(Sheet[SearchHit]):
             words.append(f"{found.unindexed:.0%} of the older messages are still being indexed")
         return Content.styled(f"  {' · '.join(words)}" if words else "", Tone.QUIET.value)
 
-    def _rows(self, found: Found, width: int) -> Content:
-        if not found.hits:
-            return Content.styled(self._nothing(found), Tone.QUIET.value)
-        fitting = self._fitting
-        first = max(min(self._memory.chosen - fitting // 2, len(found.hits) - fitting), 0)
-        words = self._memory.query.words
-        rows = [
-            hit_rows(hit, words, width, chosen=place == self._memory.chosen)
-            for place, hit in enumerate(found.hits[first : first + fitting], start=first)
-        ]
-        return Content("\n").join(rows)
+    def _carets(self, error: SearchSyntaxError) -> str:
+        """Signs under the piece of the input that makes no sense."""
+        line = self.query_one(LineInput)
+        before, piece = line.text[: error.start], line.text[error.start : error.end]
+        start = max(cell_len(before) - round(line.scroll_offset.x), 0)
+        return " " * (PROMPT + start) + "^" * max(min(cell_len(piece), MOST_CARETS), 1)
 
     def _nothing(self, found: Found) -> str:
         if self._error is not None or found.looking or found.trouble:

@@ -94,7 +94,8 @@ def _look(
     looked.characters += len(text)
     low = text.lower()
     if all(word.lower() in low for word in words) and not any(word.lower() in low for word in without):
-        looked.found.append(Candidate(row["source"], row["speaker"] == Speaker.TOOL, row["created_at"], text))
+        is_call = row["speaker"] == Speaker.TOOL
+        looked.found.append(Candidate(row["source"], row["conversation_id"], is_call, row["created_at"], text))
 
 
 def _hit(connection: sqlite3.Connection, candidate: Candidate, words: tuple[str, ...]) -> SearchHit | None:

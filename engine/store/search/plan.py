@@ -17,7 +17,7 @@ FEW: Final = 5_000
 """Messages of the conversations meant up to which all are read: 75 ms, and no way down past a million others."""
 COUNTED: Final = 200_000
 """Rows of a time that are looked at to learn which ids they have: 15 ms."""
-_COLUMNS: Final = "r.id, r.source, r.speaker, r.created_at"
+_COLUMNS: Final = "r.id, r.source, r.conversation_id, r.speaker, r.created_at"
 
 
 class Plan(Struct, frozen=True):

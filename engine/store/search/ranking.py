@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +22,8 @@ HALF_LIFE: Final = 30 * 86_400.0
 """Seconds after which being new counts half."""
 OLD: Final = 0.4
 """What is left of a score however old the text is."""
+AGAIN: Final = 0.9
+"""What each further hit of the same conversation counts for, so that one long conversation hides no others."""
 SNIPPET_BEFORE: Final = 40
 SNIPPET_LENGTH: Final = 200
 """Characters of a snippet, and how many of them stand before the match."""
@@ -32,6 +35,7 @@ class Candidate(Struct, frozen=True):
     """A text that matches; `source` is the id of its message or tool call."""
 
     source: str
+    conversation_id: str
     is_call: bool
     created_at: float
     text: str
@@ -41,7 +45,17 @@ def best(candidates: Sequence[Candidate], words: Sequence[str], now: float) -> l
     """The candidates by BM25 and age; without words simply the newest first."""
     if not words:
         return sorted(candidates, key=lambda one: -one.created_at)
-    return sorted(candidates, key=lambda one: (-_score(one, words, now), -one.created_at))
+    scored = sorted(((_score(one, words, now), one) for one in candidates), key=lambda each: _order(*each))
+    seen: Counter[str] = Counter()
+    spread: list[tuple[float, Candidate]] = []
+    for score, one in scored:
+        spread.append((score * AGAIN ** seen[one.conversation_id], one))
+        seen[one.conversation_id] += 1
+    return [one for _, one in sorted(spread, key=lambda each: _order(*each))]
+
+
+def _order(score: float, candidate: Candidate) -> tuple[float, float]:
+    return -score, -candidate.created_at
 
 
 def _score(candidate: Candidate, words: Sequence[str], now: float) -> float:

@@ -74,7 +74,9 @@ class Canvas:
     def resize(self, width: int, height: int) -> bool:
         """Take another size; True when rows are broken anew."""
         self.viewport.height = height - self.reserved
-        return self.stack.resize(max(width - RIGHT_MARGIN, 1))
+        changed = self.stack.resize(max(width - RIGHT_MARGIN, 1))
+        self.marks.loaded()
+        return changed
 
     def note_new(self, *, counts: bool, follow: bool) -> None:
         """A message was saved; one's own brings the end into sight."""

@@ -82,8 +82,8 @@ class Marks:
         self.loaded()
 
     def loaded(self) -> None:
-        """Messages came: go where it was on the way to, until all around it is there."""
-        if self._goal is None:
+        """Messages or a size came: go where it was on the way to, until all around it is there."""
+        if self._goal is None or not self._viewport.height:
             return
         found = self._locate(self._goal)
         if found is None:

@@ -146,6 +146,12 @@ async def test_a_whole_word_comes_before_a_part_of_one_and_the_new_before_the_ol
     assert [each.seq for each in await found(store, "cat")] == [3, 1, 2]
 
 
+async def test_one_long_conversation_hides_no_other(store: SqliteStore) -> None:
+    other = await a_conversation(store, "a cat slept")
+    await a_conversation(store, *["one cat sat"] * 30)
+    assert other in [each.conversation_id for each in (await found(store, "cat"))[:6]]
+
+
 async def test_forks_imports_rewrites_and_purges_keep_the_index_true(store: SqliteStore) -> None:
     conversation_id = await a_conversation(store, "one needle", "two needles")
     await with_a_command(store, conversation_id, "ls", "a needle more")

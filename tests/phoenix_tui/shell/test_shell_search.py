@@ -8,6 +8,7 @@ import pytest
 
 from phoenix_tui.screens.find_bar import FindBar
 from phoenix_tui.screens.hit_bar import HitBar
+from phoenix_tui.screens.hit_list import HitList
 from phoenix_tui.screens.search_sheet import SearchSheet
 from tests.support.fake_engine import FakeEngine
 
@@ -21,6 +22,13 @@ def marked(shell: Any) -> list[str]:
         for segment in strip
         if segment.style is not None and segment.style.reverse
     ]
+
+
+def marked_row(shell: Any) -> str:
+    """The row of the current place."""
+    view = shell.bench.desk.parts.transcript
+    rows = view.render_lines(view.size.region)
+    return "".join(row.text for row in rows if any(one.style is not None and one.style.reverse for one in row))
 
 
 async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, engine: FakeEngine) -> None:
@@ -119,6 +127,22 @@ async def test_a_mistake_is_shown_where_it_stands_and_keys_go_on(open_shell: Any
         await shell.pilot.press(*["backspace"] * 9)
         await shell.until(lambda: "Nothing contains that" in shell.text)
         assert engine.searched[-1].words == ("find",)
+
+
+async def test_a_click_opens_a_hit_and_the_wheel_moves_on(open_shell: Any, engine: FakeEngine) -> None:
+    conversation = engine.seed("clicked", messages=30)
+    async with open_shell() as shell:
+        await engine.open(conversation.id)
+        await shell.type("/search message")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "1 of 30" in shell.text)
+        rows = shell.app.screen.query_one(HitList)
+        rows.post_message(HitList.Turned(1))
+        await shell.until(lambda: "2 of 30" in shell.text)
+        await shell.pilot.click(rows, offset=(5, 9))
+        await shell.until(lambda: isinstance(shell.app.screen, HitBar))
+        await shell.until(lambda: "message 4" in marked_row(shell))
+        assert "Hit 5 of 30" in shell.text
 
 
 async def test_tab_searches_in_this_folder_only(open_shell: Any, engine: FakeEngine) -> None:
