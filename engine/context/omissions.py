@@ -40,7 +40,7 @@ def prune(rows: Sequence[StoredMessage], tokens: int, window: int) -> tuple[Omis
     """The automatic rule of SPEC CLAW-21: what to shorten, then what to clear, for a window that holds `tokens`."""
     if window <= 0 or tokens / window < SHORTEN_FROM:
         return ()
-    sizes = {place: _length(_block(rows, place)) for place in old_results(rows)}
+    sizes = old_results(rows)
     chosen = {place: OmissionKind.SHORTENED for place, size in sizes.items() if size > LONG_RESULT}
     saved = sum(sizes[place] - _shortened_length(sizes[place]) for place in chosen) // 4
     left = {place: _shortened_length(size) if place in chosen else size for place, size in sizes.items()}
@@ -56,30 +56,40 @@ def prune(rows: Sequence[StoredMessage], tokens: int, window: int) -> tuple[Omis
 def shorten_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
     """Every long result that is not protected: what the user asks for by hand, however full the window is."""
     return _as_omissions({
-        place: OmissionKind.SHORTENED for place in old_results(rows) if _length(_block(rows, place)) > LONG_RESULT
+        place: OmissionKind.SHORTENED for place, size in old_results(rows).items() if size > LONG_RESULT
+    })
+
+
+def shorten_all(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
+    """Every long result, the newest too: the last resort of a window that has overflowed."""
+    return _as_omissions({
+        (row.seq, place): OmissionKind.SHORTENED
+        for row in rows
+        for place, block in enumerate(row.blocks)
+        if isinstance(block, ToolResultBlock) and _length(block) > LONG_RESULT
     })
 
 
 def clear_old(rows: Sequence[StoredMessage]) -> tuple[Omission, ...]:
     """Every result that is not protected, taken out whole."""
     return _as_omissions({
-        place: OmissionKind.CLEARED for place in old_results(rows) if _length(_block(rows, place)) > len(CLEARED)
+        place: OmissionKind.CLEARED for place, size in old_results(rows).items() if size > len(CLEARED)
     })
 
 
-def old_results(rows: Sequence[StoredMessage]) -> list[tuple[int, int]]:
-    """(seq, place) of tool results that may be touched, oldest first (SPEC CLAW-22)."""
+def old_results(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], int]:
+    """(seq, place) of tool results that may be touched, oldest first, with their characters (SPEC CLAW-22)."""
     answers = [row.seq for row in rows if row.role is Role.ASSISTANT]
     if len(answers) < KEPT_ANSWERS:
-        return []
+        return {}
     protected = answers[-KEPT_ANSWERS]
-    return [
-        (row.seq, place)
+    return {
+        (row.seq, place): _length(block)
         for row in rows
         if row.seq < protected
         for place, block in enumerate(row.blocks)
         if isinstance(block, ToolResultBlock)
-    ]
+    }
 
 
 def images(rows: Iterable[StoredMessage]) -> tuple[Omission, ...]:
@@ -113,13 +123,8 @@ def _as_omissions(chosen: Mapping[tuple[int, int], OmissionKind]) -> tuple[Omiss
     return tuple(Omission(seq, place, kind) for (seq, place), kind in chosen.items())
 
 
-def _block(rows: Sequence[StoredMessage], place: tuple[int, int]) -> Block:
-    return next(row for row in rows if row.seq == place[0]).blocks[place[1]]
-
-
-def _length(block: Block) -> int:
-    parts = block.content if isinstance(block, ToolResultBlock) else (block,)
-    return sum(len(part.text) for part in parts if isinstance(part, TextBlock))
+def _length(result: ToolResultBlock) -> int:
+    return sum(len(part.text) for part in result.content if isinstance(part, TextBlock))
 
 
 def _shortened_length(size: int) -> int:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context import omissions
@@ -30,6 +31,15 @@ TOO_LONG = "The summary was no shorter than what it stands for: everything stays
 TOO_SLOW = "The summary took longer than 120 s: everything stays as it was"
 
 
+class Summary(Struct, frozen=True):
+    """What was made of the older messages, and what it cost."""
+
+    selection: Selection
+    text: str
+    usage: Usage
+    cost_usd: float | None
+
+
 class NotCompacted(Exception):
     """Nothing was changed, for this reason."""
 
@@ -52,45 +62,66 @@ async def compact(session: Session, act: Compact) -> None:
 
 
 async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:
-    rows, view = await session.rows(), session.record.view
-    shown = omissions.apply(rows, view.omitted)
-    selection = select(shown, cut_tool_rounds=act.manual or act.full)
-    if selection is None:
-        return _shortened(session, rows, shown)
-    text, usage, cost = await _summary(session, selection, act.focus)
-    if not text.strip():
+    rows = await session.rows()
+    selection = await asyncio.to_thread(_select, session, act, rows)
+    if selection is not None:
+        try:
+            made = await _summary(session, selection, act.focus)
+            return await asyncio.to_thread(_summarized, session, act, rows, made)
+        except (NotCompacted, ProviderError, TimeoutError):
+            if not act.full:
+                raise
+    return await asyncio.to_thread(_shortened, session, act, rows)
+
+
+def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Selection | None:
+    return select(omissions.apply(rows, session.record.omitted), cut_tool_rounds=act.manual or act.full)
+
+
+def _summarized(
+    session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary
+) -> tuple[CompactionDraft, str]:
+    record, selection = session.record, made.selection
+    if not made.text.strip():
         raise NotCompacted(EMPTY)
-    summary = with_quotes(text, selection)
-    if not is_shorter(summary, selection, view.summary):
+    summary = with_quotes(made.text, selection)
+    if not is_shorter(summary, selection, record.summary):
         raise NotCompacted(TOO_LONG)
-    record = session.record
-    earlier = EarlierView(view.summary, view.start_seq, record.context_tokens, record.context_estimated)
-    after = ContextView(summary, selection.start_seq, view.omitted, (*view.earlier, earlier))
-    draft = CompactionDraft(after, tokens_after(session, rows, after), usage, cost)
+    earlier = EarlierView(record.summary, record.context_start_seq, record.context_tokens, record.context_estimated)
+    after = ContextView(summary, selection.start_seq, record.omitted, (*record.earlier_views, earlier))
+    tokens = tokens_after(session, rows, after)
+    if act.full and tokens >= session.compact_above:
+        kept = [row for row in rows if row.seq >= selection.start_seq]
+        more = omissions.shorten_all(omissions.apply(kept, record.omitted))
+        after = replace(after, omitted=omissions.joined(after.omitted, more))
+        tokens = tokens_after(session, rows, after)
+    draft = CompactionDraft(after, tokens, made.usage, made.cost_usd)
     sizes = _sizes(session, rows, draft)
     return draft, texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
 
 
-def _shortened(
-    session: Session, rows: Sequence[StoredMessage], shown: Sequence[StoredMessage]
-) -> tuple[CompactionDraft, str]:
+def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> tuple[CompactionDraft, str]:
     """Where no message can be summarized alone, such as in one long round of tools, old results get shorter."""
     record = session.record
-    more = omissions.prune(shown, record.context_tokens, record.context_window)
+    shown = omissions.apply(rows, record.omitted)
+    tokens = record.context_window if act.full else record.context_tokens
+    more = omissions.prune(shown, tokens, record.context_window)
+    if not more and act.full:
+        more = omissions.shorten_all(shown)
     if not more:
         raise NotCompacted(TOO_FEW)
     after = replace(record.view, omitted=omissions.joined(record.omitted, more))
     draft = CompactionDraft(after, tokens_after(session, rows, after), Usage(), 0.0)
-    count = f"{len(more)} old tool result{'s' if len(more) != 1 else ''}"
+    count = f"{len(more)} {'' if act.full else 'old '}tool result{'s' if len(more) != 1 else ''}"
     return draft, f"Shortened {count} for the model · {_sizes(session, rows, draft)}"
 
 
-async def _summary(session: Session, selection: Selection, focus: str) -> tuple[str, Usage, float | None]:
+async def _summary(session: Session, selection: Selection, focus: str) -> Summary:
     """What the model, or rules, make of the older messages; what it cost."""
     record = session.record
     provider, name = session.ports.providers.resolve(record.model)
     if not provider.describe(name).summarizes:
-        return summary_by_rules(selection.summarized, record.summary), Usage(), 0.0
+        return Summary(selection, summary_by_rules(selection.summarized, record.summary), Usage(), 0.0)
     system, text, limit = summary_request(selection, record.summary, focus, record.context_window)
     request = ModelRequest(name, (system,), (ModelMessage(Role.USER, (TextBlock(text),)),), max_tokens=limit)
     async with asyncio.timeout(TIME_LIMIT), aclosing(provider.stream(request)) as stream:
@@ -98,7 +129,7 @@ async def _summary(session: Session, selection: Selection, focus: str) -> tuple[
             if isinstance(item, ModelReply):
                 cost = await asyncio.to_thread(session.ports.providers.price, record.model, item.usage)
                 said = "".join(block.text for block in item.blocks if isinstance(block, TextBlock))
-                return said, item.usage, cost
+                return Summary(selection, said, item.usage, cost)
     raise NotCompacted(EMPTY)
 
 

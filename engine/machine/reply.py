@@ -148,8 +148,9 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
 def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     run = state.run
     gen = state.gen + 1
-    if event.context_overflow and not run.compacted:
-        after = replace(state, gen=gen, phase=CompactingContext(), run=replace(run, compacted=True), attempt=0)
+    if event.context_overflow and not run.overflowed:
+        run = replace(run, compacted=True, overflowed=True)
+        after = replace(state, gen=gen, phase=CompactingContext(), run=run, attempt=0)
         return Step(after, (Compact(gen, manual=False, full=True),))
     if event.retryable and state.attempt < RETRIES:
         seconds = min(max(2.0**state.attempt, event.retry_after), LONGEST_WAIT)

@@ -25,6 +25,8 @@ class Run(Struct, frozen=True):
     """Model calls of this run, counted from 1 (SPEC UNI-03)."""
     compacted: bool = False
     """Whether this run has compacted its context once (SPEC CLAW-30)."""
+    overflowed: bool = False
+    """Whether a request of this run was too long once: a second time is an error (SPEC c2)."""
     compact_due: bool = False
     """Whether the last reply filled the window past the threshold (SPEC C12)."""
 

@@ -77,4 +77,4 @@ def retries_spent(cause: str) -> str:
 
 def overflow(cause: str) -> str:
     """The context is full and a summary did not help or is not to be had."""
-    return f"The conversation no longer fits the model's window: {cause.rstrip('.')}. Fork it, or start a new one."
+    return f"The conversation no longer fits the model's window: {cause.rstrip('.')}. /context makes room."

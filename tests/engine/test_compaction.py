@@ -288,3 +288,26 @@ async def test_one_long_round_of_tools_gets_shorter_results_instead(tmp_path: Pa
         assert notices(bench)[0].startswith("Shortened 5 old tool results for the model · 150k → ~")
         sent = [str(message.blocks) for message in bench.provider.requests[-1].messages if message.role is Role.USER]
         assert ["\\n...\\n" in text for text in sent[1:]] == [True] * 5 + [False] * 3
+
+
+async def test_an_overflow_by_the_newest_result_shortens_it_and_goes_on(tmp_path: Path) -> None:
+    full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
+    big = Reply((Call("bash", '{"command": "' + "y" * 9_000 + '"}'),), when="[go]")
+    async with engine_bench(tmp_path, big, Reply((full,), when="[go]"), answer("short"), settings=QUIET) as bench:
+        conversation = await talked(bench, 1)
+        assert isinstance(conversation.state, Idle)
+        assert notices(bench)[0].startswith("Shortened 1 tool result for the model")
+        assert "\\n...\\n" in str(bench.provider.requests[-1].messages)
+
+
+async def test_a_summary_that_leaves_too_much_shortens_what_stays(tmp_path: Path) -> None:
+    full = Fail("prompt is too long", "invalid_request", retryable=False, context_overflow=True)
+    big = Reply((Call("bash", '{"command": "' + "y" * 9_000 + '"}'),), usage=Usage(WINDOW - 10, 9), when="[go]")
+    for number, text in enumerate(("word " * 200, "few")):  # a summary of few words would be longer than they are
+        replies = [answer(text) for _ in range(3)] + [big, Reply((full,), when="[go]"), answer("it fits")]
+        async with engine_bench(tmp_path / str(number), SUMMARY, *replies, settings=QUIET) as bench:
+            conversation = await talked(bench, 3)
+            await talk(conversation, "a big one")
+            assert isinstance(conversation.state, Idle)
+            assert bool(conversation.record.summary) is (text != "few")
+            assert len(conversation.record.omitted) == 1
