@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
-from phoenix_tui.widgets.roster import Row
+from phoenix_tui.widgets.roster import TITLE_LENGTH, Row
 
 PREFIX: Final = 3
 """Cells before the title: pointer, glyph, space."""
@@ -17,6 +19,8 @@ COLUMNS_FROM: Final = 50
 in place of a state that says nothing until there is room for both."""
 MOST_RIGHT: Final = 16
 """Cells that state and age may take where there are none."""
+MOST_WIDER: Final = 26
+"""Cells by which the folder may grow."""
 LEAST_TITLE: Final = 24
 """Cells of a title that no column takes away."""
 
@@ -68,12 +72,15 @@ def pieces(row: Row, signs: Signs, width: int) -> list[Piece]:
     start = [(signs.pointer, signs.pointer_ink), (f"{signs.glyph} ", Ink.TONE)]
     tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row)
     used = sum(cell_len(text) for text, _ in tail)
-    title = shorten(row.title, max(width - PREFIX - used, 1))
-    return [*start, (title, Ink.TITLE), *tail]
+    room = max(width - PREFIX - used, 1)
+    title = shorten(row.title, min(room, TITLE_LENGTH) if width >= COLUMNS_FROM else room)
+    rest = max(room - cell_len(title), 0)
+    return [*start, (title, Ink.TITLE), *tail, (" " * rest, Ink.TEXT)]
 
 
+@lru_cache(maxsize=8)
 def shown_columns(width: int) -> tuple[Column, ...]:
-    """As many as leave the title its least."""
+    """As many as leave the title its least; what a title never needs goes to the folder."""
     room = width - PREFIX - LEAST_TITLE - 1
     taken: list[Column] = []
     for column in sorted(COLUMNS, key=lambda each: each.rank):
@@ -81,7 +88,12 @@ def shown_columns(width: int) -> tuple[Column, ...]:
             break
         taken.append(column)
         room -= column.cells + 1
-    return tuple(column for column in COLUMNS if column in taken)
+    wider = max(min(room + LEAST_TITLE - TITLE_LENGTH, MOST_WIDER), 0)
+    return tuple(
+        replace(column, cells=column.cells + wider) if column.field == "folder" else column
+        for column in COLUMNS
+        if column in taken
+    )
 
 
 def _columns(row: Row, width: int) -> list[Piece]:
