@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +22,9 @@ LISTING = Completion("listing the files of this folder…", hint=True)
 
 Arguments = Callable[[], Awaitable[Sequence[Completion]]]
 Mentions = Callable[[str], Awaitable[Sequence[Completion]]]
+
+
+log = logging.getLogger(__name__)
 
 
 class Offer(Protocol):
@@ -53,6 +57,8 @@ class Completer:
     def look_in(self, folder: Path, runner: ProcessRunner) -> None:
         """Files are those of this folder from now on."""
         self._files = self._indexes.setdefault(folder, FileIndex(folder, runner))
+        if "@" in self._composer.text:
+            self.look()  # written before there was anything to look in
 
     def look(self) -> None:
         """The text or the cursor changed: offer what completes it now, or as soon as it is found."""
@@ -76,8 +82,9 @@ class Completer:
         self._stop()
         self._offer([])
 
-    def _begin(self, looking: Awaitable[None]) -> None:
-        self._looking = asyncio.ensure_future(looking)
+    def _begin(self, looking: Coroutine[None, None, None]) -> None:
+        self._looking = asyncio.create_task(looking)
+        self._looking.add_done_callback(_ended)
 
     def _stop(self) -> None:
         if self._looking is not None:
@@ -116,3 +123,10 @@ class Completer:
         if any(one.text == token.text and not one.goes_on for one in found):
             found = [one for one in found if one.text == token.text and not token.text.startswith("@")]
         self._offer(found)
+
+
+def _ended(looking: asyncio.Task[None]) -> None:
+    """Completions that fail are not there; the log says why."""
+    error = None if looking.cancelled() else looking.exception()
+    if error is not None:
+        log.warning("completions failed: %s", error, exc_info=error)

@@ -22,6 +22,8 @@ GIT_SECONDS: Final = 3.0
 LISTING_BYTES: Final = 8_000_000
 FRESH_SECONDS: Final = 2.0
 """How old a listing may be before the next `@` asks for another one."""
+FRESH_SHARE: Final = 20
+"""It stays fresh so many times longer than it took: listing a large folder must not slow the typing down."""
 
 
 def command_completions(token: Token) -> list[Completion]:
@@ -56,9 +58,9 @@ class FileIndex:
         self._clock = clock
         self._corpus = Corpus(())
         self._listed_at = float("-inf")
+        self._took = 0.0
+        self._files: Sequence[str] = ()
         self._listing: asyncio.Task[bool] | None = None
-        self.cut = False
-        """Whether the folder holds more files than are listed."""
 
     @property
     def is_listed(self) -> bool:
@@ -67,7 +69,7 @@ class FileIndex:
 
     async def refresh(self) -> bool:
         """List the folder anew unless that was just done; whether anything has changed. Callers share one listing."""
-        if self._clock() - self._listed_at < FRESH_SECONDS:
+        if self._clock() - self._listed_at < max(FRESH_SECONDS, self._took * FRESH_SHARE):
             return False
         if self._listing is None:
             self._listing = asyncio.create_task(self._list())
@@ -90,13 +92,13 @@ class FileIndex:
         self._listing = None
 
     async def _list(self) -> bool:
+        began = self._clock()
         files = await self._from_git() or await asyncio.to_thread(_walk, self._folder)
-        corpus = await asyncio.to_thread(_corpus, files)
-        changed = corpus.names != self._corpus.names
+        changed = files != self._files
         if changed:
-            self._corpus = corpus
-        self.cut = len(files) >= MOST_FILES
+            self._files, self._corpus = files, await asyncio.to_thread(_corpus, files)
         self._listed_at = self._clock()
+        self._took = self._listed_at - began
         return changed
 
     async def _from_git(self) -> list[str]:

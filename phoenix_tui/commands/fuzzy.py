@@ -18,6 +18,8 @@ BASE_CONTAINS: Final = 3
 PATH_CONTAINS: Final = 4
 BASE_SCATTERED: Final = 5
 PATH_SCATTERED: Final = 6
+LONG_QUERY: Final = 3
+"""Letters above which most paths are no answer, so that looking at all answers is quick."""
 _JOINERS: Final = frozenset("_-. /")
 
 Rank: TypeAlias = tuple[int, int, int, int, str]
@@ -134,7 +136,7 @@ class Corpus:
         wanted = query.lower()
         if not wanted or "\n" in wanted:
             return [] if wanted else [Found(name, ()) for name in self._shallow[:most]]
-        best = self._beginning(wanted, most) or self._all(wanted, most)
+        best = self._beginning(wanted, most) or self._containing(wanted, most) or self._all(wanted, most)
         return [Found(name, places(wanted, name)) for name in best]
 
     def _beginning(self, wanted: str, most: int) -> list[str]:
@@ -143,6 +145,15 @@ class Corpus:
         hits = chain(re.finditer("/" + own_name, self._text), re.finditer("\n" + own_name, self._text))
         lines = {bisect_right(self._starts, found.start() + 1) - 1 for found in hits}
         return self._best(wanted, lines, most) if len(lines) >= most else []
+
+    def _containing(self, wanted: str, most: int) -> list[str]:
+        """The best of those that hold it in one piece, if enough of them hold it where a word begins."""
+        if len(wanted) > LONG_QUERY:
+            return []  # few paths hold its letters at all
+        hits = re.finditer(re.escape(wanted), self._text)
+        lines = {bisect_right(self._starts, found.start()) - 1 for found in hits}
+        ranked = [found for line in lines if (found := rank(wanted, self.names[line])) and found[0] <= WORD_BEGINS]
+        return [found[-1] for found in heapq.nsmallest(most, ranked)] if len(ranked) >= most else []
 
     def _all(self, wanted: str, most: int) -> list[str]:
         corpus = self._narrow(wanted)
