@@ -161,8 +161,9 @@ class PeekScreen(Sheet[str]):
     def _keys(self, question: Question | None) -> Content:
         if question is None:
             return Content.styled("Enter sends, on an empty line opens · Esc closes", Tone.QUIET.value)
-        letters = (("y", "once"), ("s", "this conversation"), ("n", "no"), ("r", "no, because…"), ("o", "open"))
-        letters = letters if self.size.width >= ROOM else letters[:-1]
+        letters = [("y", "once"), ("s", "this conversation"), ("n", "no"), ("r", "no, because…")]
+        if self.size.width >= ROOM:
+            letters.append(("o", "open"))
         bold = f"bold {Tone.NEEDS_YOU.value}"
         parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
         return Content.assemble(*parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,10 @@ def model(seen: Seen) -> Answer:
     """A reply by what was asked first; titles are a request of their own."""
     if "You name conversations" in str(seen.json.get("system")):
         return says("A Favourite Colour")
-    if "tool_result" in str(seen.json["messages"][-1]):
+    messages: Any = seen.json["messages"]
+    if "tool_result" in str(messages[-1]):
         return says("All clean.")
-    return next(answer for words, answer in TALKS.items() if words in str(seen.json["messages"][0]))
+    return next(answer for words, answer in TALKS.items() if words in str(messages[0]))
 
 
 async def three_at_work(running: Program, phoenix: Phoenix) -> None:
