@@ -16,6 +16,8 @@ from tests.support.program import program
 pytestmark = pytest.mark.pty
 RED = b"48;2;255;0;0m"
 """A cell of the image as half blocks."""
+QUESTION = b"\x1b[>0q\x1b[c"
+SIXEL = b"\x1bP0;1;0q"
 ALT_UP = b"\x1b[1;3A"
 
 
@@ -54,6 +56,25 @@ async def test_a_prompt_with_its_image_is_edited_and_sent_again_from_where_it_st
             "what is it? exactly",
         ]
         assert [block["type"] for block in messages[-1]["content"]].count("image") == 1
+
+
+async def test_a_terminal_is_asked_for_its_graphics_with_the_first_image_and_gets_sixels_where_it_has_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "red.png"
+    Image.new("RGB", (320, 160), "#ff0000").save(path)
+    async with serve(says("It is red.")) as server:
+        async with program(with_claude(tmp_path, server.url)) as running:
+            await running.ready()
+            running.paste(str(path))
+            await running.shows("[image 1: 320×160]")
+            assert QUESTION not in running.raw, "nobody is asked before an image is shown"
+            await running.send("what is it?")
+            await running.until(lambda: QUESTION in running.raw, "the question to the terminal")
+            running.type(b"\x1bP>|foot(1.19.0)\x1b\\\x1b[?62;4;22c")
+            await running.until(lambda: running.raw.count(SIXEL) >= 12, "a sixel for each row")
+            await running.shows("It is red.")
+            assert "foot" not in running.row("Reply"), "an answer of the terminal is never typed"
 
 
 async def test_a_fork_at_an_answer_goes_on_from_there(tmp_path: Path) -> None:
