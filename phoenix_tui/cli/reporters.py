@@ -8,8 +8,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from engine.machine.messages import Origin
+from engine.machine.messages import Origin, TextBlock
 from engine.machine.states import RETRIES
+from engine.machine.texts import SUMMARIZED
+from engine.records import StoredMessage
 from engine.updates import (
     LiveTextDropped,
     MessageSaved,
@@ -130,6 +132,8 @@ class StreamReporter(Struct, frozen=True):
                 }
             case MessageSaved(message) if message.origin is Origin.TOOL:
                 yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
+            case MessageSaved(message) if said := summarized(message):
+                yield {"type": "system", "subtype": "compact_boundary", "message": said}
             case RetryScheduled(attempt, seconds, cause):
                 yield {
                     "type": "system",
@@ -169,5 +173,15 @@ def progress_line(update: Update) -> str:
             return f"• {cause} Trying again in {seconds:.0f} s ({attempt} of {RETRIES})."
         case Noticed(text):
             return f"• {text}"
+        case MessageSaved(message):
+            said = summarized(message)
+            return f"• {said}" if said else ""
         case _:
             return ""
+
+
+def summarized(message: StoredMessage) -> str:
+    """What the row of a compaction says, without the summary; empty for every other message."""
+    text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    is_row = message.origin is Origin.NOTICE and text.startswith(SUMMARIZED)
+    return text.partition("\n")[0] if is_row else ""
