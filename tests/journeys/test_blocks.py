@@ -63,18 +63,17 @@ async def test_a_terminal_is_asked_for_its_graphics_with_the_first_image_and_get
 ) -> None:
     path = tmp_path / "red.png"
     Image.new("RGB", (320, 160), "#ff0000").save(path)
-    async with serve(says("It is red.")) as server:
-        async with program(with_claude(tmp_path, server.url)) as running:
-            await running.ready()
-            running.paste(str(path))
-            await running.shows("[image 1: 320×160]")
-            assert QUESTION not in running.raw, "nobody is asked before an image is shown"
-            await running.send("what is it?")
-            await running.until(lambda: QUESTION in running.raw, "the question to the terminal")
-            running.type(b"\x1bP>|foot(1.19.0)\x1b\\\x1b[?62;4;22c")
-            await running.until(lambda: running.raw.count(SIXEL) >= 12, "a sixel for each row")
-            await running.shows("It is red.")
-            assert "foot" not in running.row("Reply"), "an answer of the terminal is never typed"
+    async with serve(says("It is red.")) as server, program(with_claude(tmp_path, server.url)) as running:
+        await running.ready()
+        running.paste(str(path))
+        await running.shows("[image 1: 320×160]")
+        assert QUESTION not in running.raw, "nobody is asked before an image is shown"
+        await running.send("what is it?")
+        await running.until(lambda: QUESTION in running.raw, "the question to the terminal")
+        running.type(b"\x1bP>|foot(1.19.0)\x1b\\\x1b[?62;4;22c")
+        await running.until(lambda: running.raw.count(SIXEL) >= 12, "a sixel for each row")
+        await running.shows("It is red.")
+        assert "foot" not in running.row("Reply"), "an answer of the terminal is never typed"
 
 
 async def test_a_fork_at_an_answer_goes_on_from_there(tmp_path: Path) -> None:

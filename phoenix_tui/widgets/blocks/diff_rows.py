@@ -18,8 +18,8 @@ MOST_COMPARED: Final = 400
 ALIKE: Final = 0.35
 """Share of two lines that must be the same for words to be marked; below it all of the line is new."""
 TAB: Final = 4
-_HUNK: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_WORDS: Final = re.compile(r"\w+|\s+|[^\w\s]")
+_HUNK: Final = r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@"
+_WORDS: Final = r"\w+|\s+|[^\w\s]"
 
 
 class Piece(NamedTuple):
@@ -51,7 +51,7 @@ def diff_rows(diff: str) -> Iterator[DiffRow]:
     old = new = 0
     started = False
     for line in diff.split("\n"):
-        if hunk := _HUNK.match(line):
+        if hunk := re.match(_HUNK, line):
             if started:
                 yield DiffRow(0, "⋯", "")
             old, new, started = int(hunk[1]), int(hunk[2]), True
@@ -104,7 +104,7 @@ def compared(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]] 
     """Both lines in pieces; None where they have too little in common for marks to help."""
     if max(len(old), len(new)) > LONGEST_COMPARED or not old.strip() or not new.strip():
         return None
-    was, now = _WORDS.findall(old), _WORDS.findall(new)
+    was, now = re.findall(_WORDS, old), re.findall(_WORDS, new)
     matcher = SequenceMatcher(None, was, now, autojunk=False)
     blocks = matcher.get_matching_blocks()
     same = sum(len("".join(was[block.a : block.a + block.size]).strip()) for block in blocks)

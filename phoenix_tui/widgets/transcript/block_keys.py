@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
@@ -12,16 +12,10 @@ from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.gallery import Gallery, Pictures
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painted import PaintedTranscript
-from phoenix_tui.widgets.transcript.targets import Deed, Target, is_human, target_of
+from phoenix_tui.widgets.transcript.stops import is_human
 
-_REFUSALS: Final = {
-    Deed.TOGGLE: "There is nothing to open here.",
-    Deed.COPY: "There is no text to copy here.",
-    Deed.FORK: "This is not stored yet: fork once the answer is there.",
-    Deed.EDIT: "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
-    Deed.OPEN_FILE: "This block names no file.",
-    Deed.OPEN_IMAGE: "There is no image here.",
-}
+if TYPE_CHECKING:
+    from phoenix_tui.widgets.transcript.targets import Target
 
 
 class BlockKeys(PaintedTranscript):
@@ -105,6 +99,8 @@ class BlockKeys(PaintedTranscript):
 
     def action_block_deed(self, name: str) -> None:
         """Do something with the block under the cursor."""
+        from phoenix_tui.widgets.transcript.targets import REFUSALS, Deed, target_of  # noqa: PLC0415 - after first frame
+
         chosen = self.canvas.cursor.chosen()
         if chosen is None:
             return
@@ -112,7 +108,7 @@ class BlockKeys(PaintedTranscript):
         if deed is Deed.OPEN_FILE and Deed.OPEN_IMAGE in target.deeds:
             deed = Deed.OPEN_IMAGE
         if deed not in target.deeds:
-            self.post_message(signals.Wanted(self, signals.Remark(_REFUSALS[deed])))
+            self.post_message(signals.Wanted(self, signals.Remark(REFUSALS[deed])))
         elif deed is Deed.TOGGLE:
             self.action_fold(chosen.part.key)
         elif deed is Deed.COPY:
@@ -149,6 +145,8 @@ class BlockKeys(PaintedTranscript):
 
     def target(self) -> Target | None:
         """The block under the cursor and what can be done with it."""
+        from phoenix_tui.widgets.transcript.targets import target_of  # noqa: PLC0415 - not needed for the first frame
+
         chosen = self.canvas.cursor.chosen()
         return None if chosen is None else target_of(self.canvas.model, chosen)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from textual.color import Color
@@ -13,7 +14,6 @@ from textual.strip import Strip
 from phoenix_tui.markdown.code import is_loaded
 from phoenix_tui.markdown.lines import Line
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
-from phoenix_tui.widgets.transcript.key_row import KeyRow
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.overlays import Overlays, barred, prompt_above
@@ -22,6 +22,9 @@ from phoenix_tui.widgets.transcript.parts import Drawn, Part
 from phoenix_tui.widgets.transcript.selecting import painted, row_number
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.viewport import Viewport
+
+if TYPE_CHECKING:
+    from phoenix_tui.widgets.transcript.key_row import KeyRow
 
 _COLOURED_AT_ONCE = 40
 """Source lines coloured in one slice, about 5 ms."""
@@ -49,7 +52,7 @@ class Canvas:
         self.viewport = Viewport(self.stack)
         self.cursor = BlockCursor(self.stack, self.viewport)
         self.marks = Marks(self.stack, self.viewport)
-        self._key_row = KeyRow()
+        self._key_row: KeyRow | None = None
         self.overlays = Overlays()
         self.picture_strip: Callable[[Part, int, Painter], Strip | None] = _no_picture
         """A row of a part that shows an image; set by whoever has the pictures."""
@@ -219,7 +222,15 @@ class Canvas:
                 if slot == marked[0] and marked[1] <= row < marked[2]:
                     strips[position] = barred(strips[position], painter)
         if self.reserved:
-            strips.append(self.overlays.keys(self._key_row.spans(self.stack, chosen, painter.width), painter))
+            strips.append(self.overlays.keys(self._keys().spans(self.stack, chosen, painter.width), painter))
+
+    def _keys(self) -> KeyRow:
+        """Made when the block cursor is first taken: its modules are not needed for the first frame."""
+        if self._key_row is None:
+            from phoenix_tui.widgets.transcript.key_row import KeyRow  # noqa: PLC0415 - as said
+
+            self._key_row = KeyRow()
+        return self._key_row
 
 
 def _no_picture(_: Part, __: int, ___: Painter) -> Strip | None:

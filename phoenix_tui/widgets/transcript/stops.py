@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from engine.machine.messages import Origin, Role
+from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part
 from phoenix_tui.widgets.transcript.stack import Stack
 
@@ -93,3 +95,9 @@ def still(stack: Stack, stop: Stop) -> Stop | None:
 def is_prompt(part: Part) -> bool:
     """Whether a part is what a person said."""
     return part.kind is Kind.PROMPT and part.key.startswith("message:")
+
+
+def is_human(model: TranscriptModel, seq: int) -> bool | None:
+    """Whether a person said message `seq`; None while it is not in memory."""
+    message = model.messages.get(seq)
+    return None if message is None else message.role is Role.USER and message.origin is Origin.HUMAN

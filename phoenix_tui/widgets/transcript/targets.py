@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
+from engine.machine.messages import ImageBlock, Origin, TextBlock, ThinkingBlock, ToolUseBlock
+from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
 from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
@@ -18,7 +18,6 @@ from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.stops import is_prompt
 from tools.contract import DiffDisplay, JsonValue
 
-_HUNK: Final = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)", re.MULTILINE)
 _PATHS: Final = ("path", "file_path", "file")
 
 
@@ -31,6 +30,17 @@ class Deed(StrEnum):
     EDIT = "edit and resend"
     OPEN_FILE = "open file"
     OPEN_IMAGE = "open image"
+
+
+REFUSALS: Final = {
+    Deed.TOGGLE: "There is nothing to open here.",
+    Deed.COPY: "There is no text to copy here.",
+    Deed.FORK: "This is not stored yet: fork once the answer is there.",
+    Deed.EDIT: "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
+    Deed.OPEN_FILE: "This block names no file.",
+    Deed.OPEN_IMAGE: "There is no image here.",
+}
+"""What is said where a block cannot be asked for something."""
 
 
 class Target(Struct, frozen=True):
@@ -154,8 +164,8 @@ def _file(model: TranscriptModel, chosen: Chosen) -> tuple[str, int]:
     if view is None:
         return "", 0
     if isinstance(view.display, DiffDisplay):
-        hunk = _HUNK.search(view.display.diff)
-        return view.display.path, int(hunk[1]) if hunk else 1
+        changed = (row.number for row in diff_rows(view.display.diff) if row.sign in "+-")
+        return view.display.path, next(changed, 1)
     message = model.messages.get(chosen.slot + 1)
     calls = () if message is None else (one for one in message.blocks if isinstance(one, ToolUseBlock))
     return next((_named_file(one.input_json) for one in calls if one.id == call_id), ("", 0))
@@ -172,9 +182,3 @@ def _named_file(input_json: str) -> tuple[str, int]:
     line = arguments.get("offset", arguments.get("line", 1))
     first = line if isinstance(line, int) and line > 0 else 1
     return (path, first) if path else ("", 0)
-
-
-def is_human(model: TranscriptModel, seq: int) -> bool | None:
-    """Whether a person said message `seq`; None while it is not in memory."""
-    message = model.messages.get(seq)
-    return None if message is None else message.role is Role.USER and message.origin is Origin.HUMAN
