@@ -13,7 +13,7 @@ from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, Part, measure, omission_of, scaled
 from engine.executor.composing import ask
 from engine.executor.requests import Receipt, Refused
-from engine.executor.session import Session, with_view
+from engine.executor.session import NEVER, Session, with_view
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
@@ -168,7 +168,7 @@ class ContextDesk:
         session = self._session
         if session.read_only:
             return
-        chosen = max(LOWEST, percent) if percent <= HIGHEST else 101
+        chosen = max(LOWEST, percent) if percent <= HIGHEST else NEVER
         changes = ConversationChanges(compact_percent=chosen)
         await session.ports.store.change(session.record.id, changes, session.ports.clock.now())
         session.record = replace(session.record, compact_percent=chosen)

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 KEPT_ROWS = 2_000
 """Messages that may stay in memory between two runs, about 2 MB."""
+NEVER = 101
+"""A threshold in per cent that no window reaches."""
 KEPT_SECONDS = 300.0
 """How long they stay while nothing runs."""
 

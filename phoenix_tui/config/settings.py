@@ -62,6 +62,7 @@ KEYS = {
         Key("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
         Key("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
         Key("auto_title", bool, True, meaning="the model names a conversation after its first answer"),
+        Key("compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
         Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
         Key("debug", bool, False, meaning="a detailed log"),

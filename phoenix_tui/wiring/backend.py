@@ -10,7 +10,7 @@ from engine.checkpoints.folders import CheckpointFolders
 from engine.checkpoints.none import NoFolders
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
-from engine.executor.session import EngineSettings, Ports
+from engine.executor.session import NEVER, EngineSettings, Ports
 from engine.ports import Library
 from engine.rewinding.keeper import TurnKeeper
 from engine.rewinding.rewinding import Rewinding
@@ -91,6 +91,7 @@ async def open_backend(
         readable=(paths.outputs,),
         diagnostics=diagnostics,
         auto_title=setup.settings.flag("auto_title") and not strict_guide,
+        compact_percent=int(setup.settings.number("compact_percent")) or NEVER,
     )
     engine = Engine(ports, settings)
     return Backend(engine, store.library, registry, models, processes, tuple(tools))

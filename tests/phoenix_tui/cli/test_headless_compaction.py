@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.support.cli import with_claude
@@ -19,10 +20,13 @@ async def test_a_script_hears_of_the_summary_and_gets_its_answer(tmp_path: Path)
         phoenix = with_claude(tmp_path, server.url)
         first = await phoenix.run("-p", "-m", "anthropic/claude-haiku-4-5", "one")
         again = [await phoenix.run("-p", "-c", words) for words in ("two", "three")]
-        ran = await phoenix.run("-p", "-c", "--output-format", "stream-json", "four")
-    assert [each.code for each in (first, *again, ran)] == [0, 0, 0, 0]
+        never = replace(phoenix, extra={**phoenix.extra, "PHOENIX_COMPACT_PERCENT": "0"})
+        unheard = await never.run("-p", "-c", "--output-format", "stream-json", "four")
+        ran = await phoenix.run("-p", "-c", "--output-format", "stream-json", "five")
+    assert [each.code for each in (first, *again, unheard, ran)] == [0, 0, 0, 0, 0]
+    assert "compact_boundary" not in unheard.out
     [boundary] = [line for line in ran.lines if line.get("subtype") == "compact_boundary"]
-    assert boundary["message"].startswith("Summarized 2 messages, kept 5 · 190k → ~")
+    assert boundary["message"].startswith("Summarized 4 messages, kept 5 · 190k → ~")
     assert "one queue" not in str(boundary)
     assert ran.lines[-1]["subtype"] == "success"
-    assert len(server.requests) == 5
+    assert len(server.requests) == 6
