@@ -46,14 +46,26 @@ class BlockCursor:
 
     def start(self) -> bool:
         """Stand on the lowest block in sight; False where there is none."""
-        found: Stop | None = None
+        seen = self._in_sight()
+        self._stop, self._wanted = (seen[-1] if seen else None), None
+        return bool(seen)
+
+    def come_along(self) -> None:
+        """The window was moved away: stand on the nearest block in sight."""
+        stop, seen = self._here(), self._in_sight()
+        if stop is None or self._wanted is not None or not seen or Stop(stop.slot, stop.key) in seen:
+            return
+        self._stop = seen[0] if stop.slot <= seen[0].slot else seen[-1]
+
+    def _in_sight(self) -> list[Stop]:
+        """The blocks that have a row in the window, code within them left out, top down."""
+        found: dict[Stop, None] = {}
         for slot, row, drawn in self._viewport.rows():
             for stop in () if drawn is None else stops_of(slot, drawn):
                 place = None if drawn is None else extent(stop, drawn)
                 if place is not None and place.first <= row < place.after and stop.code < 0:
-                    found = stop
-        self._stop, self._wanted = found, None
-        return found is not None
+                    found[stop] = None
+        return list(found)
 
     def move(self, by: int) -> bool:
         """To the next block up (-1) or down (1); False at either end."""

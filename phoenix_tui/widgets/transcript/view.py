@@ -117,6 +117,7 @@ class TranscriptView(BlockKeys, can_focus=True):
         # Textual clamps the position to a new height before it tells of that height.
         self.canvas.viewport.height = self.size.height - self.canvas.reserved
         self.canvas.viewport.move_to(round(new_value))
+        self.canvas.cursor.come_along()
         self._place(whole=True)
 
     def action_fold(self, key: str) -> None:

@@ -110,6 +110,20 @@ async def test_a_tall_block_below_the_window_shows_its_beginning_under_the_promp
         assert app.shown()[:3] == ["┃ go", "", "▌ row 0"]
 
 
+async def test_paging_away_takes_the_cursor_along() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(1, 60)]))
+        app.view.take_blocks()
+        await pilot.press("pageup", "pageup")
+        assert target(app).seq < 59
+        assert any(row.startswith("▌ message") for row in app.shown())
+        above = target(app).seq
+        await pilot.press("pagedown", "pagedown")
+        assert target(app).seq > above
+        assert any(row.startswith("▌ message") for row in app.shown())
+
+
 async def test_going_up_into_messages_that_are_not_in_memory_loads_them_first() -> None:
     asked: list[tuple[int, int]] = []
 
