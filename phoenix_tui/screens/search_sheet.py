@@ -38,7 +38,10 @@ EXAMPLES: Final = (
     ("is:trash", "only what was deleted; archived ones are always looked through"),
 )
 EXAMPLE_WIDTH: Final = 20
+ROOMY: Final = 72
+"""Columns from which the heading says all of it."""
 MOST_CARETS: Final = 20
+MARGIN: Final = 4
 PROMPT: Final = 2
 """Cells before the text of the input."""
 
@@ -191,16 +194,20 @@ class SearchSheet(Sheet[SearchHit]):
             rows.update(Content.styled(self._nothing(found), Tone.QUIET.value))
 
     def _heading(self, found: Found) -> Content:
+        if self._error is not None and not self._fits(self._error):
+            return Content.styled(clean_line(str(self._error)), Tone.BAD.value)
         count = len(found.hits)
         place = f"{self._memory.chosen + 1} of {count}{'+' if found.reached else ''}" if count else ""
         scope, other = ("this folder", "everywhere") if self._memory.only_here else ("everywhere", "this folder")
-        keys = " · ".join(part for part in (place, f"{scope}, Tab {other}", "Enter opens") if part)
+        switch = f"{scope}, Tab {other}" if self.size.width >= ROOMY else f"{scope} (Tab)"
+        keys = " · ".join(part for part in (place, switch, "Enter opens") if part)
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
     def _remark(self, found: Found) -> Content:
         """The row under the input: what is wrong and where, else how far the search is."""
         if self._error is not None:
-            return Content.styled(f"{self._carets(self._error)} {clean_line(str(self._error))}", Tone.BAD.value)
+            sentence = clean_line(str(self._error)) if self._fits(self._error) else ""
+            return Content.styled(f"{self._carets(self._error)} {sentence}", Tone.BAD.value)
         if found.trouble:
             return Content.styled(f"  {found.trouble}", Tone.BAD.value)
         words: list[str] = []
@@ -209,6 +216,10 @@ class SearchSheet(Sheet[SearchHit]):
         if found.unindexed:
             words.append(f"{found.unindexed:.0%} of the older messages are still being indexed")
         return Content.styled(f"  {' · '.join(words)}" if words else "", Tone.QUIET.value)
+
+    def _fits(self, error: SearchSyntaxError) -> bool:
+        """Whether the sentence has room beside its signs; else it takes the place of the heading."""
+        return len(self._carets(error)) + cell_len(str(error)) + MARGIN <= self.size.width
 
     def _carets(self, error: SearchSyntaxError) -> str:
         """Signs under the piece of the input that makes no sense."""

@@ -129,6 +129,18 @@ async def test_a_mistake_is_shown_where_it_stands_and_keys_go_on(open_shell: Any
         assert engine.searched[-1].words == ("find",)
 
 
+async def test_where_a_mistake_has_no_room_its_sentence_takes_the_place_of_the_heading(open_shell: Any) -> None:
+    async with open_shell((60, 20)) as shell:
+        await shell.type("/search")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, SearchSheet))
+        await shell.type("a longer search after")
+        await shell.pilot.press("colon")
+        await shell.until(lambda: "after: needs a value, such as after:2026-11-01." in shell.text)
+        assert "^^^^^^" in shell.text
+        assert "Enter opens" not in shell.text
+
+
 async def test_a_click_opens_a_hit_and_the_wheel_moves_on(open_shell: Any, engine: FakeEngine) -> None:
     conversation = engine.seed("clicked", messages=30)
     async with open_shell() as shell:
