@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from engine.codec import storable
 from engine.ports import StorageError
+from engine.records import TitleBy
 from engine.store.attachments import store_file
 from engine.store.copying import TABLES, Row, Rows, check, insert_rows, is_taken, read_rows, renamed
 from tools.contract import JsonObject, JsonValue
@@ -45,7 +46,9 @@ def import_document(connection: sqlite3.Connection, folder: Path, document: Json
     """
     rows = _parse_rows(document)
     check(connection, rows)
-    rows["conversations"][0]["slug"] = None
+    conversation = rows["conversations"][0]
+    conversation["slug"] = None
+    conversation.setdefault("title_by", TitleBy.USER.value if conversation.get("title") else "")
     if is_taken(connection, rows):
         rows = renamed(rows, str(uuid4()))
     contents = _parse_files(document, {str(row.get("sha256")) for row in rows["attachments"]})

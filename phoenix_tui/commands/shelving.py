@@ -121,8 +121,11 @@ async def fork(bench: Bench, ids: tuple[str, ...]) -> None:
 async def peek(bench: Bench, ids: tuple[str, ...]) -> None:
     """Look in without opening; the sheet answers and replies by itself, o opens."""
     row = bench.desk.overview.summary(ids[0])
-    if row is not None and await bench.sheets.pick(PeekScreen(bench.desk.services.engine, row, bench.tell)):
-        await bench.desk.open(row.id)
+    if row is None:
+        return
+    desk = bench.desk
+    if await bench.sheets.pick(PeekScreen(desk.services.engine, row, bench.tell, plain=desk.launch.plain)):
+        await desk.open(row.id)
 
 
 async def show_archived(bench: Bench, _: tuple[str, ...] | str = ()) -> None:

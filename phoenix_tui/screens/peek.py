@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice, Receipt, Refused
-from engine.machine.states import Idle, is_busy
+from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.labels import READY, Label, Tone, short_state
@@ -62,8 +62,9 @@ class PeekScreen(Sheet[str]):
         Binding("left,q", "close", "Close"),
     ]
 
-    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Teller) -> None:
+    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Teller, *, plain: bool = False) -> None:
         super().__init__()
+        self._plain = plain
         self._engine = engine
         self._row = row
         self._tell = tell
@@ -139,7 +140,9 @@ class PeekScreen(Sheet[str]):
         if question is not None:
             words.flow(partial(question_rows, question, self._row))
         else:
-            words.flow(partial(newest_rows, self._row, tuple(self._messages), self._live))
+            state = self._conversation.state if self._conversation is not None else None
+            trouble = state.message if isinstance(state, Errored) else ""
+            words.flow(partial(newest_rows, self._row, tuple(self._messages), self._live or trouble, bool(trouble)))
         if at_end and question is None:
             self.call_after_refresh(body.scroll_end, animate=False)
         self.query_one("#keys", Static).update(self._keys(question))
@@ -153,7 +156,7 @@ class PeekScreen(Sheet[str]):
         label = short_state(state, elapsed, writing=writing) if not isinstance(state, Idle) else Label(READY, "")
         facts = " · ".join(part for part in (label.text, short_path(row.cwd), short_model(row.model)) if part)
         return Content.assemble(
-            (f"{label.glyph.sign} ", label.glyph.tone.value),
+            (f"{label.glyph.mark(self._plain)} ", label.glyph.tone.value),
             (clean_line(row.title) or "New conversation", "bold"),
             (f"  {clean_line(facts)}", Tone.QUIET.value),
         ).truncate(max(self.size.width - 3, 1), ellipsis=True)

@@ -14,7 +14,7 @@ from engine.updates import Question
 from phoenix_tui.labels import Tone
 from phoenix_tui.widgets.question_text import request_rows, where_text
 from phoenix_tui.widgets.transcript.model import text_of
-from tools.clean import clean_line
+from tools.clean import clean, clean_line
 
 if TYPE_CHECKING:
     from phoenix_tui.markdown.lines import Look
@@ -27,9 +27,9 @@ TONES: Final = ("", *(tone.value for tone in (Tone.QUIET, Tone.YOU, Tone.WORK, T
 
 
 def newest_rows(
-    row: ConversationSummary, messages: Sequence[StoredMessage], live: str, width: int
+    row: ConversationSummary, messages: Sequence[StoredMessage], live: str, failed: bool, width: int
 ) -> Sequence[Content]:
-    """The prompt, where the title does not say it already, and what came of it so far."""
+    """The prompt, where the title does not say it already, and what came of it so far; `live` may be why it failed."""
     said = next((clean_line(text_of(one)) for one in reversed(messages) if one.origin is Origin.HUMAN), "")
     answers = (text for one in reversed(messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
     words = live or next(answers, "")
@@ -40,6 +40,11 @@ def newest_rows(
     if not words:
         nothing = "No answer yet." if said else "Nothing was said yet."
         return [*rows, Content.styled(f"{' ' * INDENT}{nothing}", Tone.QUIET.value)]
+    if failed:
+        return [
+            *rows,
+            *(Content.styled(f"  {one}", Tone.BAD.value) for one in Content(clean(words)).wrap(width - INDENT)),
+        ]
     return [*rows, *_markdown_rows(words[-LONGEST:], width)]
 
 

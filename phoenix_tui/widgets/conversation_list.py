@@ -155,10 +155,12 @@ class ConversationList(Still, Widget):
         self._look()
 
     def on_click(self, event: events.Click) -> None:
-        """Open what was clicked."""
+        """Open what was clicked; of what was put away it is only chosen."""
         if event.y < len(self._lines) and (conversation_id := self.model.id_at(self.model.top + event.y)):
             self.model.choose(conversation_id)
-            self.post_message(self.Opened(conversation_id))
+            self._look()
+            if self.model.view is None:
+                self.post_message(self.Opened(conversation_id))
 
     @on(events.MouseScrollDown)
     @on(events.MouseScrollUp)

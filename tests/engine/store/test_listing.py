@@ -107,3 +107,13 @@ def test_titles_of_an_older_file_count_as_the_users(tmp_path: Path) -> None:
     connection.close()
     rows = query(tmp_path / "old.db", "SELECT title, title_by, pinned_at FROM conversations ORDER BY title")
     assert rows == [("", "", None), ("named", "user", None)]
+
+
+async def test_the_title_of_an_older_export_counts_as_the_users(store: SqliteStore) -> None:
+    conversation = await store.create(new_conversation("named"), 1.0)
+    document = await store.library.export(conversation.id)
+    (row,) = document["tables"]["conversations"]  # type: ignore[index, call-overload] # known to be a table of one row
+    del row["title_by"], row["pinned_at"]
+    record = await store.conversation(await store.library.import_conversation(document, 2.0))
+    assert record is not None
+    assert (record.title, record.title_by) == ("named", TitleBy.USER)

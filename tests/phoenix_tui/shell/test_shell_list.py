@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.machine.states import AwaitingLlm, Requesting
+from engine.machine.states import AwaitingLlm, Errored, Requesting
 from phoenix_tui.screens.aside import AsideScreen
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.peek import PeekScreen
@@ -171,6 +171,18 @@ async def test_a_look_inside_answers_the_open_question(open_shell: Any, engine: 
             await shell.pilot.pause()
         assert [(call, answer.choice.value) for call, answer in other.answers] == [("call-1", "conversation")]
         assert shell.conversation.record.title == "here"
+
+
+async def test_a_look_inside_says_why_a_run_failed(open_shell: Any, engine: FakeEngine) -> None:
+    other = engine.seed("there", messages=2)
+    async with open_shell((100, 20)) as shell:
+        other.become(Errored(1, "network", "The server cannot be reached: check the address.", True, "r"))
+        await focused(shell)
+        await shell.pilot.press("p")
+        await shell.until(lambda: "The server cannot be reached" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.conversation)
+        assert shell.conversation.record.title == "there"
 
 
 async def test_the_archive_gives_back_and_the_trash_removes_for_good(open_shell: Any, engine: FakeEngine) -> None:
