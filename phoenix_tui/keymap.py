@@ -143,6 +143,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("block_prompt_up", "left_square_bracket", "block_prompt(-1)", "prompt above", B, priority=False),
     Key("block_prompt_down", "right_square_bracket", "block_prompt(1)", "prompt below", B, priority=False),
     Key("block_open", "enter,space", "block_toggle", "open or fold", B, priority=False),
+    Key("block_fold", "h,left", "block_fold", "fold; again: the row of reads it stands in", B, priority=False),
     Key("block_copy", "c,y", "block_deed('COPY')", "copy: text, code, output or change", B, priority=False),
     Key("block_edit", "e", "block_deed('EDIT')", "edit this prompt and send it again, in a copy", B, priority=False),
     Key("block_fork", "f", "block_deed('FORK')", "continue in a copy that ends here", B, priority=False),

@@ -12,6 +12,7 @@ from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.gallery import Gallery, Pictures
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painted import PaintedTranscript
+from phoenix_tui.widgets.transcript.runs import opened_runs
 from phoenix_tui.widgets.transcript.stops import is_human
 
 if TYPE_CHECKING:
@@ -91,6 +92,17 @@ class BlockKeys(PaintedTranscript):
         chosen = self.canvas.cursor.chosen()
         key = self.canvas.last_foldable() if chosen is None else chosen.part.key
         if key and (chosen is None or chosen.part.foldable):
+            self.action_fold(key)
+
+    def action_block_fold(self) -> None:
+        """Fold the block under the cursor; where it is folded, the run of reads it was opened from."""
+        chosen, stack = self.canvas.cursor.chosen(), self.canvas.stack
+        if chosen is None:
+            return
+        key = chosen.part.key
+        if not (chosen.part.foldable and stack.is_open(key)):
+            key = next(iter(opened_runs(stack.model, chosen.slot + 1, stack.opened)), "")
+        if key:
             self.action_fold(key)
 
     def action_block_leave(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from engine.machine.messages import Origin, ToolUseBlock
@@ -49,3 +50,12 @@ def _neighbours(model: TranscriptModel, seqs: range, name: str) -> list[int]:
             break
         found.append(seq)
     return found
+
+
+def opened_runs(model: TranscriptModel, seq: int, opened: Collection[str]) -> Iterator[str]:
+    """The keys of opened rows of reads that message `seq` has a part in."""
+    slots = {other - 1 for other in run_of(model, seq)}
+    for key in opened:
+        kind, _, call_id = key.partition(":")
+        if kind == "reads" and model.calls.slot(call_id) in slots:
+            yield key

@@ -100,6 +100,22 @@ async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:
         assert target(app).name == "bash"
 
 
+async def test_a_row_of_reads_is_opened_and_folded_again() -> None:
+    reads = [ToolUseBlock(f"r{n}", "read_file", f'{{"path":"{n}.py"}}') for n in range(3)]
+    calls = [call_record(one.id, one.name, one.input_json, ToolStatus.SUCCESS, text="text") for one in reads]
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 14)) as pilot:
+        app.view.show(snapshot([said(1, "go"), answered(2, *reads)], calls))
+        app.view.take_blocks()
+        assert app.shown()[2].startswith("▌ ✓ read_file  0.py, 1.py, 2.py")
+        await pilot.press("enter", "j")
+        assert app.shown()[3].startswith("▌ ✓ read_file  1.py")
+        await pilot.press("enter")
+        assert app.shown()[4] == "▌ │ text"
+        await pilot.press("h", "h")
+        assert app.shown()[2].startswith("▌ ✓ read_file  0.py, 1.py, 2.py")
+
+
 async def test_a_tall_block_below_the_window_shows_its_beginning_under_the_prompt() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)) as pilot:
