@@ -16,7 +16,7 @@ from engine.executor.session import EngineSettings
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.machine.states import AwaitingLlm, Compacting, CompactingContext, Errored, Idle
 from engine.ports import ModelInfo, ModelMessage, ModelRequest
-from engine.providers.scripted import WINDOW, Call, Fail, Hang, Part, Reply, Text
+from engine.providers.scripted import WINDOW, Call, Fail, Hang, Part, Pause, Reply, Text
 from engine.updates import ContextChanged, MessageSaved, Noticed
 from tests.support.engine import Bench, engine_bench, until
 
@@ -311,3 +311,29 @@ async def test_a_summary_that_leaves_too_much_shortens_what_stays(tmp_path: Path
             assert isinstance(conversation.state, Idle)
             assert bool(conversation.record.summary) is (text != "few")
             assert len(conversation.record.omitted) == 1
+
+
+async def test_a_message_that_was_queued_meanwhile_is_sent_behind_the_summary(tmp_path: Path) -> None:
+    slow = Reply((Pause(0.05), Text("the plan is kept")), when=WANTED)
+    async with engine_bench(tmp_path, slow, *[answer() for _ in range(5)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await conversation.context.compact()
+        await until(lambda: isinstance(conversation.state, Compacting))
+        assert isinstance(await conversation.queue.add("[go] later"), Accepted)
+        await until(lambda: len(bench.provider.requests) == 6)
+        sent = bench.provider.requests[-1].messages
+        assert sent[0].blocks == (TextBlock(HEAD + conversation.record.summary),)
+        assert sent[-1].blocks == (TextBlock("[go] later"),)
+        await conversation.wait_idle()
+
+
+async def test_closing_in_the_midst_of_a_summary_leaves_a_conversation_at_rest(tmp_path: Path) -> None:
+    hangs = Reply((Hang(),), when=WANTED)
+    async with engine_bench(tmp_path, hangs, *[answer() for _ in range(4)], settings=QUIET) as bench:
+        conversation = await talked(bench, 4)
+        await conversation.context.compact()
+        await until(lambda: summaries(bench))
+        await bench.engine.forget(conversation.id)
+        again = await bench.engine.open(conversation.id)
+        assert isinstance(again.state, Idle)
+        assert again.record.summary == ""
