@@ -33,7 +33,6 @@ class Split:
         self.row = PaneRow(column, parts, plain=desk.launch.plain)
         self._turning = False
         """Whether the focus goes to another pane: what is followed is then kept."""
-        self._one_at_a_time = asyncio.Lock()
         self._one_write_at_a_time = asyncio.Lock()
 
     @property
@@ -52,7 +51,7 @@ class Split:
 
     async def add(self, conversation: ConversationSurface | None) -> None:
         """One more pane right of the one in focus, which gets the dock; empty without a conversation."""
-        async with self._one_at_a_time:
+        async with self._desk.changing:
             if self.count == MOST:
                 self._tell(f"There are {MOST} panes already: /close puts one away.", bad=True)
                 return
@@ -62,7 +61,7 @@ class Split:
 
     async def add_behind(self, conversation: ConversationSurface, place: int) -> None:
         """One more pane at `place`, which does not get the dock."""
-        async with self._one_at_a_time:
+        async with self._desk.changing:
             pane = await self._insert(place)
             parts = replace(self._parts, title=pane.title, transcript=pane.transcript)
             pane.visible = visible = Visible(conversation, parts, self._tell)
@@ -74,17 +73,18 @@ class Split:
 
     async def go(self, place: int) -> None:
         """Give the dock to this pane."""
-        async with self._one_at_a_time:
+        async with self._desk.changing:
             if place != self.row.focus and place < self.count:
                 await self._turn(place, self.shown[place])
 
     async def step(self, by: int) -> None:
         """Give the dock to the next pane, or to the one before."""
-        await self.go((self.row.focus + by) % self.count)
+        async with self._desk.changing:
+            await self.go((self.row.focus + by) % self.count)
 
     async def close(self) -> None:
         """Put the pane in focus away; its conversation runs on."""
-        async with self._one_at_a_time:
+        async with self._desk.changing:
             gone = self.row.panes[self.row.focus]
             place = self.row.focus + 1 if self.row.focus + 1 < self.count else self.row.focus - 1
             await self._turn(place, self.shown[place])
@@ -92,10 +92,11 @@ class Split:
 
     async def bring(self, conversation_id: str) -> bool:
         """Go to the pane that shows this conversation; False where none does."""
-        for place, one in enumerate(self.shown):
-            if place != self.row.focus and one is not None and one.id == conversation_id:
-                await self.go(place)
-                return True
+        async with self._desk.changing:
+            for place, one in enumerate(self.shown):
+                if place != self.row.focus and one is not None and one.id == conversation_id:
+                    await self.go(place)
+                    return True
         return False
 
     def keeps(self, visible: Visible) -> bool:
@@ -147,11 +148,10 @@ class Split:
             finally:
                 self._turning = False
             row.turn(place)
-            if conversation is not None:
-                await desk.show(conversation)
-            else:
-                await desk.begin()
-            self._changed()
+            try:
+                await (desk.show(conversation) if conversation is not None else desk.begin())
+            finally:
+                self._changed()
 
     def _pressed(self, event: events.Click) -> None:
         """A click into another pane gives it the dock."""
@@ -168,7 +168,7 @@ class Split:
                 self._column.run_worker(self._drop(pane), group="panes")
 
     async def _drop(self, pane: Pane) -> None:
-        async with self._one_at_a_time:
+        async with self._desk.changing:
             if pane in self.row.panes and self.row.panes[self.row.focus] is not pane:
                 await self._remove(pane)
 

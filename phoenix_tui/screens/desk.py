@@ -16,6 +16,7 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
 from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.screens.one_at_a_time import OneAtATime
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.places import keep_place
@@ -90,7 +91,8 @@ class Desk:
         """Conversations that were on the desk: their mode is the user's choice."""
         self._warmed = ""
         """The conversation whose connection was opened for the message being written."""
-        self._one_at_a_time = asyncio.Lock()
+        self.changing = OneAtATime()
+        """Held while another conversation is put on the desk: keys may ask for several at once."""
         self.beside: Beside | None = None
         """Set while there are panes."""
 
@@ -136,58 +138,63 @@ class Desk:
 
     async def show(self, conversation: ConversationSurface) -> None:
         """Put an opened conversation on the desk; its draft stands in the composer."""
-        await self.put_away()
-        unsent = parsed(conversation.record.draft)
-        images = await self.services.engine.attachments(unsent.image_ids)
-        visible = self._follow(conversation)
-        dock = self.parts.dock
-        dock.load(unsent.text, unsent.folds)
-        dock.chips.images = dock.chips.images or tuple(images)
-        await visible.start(self.parts)
-        self.overview.select(conversation.id)
-        if not conversation.read_only:
-            mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
-            self._shown.add(conversation.id)
-            if mode is not None:
-                self._tell(f"This conversation ran unattended, in mode deny; here it goes on in mode {mode.value}.")
-            await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
+        async with self.changing:
+            await self.put_away()
+            unsent = parsed(conversation.record.draft)
+            images = await self.services.engine.attachments(unsent.image_ids)
+            visible = self._follow(conversation)
+            dock = self.parts.dock
+            dock.load(unsent.text, unsent.folds)
+            dock.chips.images = dock.chips.images or tuple(images)
+            await visible.start(self.parts)
+            self.overview.select(conversation.id)
+            if not conversation.read_only:
+                mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
+                self._shown.add(conversation.id)
+                if mode is not None:
+                    self._tell(f"This conversation ran unattended, in mode deny; here it goes on in mode {mode.value}.")
+                await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
 
     async def begin(self) -> None:
         """An empty desk: nothing is created before something is written."""
-        await self.put_away()
-        dock = self.parts.dock
-        dock.load("")
-        dock.chips.images = ()
-        dock.completer.look_in(self.launch.cwd, self.services.runner)
-        dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
-        dock.ask(None, self.launch.cwd, "", 0.0)
-        dock.notice.standing = None
-        dock.show_queue((), held=False)
-        self.parts.transcript.display = False
-        self.parts.status.status = Status(mode=self.mode, model=self.model)
-        heading = self.parts.title.heading
-        self.parts.title.heading = replace(heading, title="", folder=short_path(self.launch.cwd), context=ContextUse())
-        self.parts.greet(True)
-        self.overview.select("")
+        async with self.changing:
+            await self.put_away()
+            dock = self.parts.dock
+            dock.load("")
+            dock.chips.images = ()
+            dock.completer.look_in(self.launch.cwd, self.services.runner)
+            dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
+            dock.ask(None, self.launch.cwd, "", 0.0)
+            dock.notice.standing = None
+            dock.show_queue((), held=False)
+            self.parts.transcript.display = False
+            self.parts.status.status = Status(mode=self.mode, model=self.model)
+            heading = self.parts.title.heading
+            self.parts.title.heading = replace(
+                heading, title="", folder=short_path(self.launch.cwd), context=ContextUse()
+            )
+            self.parts.greet(True)
+            self.overview.select("")
 
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
-        if self.conversation is not None:
-            self._changed_at = self._changed_at or time.monotonic()  # what a command took out was not told yet
-        await self.keep_draft()
-        visible, self.visible = self.visible, None
-        if visible is None:
-            return
-        await keep_place(visible.conversation, self.parts.transcript)
-        record, images = visible.conversation.record, self.parts.dock.chips.images
-        self._images_kept[record.id] = images
-        if not images and not self._sending and not self.parts.dock.composer.content and _is_empty(visible):
-            visible.stop()
-            await self.services.engine.change(record.id, ConversationChanges(deleted=True))
-            await self.services.engine.forget(record.id)
-            await self.overview.reload()
-        elif self.beside is None or not self.beside.keeps(visible):
-            visible.stop()
+        async with self.changing:
+            if self.conversation is not None:
+                self._changed_at = self._changed_at or time.monotonic()  # what a command took out was not told yet
+            await self.keep_draft()
+            visible, self.visible = self.visible, None
+            if visible is None:
+                return
+            await keep_place(visible.conversation, self.parts.transcript)
+            record, images = visible.conversation.record, self.parts.dock.chips.images
+            self._images_kept[record.id] = images
+            if not images and not self._sending and not self.parts.dock.composer.content and _is_empty(visible):
+                visible.stop()
+                await self.services.engine.change(record.id, ConversationChanges(deleted=True))
+                await self.services.engine.forget(record.id)
+                await self.overview.reload()
+            elif self.beside is None or not self.beside.keeps(visible):
+                visible.stop()
 
     def _follow(self, conversation: ConversationSurface) -> Visible:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
@@ -204,7 +211,7 @@ class Desk:
         Raises:
             EngineError: the folder cannot be worked in.
         """
-        async with self._one_at_a_time:
+        async with self.changing:
             if self.conversation is not None:
                 return self.conversation
             launch = self.launch

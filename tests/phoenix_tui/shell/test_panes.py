@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +231,38 @@ async def test_a_conversation_that_is_put_away_elsewhere_takes_its_pane_with_it(
         await engine.change(first.id, ConversationChanges(deleted=True))
         await shell.until(lambda: panes.count == 1)
         assert shell.bench.desk.conversation is second
+
+
+async def test_whatever_is_asked_for_at_once_title_and_transcript_of_a_pane_belong_together(
+    open_shell: Any, engine: Any
+) -> None:
+    made = [engine.seed(f"number {number}", messages=2) for number in range(4)]
+
+    async def slow(_: object) -> tuple[()]:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return ()
+
+    engine.attachments = slow
+    chance = random.Random(7)
+    async with open_shell(WIDE) as shell:
+        desk = shell.bench.desk
+        await shell.open(made[0])
+        panes = await beside(shell, *made[1:3])
+        for _ in range(20):
+            wanted = [
+                panes.step(1),
+                panes.step(-1),
+                desk.begin(),
+                *(desk.open(one.id) for one in made),
+            ]
+            chance.shuffle(wanted)
+            await asyncio.gather(*wanted)
+            for pane, shown in zip(panes.row.panes, panes.shown, strict=True):
+                assert pane.title.heading.title == (shown.record.title if shown else "")
+                assert pane.transcript.display is (shown is not None)
+                assert shown is None or pane.transcript.canvas.model.conversation.id == shown.id
+        assert sum(len(one.listeners) for one in made) == len([one for one in panes.shown if one])
 
 
 async def test_a_fifth_pane_is_refused_and_keys_without_panes_say_how_to_make_one(open_shell: Any, engine: Any) -> None:
