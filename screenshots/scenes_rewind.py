@@ -36,7 +36,7 @@ async def rewind(place: Studio, name: str, columns: int, rows: int) -> None:
         async with screen(phoenix, "--permission-mode", "auto", columns=columns, rows=rows) as running:
             await running.send("Add a counter for the tries")
             await running.shows("counts tries.", "ready")
-            await running.send("Begin at 1 and write it down in the docs, for whoever comes next")
+            await running.send("Begin at 1 and write it down in the docs")
             await running.shows("notes say so.", "ready")
             await running.send("Does forward use it?")
             await running.shows("before every try.", "ready")
@@ -71,7 +71,7 @@ async def rewind(place: Studio, name: str, columns: int, rows: int) -> None:
             await place.take(f"{name}-branches", running)
 
 
-SIZES: Final = {"80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
+SIZES: Final = {"60x20": (60, 20), "80x24": (80, 24), "120x40": (120, 40), "200x60": (200, 60)}
 SCENES: Final[dict[str, Scene]] = {
     f"rewind-{size}": partial(rewind, name=f"rewind-{size}", columns=columns, rows=rows)
     for size, (columns, rows) in SIZES.items()

@@ -29,7 +29,7 @@ def wanted(steps: Sequence[FileStep], seq: int) -> tuple[Wanted, ...]:
     """What was done to files from the prompt `seq` on, turned around.
 
     A step that followed the conversation to another branch is no deed of this one: it tells how files were left, not
-    how they were.
+    how they were. Only before a turn is a gap the work of somebody else: a restore begins with what was shown.
     """
     found: dict[bytes, Wanted] = {}
     for step in steps:
@@ -38,7 +38,8 @@ def wanted(steps: Sequence[FileStep], seq: int) -> tuple[Wanted, ...]:
         for change in step.changes:
             known = found.get(change.path)
             if known is not None:
-                between = known.between or not same_state(known.expected, change.before)
+                gap = step.kind is StepKind.TURN and not same_state(known.expected, change.before)
+                between = known.between or gap
                 found[change.path] = Wanted(change.path, change.after, known.target, between)
             elif step.kind is not StepKind.BRANCH:
                 found[change.path] = Wanted(change.path, change.after, change.before)

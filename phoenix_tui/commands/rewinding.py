@@ -99,13 +99,13 @@ async def _go_back(
 
 
 def _ways(preview: Preview) -> tuple[tuple[Scope, str], ...]:
-    conversation = (Scope.CONVERSATION, "conversation   the prompt comes back to edit; files stay")
+    conversation = (Scope.CONVERSATION, "conversation   the prompt to edit; the files stay")
     if preview.refusal or not preview.files:
         return (conversation,)
     return (
-        (Scope.BOTH, "both           the prompt comes back to edit, files as they were before it"),
+        (Scope.BOTH, "both           the prompt to edit, the files as before it"),
         conversation,
-        (Scope.FILES, "files          as they were before it; the conversation stays"),
+        (Scope.FILES, "files          as before it; the conversation stays"),
     )
 
 

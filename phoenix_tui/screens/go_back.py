@@ -159,10 +159,10 @@ class GoBackSheet(Sheet[GoBackChoice]):
 
     def _notes(self) -> list[str]:
         keys = ["Enter does it"]
-        if self._files:
-            keys.append("d shows a change")
         if any(one.conflict and one.possible for one in self._files):
-            keys.append("Space overwrites or keeps")
+            keys.append("Space overwrites")
+        if self._files:
+            keys.append("d shows it")
         notes = [" · ".join([*keys, "Esc back"])]
         covered = uncovered(self._preview.coverage) if not self._preview.refusal else ""
         return [covered, *notes] if covered else notes

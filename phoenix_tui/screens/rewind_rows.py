@@ -18,7 +18,7 @@ TODAY: Final = 24 * 3600.0
 WIDEST: Final = 120
 """Columns from which rows grow no more: the eye must find the end of a row."""
 WHEN_WIDTH: Final = 6
-COUNT_WIDTH: Final = 12
+COUNT_WIDTH: Final = 10
 NAMES_SHOWN: Final = 4
 VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 

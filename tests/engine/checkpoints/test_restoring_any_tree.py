@@ -87,7 +87,7 @@ async def there_and_back(home: Path, first: list[Deed], second: list[Deed]) -> N
         await folders.close()
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(DEEDS, max_size=8), st.lists(DEEDS, max_size=8))
 def test_any_tree_comes_back_and_any_change_comes_again(
     fresh_folder: Callable[[], Path], first: list[Deed], second: list[Deed]

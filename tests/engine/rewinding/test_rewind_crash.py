@@ -36,7 +36,7 @@ def deed(folder: Path) -> None:
     (folder / "new" / "deep" / "made.txt").write_text("made\n")
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 5, 8, 11])
+@pytest.mark.parametrize("number", [0, 3, 5, 8])
 async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Path, number: int) -> None:
     async with scene(tmp_path, 1) as it:
         before(it.cwd)
@@ -72,7 +72,7 @@ async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Pat
         assert tree(it.cwd) == new
 
 
-@pytest.mark.parametrize("number", [0, 2, 4, 7, 10])
+@pytest.mark.parametrize("number", [2, 7])
 async def test_a_restore_that_was_killed_is_taken_back(tmp_path: Path, number: int) -> None:
     async with scene(tmp_path, 1) as it:
         before(it.cwd)

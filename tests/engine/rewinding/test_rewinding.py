@@ -244,3 +244,15 @@ async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path:
         keeper.run_ended(conversation.record)
         await keeper.settled(conversation.id)
         assert [len(step.changes) for step in await it.store.turn_log.steps(conversation.id)] == [1, 0]
+
+
+async def test_going_back_twice_over_a_branch_is_nobody_elses_work(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        await it.turn(conversation, "second", write("a.txt", "2"))
+        second, first = (await it.rewinding.points(conversation.record)).points
+        done = await it.rewinding.rewind(conversation.record, conversation.state, second.seq, Scope.BOTH)
+        branch = await it.engine.open(done.conversation_id)
+        (file,) = (await it.rewinding.preview(branch.record, first.seq)).files
+        assert file.conflict == ""

@@ -1,0 +1,83 @@
+"""Whatever the turns did and however often one goes back: files are as they were before the prompt, and undo undoes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.records import ConversationRecord
+from engine.rewinding.values import Scope
+from tests.support.rewinding import Deed, Scene, scene, tree
+
+NAMES = st.sampled_from(["a", "b", "d/c", "d/e/f"])
+TURN = st.lists(st.tuples(NAMES, st.sampled_from(["", "1", "2", "gone"])), min_size=1, max_size=3)
+STEPS = st.lists(
+    st.one_of(
+        TURN.map(lambda deeds: ("turn", deeds)),
+        st.integers(0, 5).map(lambda place: ("back", place)),
+    ),
+    min_size=2,
+    max_size=6,
+)
+Snapshot = dict[str, tuple[str, int, bytes]]
+
+
+def deed_of(wishes: list[tuple[str, str]]) -> Deed:
+    """Several files at once, as one command would."""
+
+    def deed(folder: Path) -> None:
+        for name, content in wishes:
+            path = folder / name
+            if content == "gone":
+                path.unlink(missing_ok=True)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content)
+
+    return deed
+
+
+async def play(home: Path, steps: list[tuple[str, object]]) -> None:
+    async with scene(home, *[1] * len(steps)) as it:
+        current = await it.conversation()
+        before: dict[str, dict[int, Snapshot]] = {current.id: {}}
+        """By conversation and prompt: the files when the prompt was sent."""
+        for kind, what in steps:
+            points = (await it.rewinding.points(current.record)).points
+            now = tree(it.cwd)
+            if kind == "turn":
+                assert isinstance(what, list)
+                before[current.id][current.record.message_count + 1] = now
+                await it.turn(current, "Do it", deed_of(what))
+            elif kind == "back" and points:
+                assert isinstance(what, int)
+                seq = points[what % len(points)].seq
+                done = await it.rewinding.rewind(current.record, current.state, seq, Scope.BOTH)
+                assert done.problems == ()
+                assert tree(it.cwd) == before[current.id][seq]
+                shared = {prompt: files for prompt, files in before[current.id].items() if prompt < seq}
+                undone = await it.rewinding.undo(await record_of(it, done.conversation_id), current.state)
+                assert (undone.conversation_id, tree(it.cwd)) == (current.id, now)
+                again = await it.rewinding.undo(current.record, current.state)
+                assert (again.conversation_id, tree(it.cwd)) == (done.conversation_id, before[current.id][seq])
+                current = await it.engine.open(done.conversation_id)
+                before[current.id] = shared
+
+
+async def record_of(it: Scene, conversation_id: str) -> ConversationRecord:
+    return (await it.engine.open(conversation_id)).record
+
+
+@settings(max_examples=12, deadline=None)
+@given(STEPS)
+def test_any_history_can_be_gone_back_in(steps: list[tuple[str, object]]) -> None:
+    home = Path(mkdtemp(prefix="phoenix-history-"))
+    try:
+        asyncio.run(play(home, steps))
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
