@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 
@@ -84,13 +85,9 @@ async def test_an_older_prompt_is_found_by_a_few_letters_in_another_session(tmp_
 async def test_a_file_among_twenty_thousand_is_found_and_ignored_ones_are_not(tmp_path: Path) -> None:
     async with serve(says("Read.")) as server:
         phoenix = with_claude(tmp_path, server.url)
-        for folder in range(100):
-            (phoenix.cwd / f"part{folder}").mkdir(parents=True)
-            for number in range(200):
-                (phoenix.cwd / f"part{folder}" / f"file_{number}.py").touch()
-        (phoenix.cwd / "part7" / "the_needle.py").touch()
-        (phoenix.cwd / "build").mkdir()
-        (phoenix.cwd / "build" / "the_needle.py").touch()
+        plant = "mkdir build part{0..99}; touch part{0..99}/file_{0..199}.py {part7,build}/the_needle.py"
+        made = await asyncio.create_subprocess_exec("bash", "-c", plant, cwd=phoenix.cwd)
+        assert await made.wait() == 0
         (phoenix.cwd / ".gitignore").write_text("build/\n")
         async with program(phoenix) as running:
             await running.ready()
@@ -101,6 +98,3 @@ async def test_a_file_among_twenty_thousand_is_found_and_ignored_ones_are_not(tm
             assert "build/" not in running.text
             running.type(TAB)
             await running.shows("┃ read @part7/the_needle.py")
-            running.type(ENTER)
-            await running.shows("Read.")
-    assert spoken(server.requests[0]) == ["read @part7/the_needle.py "]
