@@ -36,8 +36,8 @@ class Sheets(Protocol):
         """One line, None where Esc was pressed."""
         ...
 
-    def read(self, heading: str, text: Content) -> None:
-        """Show text to read."""
+    def read(self, heading: str, text: Content, hang: int = 0) -> None:
+        """Show text to read; a row that goes on does so `hang` cells in."""
         ...
 
     def choose_theme(self, name: str) -> None:

@@ -170,9 +170,13 @@ def _apply(bench: Bench, name: str) -> None:
             bench.around.apply(name, one.value)
 
 
+DOCTOR_COLUMN: Final = 20
+"""Cells before what the doctor found (`ServiceOpener._doctor`)."""
+
+
 async def doctor(bench: Bench, _: str) -> None:
     """What works on this machine."""
-    bench.sheets.read("Doctor", Content(await bench.desk.services.doctor()))
+    bench.sheets.read("Doctor", Content(await bench.desk.services.doctor()), DOCTOR_COLUMN)
 
 
 RUNS: Final[dict[str, Run]] = {

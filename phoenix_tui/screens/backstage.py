@@ -110,9 +110,9 @@ class Backstage:
         """One line."""
         return await self._stage.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
 
-    def read(self, heading: str, text: Content) -> None:
+    def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Text to read."""
-        self._stage.app.push_screen(TextSheet(heading, text))
+        self._stage.app.push_screen(TextSheet(heading, text, hang))
 
     def themes(self) -> tuple[str, ...]:
         """Names of all themes, the one in use first."""

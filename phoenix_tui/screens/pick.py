@@ -18,7 +18,12 @@ from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 12
-MARGIN: Final = 4
+MARGIN: Final = 2
+"""Cells of the sheet's padding."""
+SIGN: Final = 2
+"""Cells before the words, where the chosen row has its mark."""
+WORDS_PERCENT: Final = 60
+"""Of a row, at most, where there are remarks too."""
 
 
 class Choice(Struct, frozen=True):
@@ -48,6 +53,7 @@ class PickScreen(Sheet[str]):
         self._choices = choices
         self._free = free
         self._found = list(choices)
+        self._longest = max((Content(clean_line(one.words)).cell_length for one in choices), default=1)
         self._chosen = next((place for place, one in enumerate(choices) if one.key == current), 0)
 
     def compose(self) -> ComposeResult:
@@ -91,9 +97,8 @@ class PickScreen(Sheet[str]):
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        self.query_one("#heading", Static).update(
-            Content.assemble((self._heading, "bold"), (f"   {place}   Enter takes · Esc closes", Tone.QUIET.value))
-        )
+        head = Content.assemble((self._heading, "bold"), (f"   {place}   Enter takes · Esc closes", Tone.QUIET.value))
+        self.query_one("#heading", Static).update(head.truncate(max(self.size.width - MARGIN, 1), ellipsis=True))
         self.query_one("#rows", Static).update(self._rows())
 
     def _rows(self) -> Content:
@@ -110,8 +115,9 @@ class PickScreen(Sheet[str]):
 
     def _row(self, choice: Choice, chosen: bool) -> Content:
         width = max(self.size.width - MARGIN, 1)
-        remark = Content.styled(clean_line(choice.remark), Tone.QUIET.value).truncate(width // 2, ellipsis=True)
-        words = Content(f"{'›' if chosen else ' '} {clean_line(choice.words)}")
-        words = words.truncate(width - remark.cell_length - 1, ellipsis=True, pad=True)
-        line = Content.assemble(words, " ", remark)
+        has_remarks = any(one.remark for one in self._choices)
+        column = min(self._longest, width * WORDS_PERCENT // 100) if has_remarks else width - SIGN
+        words = Content(clean_line(choice.words)).truncate(column, ellipsis=True, pad=True)
+        remark = Content.styled(clean_line(choice.remark), Tone.QUIET.value)
+        line = Content.assemble("› " if chosen else "  ", words, "  ", remark).truncate(width, ellipsis=True, pad=True)
         return Content.styled(line.plain, "reverse") if chosen else line

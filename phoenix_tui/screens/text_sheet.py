@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,6 +12,9 @@ from textual.widgets import Static
 
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
+
+MARGIN: Final = 4
+"""Cells of padding and scrollbar."""
 
 
 class TextSheet(Sheet[None]):
@@ -26,15 +29,34 @@ class TextSheet(Sheet[None]):
         Binding("k", "scroll(-1)", "Up"),
     ]
 
-    def __init__(self, heading: str, text: Content) -> None:
+    def __init__(self, heading: str, text: Content, hang: int = 0) -> None:
         super().__init__()
-        self._content = Content.assemble((heading, "bold"), ("   Esc closes\n\n", Tone.QUIET.value), text)
+        self._heading = Content.assemble((heading, "bold"), ("   Esc closes\n", Tone.QUIET.value))
+        self._text = text
+        self._hang = hang
 
     def compose(self) -> ComposeResult:
         """The text in a scroll."""
         with VerticalScroll(classes="sheet"):
-            yield Static(self._content, markup=False)
+            yield Static(self._heading, markup=False)
+            yield Static(id="text", markup=False)
+
+    def on_resize(self) -> None:
+        """A row that goes on does so below its own text, `hang` cells in."""
+        width = max(self.size.width - MARGIN, 1)
+        hang = min(self._hang, width // 2)
+        lines = [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
+        self.query_one("#text", Static).update(Content("\n").join(lines))
 
     def action_scroll(self, by: int) -> None:
         """Move by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+def _hung(line: Content, width: int, hang: int) -> list[Content]:
+    first, *more = line.wrap(width) or [Content("")]
+    if not more:
+        return [first]
+    rest = line[len(first.plain) :]
+    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+    return [first, *(Content.assemble(" " * hang, part) for part in rest.wrap(width - hang))]

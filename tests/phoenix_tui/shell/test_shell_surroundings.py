@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from textual.content import Content
+
 from engine.machine.states import Idle
 from phoenix_tui.screens.entries import EntriesSheet
 from phoenix_tui.screens.help_sheet import HelpSheet
@@ -118,3 +120,12 @@ async def test_nothing_found_says_so_and_help_fits_a_narrow_screen(open_shell: A
         await shell.until(lambda: "Nothing matches" in shell.text)
         await shell.pilot.press("question_mark", "f1")
         await shell.until(lambda: shell.app.screen is shell.screen)
+
+
+async def test_text_that_goes_on_does_so_below_itself_on_a_narrow_screen(open_shell: Any) -> None:
+    async with open_shell((40, 20)) as shell:
+        shell.bench.sheets.read("Doctor", Content(f"ok   disk    {'word ' * 12}"), 13)
+        await shell.until(lambda: "Doctor" in shell.text)
+        rows = shell.text.split("\n")
+        first = next(place for place, row in enumerate(rows) if "disk" in row)
+        assert rows[first + 1].startswith(" " * 14 + "word")
