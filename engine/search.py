@@ -93,7 +93,8 @@ def parse_search(text: str, *, cwd: Path, now: datetime | None = None) -> Search
 
 def occurrences(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Where any of the words stands, as first and last + 1 character; overlapping ones are joined."""
-    spans = sorted(span for word in words for span in _of_one(text, word))
+    low = folded(text)
+    spans = sorted(span for word in words for span in _of_one(low, folded(word)))
     joined: list[tuple[int, int]] = []
     for start, end in spans:
         if joined and start < joined[-1][1]:
@@ -103,19 +104,20 @@ def occurrences(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return joined
 
 
-def _of_one(text: str, word: str) -> Iterator[tuple[int, int]]:
-    """Every place of one word that does not overlap the one before."""
-    if not word:
-        return
+def folded(text: str) -> str:
+    """The text without its capitals, letter by letter, as the index sees it too: every place stays where it was."""
     low = text.lower()
-    if len(low) != len(text):  # a letter whose small form is two: only the pattern keeps the places true
-        yield from (match.span() for match in re.finditer(re.escape(word), text, re.IGNORECASE))
-        return
-    wanted = word.lower()
-    place = low.find(wanted)
+    if len(low) != len(text):  # İ alone becomes two
+        low = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
+    return low.replace("ς", "σ")
+
+
+def _of_one(text: str, word: str) -> Iterator[tuple[int, int]]:
+    """Every place of one word that does not overlap the one before; both are folded."""
+    place = text.find(word) if word else -1
     while place >= 0:
-        yield place, place + len(wanted)
-        place = low.find(wanted, place + len(wanted))
+        yield place, place + len(word)
+        place = text.find(word, place + len(word))
 
 
 def _pieces(text: str) -> Iterator[_Piece]:

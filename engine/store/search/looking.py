@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from engine.codec import storable
 from engine.records import SearchAnswer, SearchHit
-from engine.search import SearchQuery, Speaker
+from engine.search import SearchQuery, Speaker, folded
 from engine.store.search.backlog import progress
 from engine.store.search.plan import Plan, plan_for
 from engine.store.search.ranking import Candidate, best, snippet
@@ -92,8 +92,8 @@ def _look(
     """Read the text of a row and keep it where it holds every word and none of those excluded."""
     text = connection.execute("SELECT text FROM search_texts WHERE id = ?", (row["id"],)).fetchone()["text"] or ""
     looked.characters += len(text)
-    low = text.lower()
-    if all(word.lower() in low for word in words) and not any(word.lower() in low for word in without):
+    low = folded(text)
+    if all(folded(word) in low for word in words) and not any(folded(word) in low for word in without):
         is_call = row["speaker"] == Speaker.TOOL
         looked.found.append(Candidate(row["source"], row["conversation_id"], is_call, row["created_at"], text))
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.search import occurrences
+from engine.search import folded, occurrences
 
 SATURATION: Final = 1.2
 LENGTH_SHARE: Final = 0.75
@@ -97,8 +97,8 @@ def _best_place(text: str, words: Sequence[str]) -> int:
 
 def _reach(text: str, words: Sequence[str]) -> int:
     """How far into the text is looked: behind the first place of the word that comes last."""
-    low = text.lower()
-    return max((low.find(word.lower()) for word in words), default=0) + FAR
+    low = folded(text)
+    return max((low.find(folded(word)) for word in words), default=0) + FAR
 
 
 def _words_near(places: Sequence[tuple[int, str]], start: int, room: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from engine.machine.effects import SaveToolResult
 from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.ports import ConversationChanges
 from engine.records import SearchHit
-from engine.search import Speaker, parse_search
+from engine.search import SearchQuery, Speaker, occurrences, parse_search
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import MIGRATIONS
 from engine.store.opening import open_for_writing
@@ -232,3 +233,23 @@ async def test_find_tells_where_a_text_stands_in_one_conversation(store: SqliteS
     assert [(each.seq, each.call_id, each.count) for each in places] == [(1, "", 2), (3, "", 1), (4, "call-1", 3)]
     assert await store.library.find(conversation_id, "") == ()
     assert [each.seq for each in await store.library.find(conversation_id, "no")] == [2, 4]
+
+
+LETTERS = 'abAB üÜßẞİıσςΣé日本🦆%_"\\-:\n\t'
+
+
+async def test_a_search_finds_exactly_what_reading_everything_would(store: SqliteStore) -> None:
+    chance = random.Random(11)
+
+    def text(least: int, most: int) -> str:
+        return "".join(chance.choices(LETTERS, k=chance.randint(least, most)))
+
+    texts = [text(1, 60) for _ in range(150)]
+    await a_conversation(store, *texts)
+    for _ in range(150):
+        source = chance.choice(texts)
+        start = chance.randrange(len(source))
+        words = tuple(word for word in (source[start : start + chance.randint(1, 6)], text(1, 3)[:1]) if word.strip())
+        wanted = {number for number, said in enumerate(texts, 1) if all(occurrences(said, (word,)) for word in words)}
+        answer = await store.library.search(SearchQuery(words), seconds=60.0)
+        assert {hit.seq for hit in answer.hits} == (wanted if words else set()), words
