@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from phoenix_tui.surface import Launch, Services
 
 
+SOONEST = 0.001
+"""Seconds until the soonest timer: Textual divides by them when it is late."""
+
+
 class Backstage:
     """Joins the stage to the services; opens sheets over it (`commands.bench.Sheets`)."""
 
@@ -142,7 +146,7 @@ class Backstage:
         self._stage.when_ready(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
 
     def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
-        return self._stage.set_timer(seconds, work)
+        return self._stage.set_timer(max(seconds, SOONEST), work)
 
     def _errand(self, words: str) -> None:
         self._stage.parts.status.errand = words
