@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
+from engine.ports import StorageError
 from engine.records import Attachment
 from phoenix_tui.images.boxes import Box
 from phoenix_tui.images.graphics import CellSize, Way, known_way
@@ -96,13 +97,7 @@ class ImageSource:
             if (box, background) in self._pictures:
                 return
             way = await self._known()
-            stored = await self._attachments([box.image_id])
-            if not stored:
-                raise ImageRejected("This image is not stored any more.")
-            try:
-                data = await asyncio.to_thread(stored[0].path.read_bytes)
-            except OSError as error:
-                raise ImageRejected(f"This image cannot be read: {error.strerror}.") from error
+            data = await self._stored(box.image_id)
             self._pictures[box, background] = await self._make(way, box, data, background)
             self._drop_oldest()
 
@@ -112,6 +107,17 @@ class ImageSource:
             self._drop_marks(marks)
         self._pictures.clear()
         self.forgotten += 1
+
+    async def _stored(self, image_id: str) -> bytes:
+        try:
+            stored = await self._attachments([image_id])
+            if not stored:
+                raise ImageRejected("This image is not stored any more.")
+            return await asyncio.to_thread(stored[0].path.read_bytes)
+        except OSError as error:
+            raise ImageRejected(f"This image cannot be read: {error.strerror}.") from error
+        except StorageError as error:
+            raise ImageRejected(str(error)) from error
 
     async def _known(self) -> Way:
         if self._way is None:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from textual.color import Color
 
+from engine.ports import StorageError
 from engine.records import Attachment
 from phoenix_tui.images.boxes import LARGE, SMALL, Box, box_of
 from phoenix_tui.images.graphics import CellSize, Way, known_way, told_way
@@ -201,8 +202,20 @@ async def test_an_image_that_is_gone_or_damaged_is_refused_in_words(tmp_path: Pa
     images = source(tmp_path, FakeTerminal(Way.BLOCKS))
     with pytest.raises(ImageRejected, match="not stored any more"):
         await images.load(Box("gone", 4, 2), "000000")
+    (tmp_path / "image.png").unlink()
+    with pytest.raises(ImageRejected, match="cannot be read: No such file"):
+        await images.load(Box("a", 4, 2), "000000")
     (tmp_path / "image.png").write_bytes(png(64, 64)[:60])
     with pytest.raises(ImageRejected, match=r"damaged|no PNG"):
+        await images.load(Box("a", 4, 2), "000000")
+
+
+async def test_a_locked_database_is_said_in_the_place_of_the_image(tmp_path: Path) -> None:
+    async def locked(_: Sequence[str]) -> Sequence[Attachment]:
+        raise StorageError("Another program holds the database.")
+
+    images = ImageSource(FakeTerminal(Way.BLOCKS), Previewer(PlainRunner()), locked, "auto", {"TERM": "xterm"})
+    with pytest.raises(ImageRejected, match="holds the database"):
         await images.load(Box("a", 4, 2), "000000")
 
 
