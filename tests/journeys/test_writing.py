@@ -15,6 +15,7 @@ from tests.support.program import CTRL_Q, ENTER, program
 
 pytestmark = pytest.mark.pty
 TAB, UP, CTRL_R = b"\t", b"\x1b[A", b"\x12"
+EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 SHIFT_UP = b"\x1b[1;2A"
 
 
@@ -27,6 +28,15 @@ def spoken(request: Seen) -> list[str]:
         for block in message["content"]
         if block["type"] == "text"
     ]
+
+
+async def planted(folder: Path, names: list[str]) -> None:
+    """A repository whose index holds these files; making so many on the disk would take half a minute."""
+    listing = "".join(f"100644 {EMPTY_BLOB} 0\t{name}\n" for name in names)
+    for arguments, given in ((("init", "-q"), b""), (("update-index", "--index-info"), listing.encode())):
+        git = await asyncio.create_subprocess_exec("git", *arguments, cwd=folder, stdin=asyncio.subprocess.PIPE)
+        await git.communicate(given)
+        assert git.returncode == 0
 
 
 async def test_a_queue_outlives_kill_and_is_sent_in_its_order_when_the_user_goes_on(tmp_path: Path) -> None:
@@ -85,9 +95,9 @@ async def test_an_older_prompt_is_found_by_a_few_letters_in_another_session(tmp_
 async def test_a_file_among_twenty_thousand_is_found_and_ignored_ones_are_not(tmp_path: Path) -> None:
     async with serve(says("Read.")) as server:
         phoenix = with_claude(tmp_path, server.url)
-        plant = "mkdir build part{0..99}; touch part{0..99}/file_{0..199}.py {part7,build}/the_needle.py"
-        made = await asyncio.create_subprocess_exec("bash", "-c", plant, cwd=phoenix.cwd)
-        assert await made.wait() == 0
+        await planted(phoenix.cwd, [*(f"part{n % 100}/file_{n}.py" for n in range(20_000)), "part7/the_needle.py"])
+        (phoenix.cwd / "build").mkdir()
+        (phoenix.cwd / "build" / "the_needle.py").touch()
         (phoenix.cwd / ".gitignore").write_text("build/\n")
         async with program(phoenix) as running:
             await running.ready()
