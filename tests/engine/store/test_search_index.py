@@ -246,7 +246,7 @@ async def test_a_search_finds_exactly_what_reading_everything_would(store: Sqlit
 
     texts = [text(1, 60) for _ in range(150)]
     await a_conversation(store, *texts)
-    for _ in range(150):
+    for _ in range(80):
         source = chance.choice(texts)
         start = chance.randrange(len(source))
         words = tuple(word for word in (source[start : start + chance.randint(1, 6)], text(1, 3)[:1]) if word.strip())

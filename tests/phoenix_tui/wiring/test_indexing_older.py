@@ -1,0 +1,34 @@
+"""What is older than the search index comes into it while the app runs, whatever is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from engine.ports import Library, StorageError
+from engine.records import IndexProgress
+from phoenix_tui.wiring import indexing
+
+
+@dataclass
+class Slices:
+    """Three slices; the second one is refused once."""
+
+    calls: list[str] = field(default_factory=list[str])
+
+    async def index_older(self) -> IndexProgress:
+        self.calls.append("asked")
+        if len(self.calls) == 2:
+            raise StorageError("Another Phoenix keeps the database busy: try again in a moment.")
+        return IndexProgress(len(self.calls) - 1, 3)
+
+
+async def test_slices_follow_each_other_to_the_end_over_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("FIRST", "REST", "AGAIN"):
+        monkeypatch.setattr(indexing, pause, 0.0)
+    library = Slices()
+    await asyncio.wait_for(indexing.index_older(cast("Library", library)), 5.0)
+    assert len(library.calls) == 4
