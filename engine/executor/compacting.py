@@ -46,6 +46,7 @@ class NotCompacted(Exception):
 
 async def compact(session: Session, act: Compact) -> None:
     """Perform one Compact; cancelling closes the connection and answers nothing."""
+    note = failure = ""
     try:
         session.compaction, note = await _draft(session, act)
     except (NotCompacted, StorageError) as problem:
@@ -54,11 +55,8 @@ async def compact(session: Session, act: Compact) -> None:
         failure = f"Older messages were not summarized: {error.message.rstrip('.')}"
     except TimeoutError:
         failure = TOO_SLOW
-    else:
-        session.post(lambda: CompactionEnded(act.gen, note=note))
-        return
-    session.uncompacted = session.record.message_count
-    session.post(lambda: CompactionEnded(act.gen, failure=failure))
+    session.compacted_at = session.record.message_count
+    session.post(lambda: CompactionEnded(act.gen, failure, note))
 
 
 async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:

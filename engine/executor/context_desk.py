@@ -160,7 +160,7 @@ class ContextDesk:
         again = sum(back.start_seq <= row.seq < view.start_seq for row in rows)
         after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
         edited = await self._take(after, again, least=back.tokens)
-        self._session.uncompacted = self._session.record.message_count  # else the next message would undo this
+        self._session.compacted_at = self._session.record.message_count  # else the next message would undo this
         return edited
 
     async def set_threshold(self, percent: int) -> None:

@@ -124,8 +124,8 @@ class Session:
     """What the current call would ask; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None
     """Of the newest compaction; taken with its answer."""
-    uncompacted: int = 0
-    """How many messages there were when a compaction last failed or was taken back: the next waits for more."""
+    compacted_at: int = 0
+    """How many messages there were when one was last tried or taken back: the next by itself waits for more."""
     growing: GrowingView = field(default_factory=GrowingView)
     """What the rows are to a model."""
     _rows: list[StoredMessage] | None = None
@@ -202,7 +202,7 @@ class Session:
     def compact_above(self) -> int:
         """Tokens from which older messages are summarized before the next call (SPEC C12); 0 never, or not yet."""
         percent = self.record.compact_percent or self.settings.compact_percent
-        grown = self.record.message_count - self.uncompacted >= FEWEST
+        grown = self.record.message_count - self.compacted_at >= FEWEST
         return self.record.context_window * percent // 100 if grown and percent <= 100 else 0
 
     @property
