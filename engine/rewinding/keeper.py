@@ -30,7 +30,7 @@ FRESH = 2.0
 
 
 @dataclass(slots=True)
-class _Begun:
+class Begun:
     """The first look of a run."""
 
     step_id: str
@@ -50,7 +50,8 @@ class TurnKeeper:
     clock: Clock
     ids: Ids
     patience: float = PATIENCE
-    _beginning: dict[str, _Begun] = field(default_factory=dict[str, "_Begun"])
+    begun: dict[str, Begun] = field(default_factory=dict[str, "Begun"])
+    """By conversation, while its run is under way."""
     _aside: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
     _ending: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
 
@@ -60,12 +61,12 @@ class TurnKeeper:
 
     def tool_drafted(self, record: ConversationRecord) -> None:
         """The model writes a call that may change files: look meanwhile."""
-        if record.id not in self._beginning:
+        if record.id not in self.begun:
             self._start(record, early=True)
 
     async def before_tool(self, record: ConversationRecord) -> None:
         """Make sure that this run's first look is taken; gives up waiting after a while, never raises."""
-        look = self._beginning.get(record.id)
+        look = self.begun.get(record.id)
         if look is None:
             look = self._start(record, early=False)
         elif look.early and look.task.done() and self.clock.monotonic() - look.began > FRESH:
@@ -76,7 +77,7 @@ class TurnKeeper:
 
     def run_ended(self, record: ConversationRecord) -> None:
         """The run is over: find out in the background what it changed."""
-        look = self._beginning.pop(record.id, None)
+        look = self.begun.pop(record.id, None)
         if look is not None:
             self._ending[record.id] = asyncio.create_task(self._end(record.id, look))
 
@@ -85,14 +86,14 @@ class TurnKeeper:
         ending = self._ending.get(conversation_id)
         if ending is not None:
             await asyncio.wait({ending})
-        if conversation_id not in self._beginning:
+        if conversation_id not in self.begun:
             await self._close_open(conversation_id)
 
     async def close(self) -> None:
         """Wait for what is being found out."""
         if self._ending:
             await asyncio.wait(set(self._ending.values()))
-        for task in (*self._aside, *(look.task for look in self._beginning.values())):
+        for task in (*self._aside, *(look.task for look in self.begun.values())):
             task.cancel()
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
@@ -105,7 +106,7 @@ class TurnKeeper:
             while await self.folders.tidy():
                 pass
             await asyncio.sleep(KEPT_SECONDS)
-            if not self._beginning:
+            if not self.begun:
                 await self.folders.rest()
         except FilesError as error:
             log.warning("contents stay as they are: %s", error)
@@ -116,11 +117,11 @@ class TurnKeeper:
         except FilesError as error:
             log.debug("no look ahead: %s", error)  # said with the look that counts
 
-    def _start(self, record: ConversationRecord, *, early: bool) -> _Begun:
-        before = self._beginning.get(record.id)
+    def _start(self, record: ConversationRecord, *, early: bool) -> Begun:
+        before = self.begun.get(record.id)
         step_id = before.step_id if before is not None else self.ids.new()
         task = asyncio.create_task(self._begin(record, step_id))
-        self._beginning[record.id] = look = _Begun(step_id, task, self.clock.monotonic(), early)
+        self.begun[record.id] = look = Begun(step_id, task, self.clock.monotonic(), early)
         return look
 
     async def _begin(self, record: ConversationRecord, step_id: str) -> FileStep | None:
@@ -155,7 +156,7 @@ class TurnKeeper:
         except FilesError as error:
             return Look("", Coverage(refusal=str(error)))
 
-    async def _end(self, conversation_id: str, look: _Begun) -> None:
+    async def _end(self, conversation_id: str, look: Begun) -> None:
         try:
             step = await look.task
             if step is not None:

@@ -41,7 +41,7 @@ class FakeRewinding:
     problems: tuple[Restored, ...] = ()
     shows: str = ""
     """The conversation that going back leads to; empty: the same."""
-    asked: list[tuple[object, ...]] = field(default_factory=list)
+    asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
 
     def why_not(self, state: State) -> str:
         return BUSY if is_busy(state) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ Deed = Callable[[Path], object]
 class DeedTool:
     """Does the next deed to the working directory, as a command would."""
 
-    deeds: list[Deed] = field(default_factory=list)
+    deeds: list[Deed] = field(default_factory=list[Deed])
     started: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event | None = None
 
@@ -82,7 +82,7 @@ def replies(*turns: int) -> tuple[Reply, ...]:
 
 
 @asynccontextmanager
-async def scene(home: Path, *turns: int) -> AsyncIterator[Scene]:
+async def scene(home: Path, *turns: int) -> AsyncGenerator[Scene]:
     """An engine whose model makes so many calls in each turn."""
     cwd = home / "project"
     cwd.mkdir(parents=True, exist_ok=True)

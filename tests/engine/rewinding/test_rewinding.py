@@ -147,7 +147,7 @@ async def test_a_turn_cut_off_by_a_crash_still_knows_what_it_changed(tmp_path: P
         (it.cwd / "half.txt").write_text("half")
         steps = await it.store.turn_log.steps(conversation.id)
         assert [one.kind for one in steps] == [StepKind.TURN]
-        it.rewinding.keeper._beginning.clear()  # as a new process finds it
+        it.rewinding.keeper.begun.clear()  # as a new process finds it
         await it.rewinding.keeper.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["half.txt"]
@@ -236,7 +236,7 @@ async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path:
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["a.txt"]
         keeper.tool_drafted(conversation.record)
-        look = keeper._beginning[conversation.id]
+        look = keeper.begun[conversation.id]
         await look.task
         look.began -= 60.0
         (it.cwd / "b.txt").write_text("by hand, while the question was open")
