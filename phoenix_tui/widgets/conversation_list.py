@@ -86,8 +86,8 @@ class ConversationList(Still, Widget):
         self.model = ListModel(lambda: Here(wall(), monotonic(), os.getpid()), view)
         self._lines: list[Line] = []
         """Those in view, as they were drawn last."""
-        self._counted = ""
-        """What the foot said then."""
+        self._stands = (0, "", 0)
+        """Where the window began then, what its foot said, and the row of the cursor."""
         self._timer: Timer | None = None
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
@@ -101,11 +101,13 @@ class ConversationList(Still, Widget):
     def _look(self, *, everything: bool = True) -> None:
         """Draw what is in view; a list of many rows in which a clock moves costs one row."""
         before, self._lines = self._lines, self.model.visible()
-        counted, self._counted = self._counted, self.model.count()
-        if everything or len(before) != len(self._lines) or counted != self._counted:
+        stood, self._stands = self._stands, (self.model.top, self.model.count(), self.model.row)
+        if everything or len(before) != len(self._lines) or stood[:2] != self._stands[:2]:
             self.refresh()
             return
-        changed = [row for row, line in enumerate(self._lines) if line != before[row]]
+        changed = {row for row, line in enumerate(self._lines) if line != before[row]}
+        if stood != self._stands:
+            changed |= {stood[2], self._stands[2]} & set(range(len(before)))
         if changed:
             self.refresh(*(Region(0, row, self.size.width, 1) for row in changed))
 
@@ -204,7 +206,7 @@ class ConversationList(Still, Widget):
             self.call_later(self.action_row, by)
             return
         self.model.step(by)
-        self._look()
+        self._look(everything=False)
 
     def action_filter(self) -> None:
         """Write what to find."""

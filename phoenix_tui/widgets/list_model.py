@@ -151,9 +151,10 @@ class ListModel:
             current=self.view is None and line.id == self.current,
         )
 
-    def under_cursor(self, row: int) -> bool:
-        """Whether this row of the window is the chosen one."""
-        return self.top + row == self._cursor
+    @property
+    def row(self) -> int:
+        """The row of the window that is the chosen one."""
+        return self._cursor - self.top
 
     def slots(self) -> dict[str, int]:
         """Which conversation Alt and which digit opens."""

@@ -49,7 +49,7 @@ class ListPainter:
     def line(self, line: Line, y: int) -> Strip:
         """A heading or a conversation."""
         if isinstance(line, Row):
-            return self._row(line, under_cursor=self._focused and self._model.under_cursor(y))
+            return self._row(line, under_cursor=self._focused and self._model.row == y)
         return self._quiet(f" {line}")
 
     def hint(self, y: int) -> Strip:
