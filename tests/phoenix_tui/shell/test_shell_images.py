@@ -33,7 +33,7 @@ async def test_images_stay_with_their_conversation(open_shell: Any, engine: Fake
         await shell.open(two)
         assert shell.screen.parts.dock.chips.images == ()
         await shell.open(one)
-        assert "[image 1: 640×480]" in shell.text
+        await shell.until(lambda: "[image 1: 640×480]" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: one.said)
         assert one.said == [("look", ("image-1",))]

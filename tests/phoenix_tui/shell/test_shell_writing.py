@@ -170,7 +170,7 @@ async def test_a_dropped_image_path_becomes_an_attachment(open_shell: Any, tmp_p
         async with open_shell() as shell:
             shell.composer.post_message(events.Paste(form))
             await shell.until(lambda: shell.screen.parts.dock.chips.images)
-            assert "[image 1: 640×480]" in shell.text
+            await shell.until(lambda: "[image 1: 640×480]" in shell.text)
             assert shell.composer.text == ""
             conversation = await shell.say("look")
             assert conversation.said == [("look", ("image-1",))]
