@@ -26,7 +26,7 @@ class Deed(StrEnum):
 
     TOGGLE = "open"
     COPY = "copy"
-    FORK = "fork from here"
+    FORK = "fork here"
     EDIT = "edit and resend"
     OPEN_FILE = "open file"
     OPEN_IMAGE = "open image"

@@ -92,7 +92,7 @@ async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:
         app.view.show(snapshot(*worked()))
         app.view.take_blocks()
         await pilot.press("g", "j", "j", "j", "j", "j")
-        assert app.shown()[-1].startswith(" ▌bash  Enter open · c copy · f fork from here · [ ] prompts")
+        assert app.shown()[-1].startswith(" ▌bash  Enter open · c copy · f fork here · [ ] prompts")
         await pilot.press("enter")
         await pilot.pause()
         assert "  │ 2" in [row.replace("▌", " ") for row in app.shown()]
