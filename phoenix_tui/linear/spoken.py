@@ -109,6 +109,8 @@ class Spoken:
     tools: dict[str, str] = field(default_factory=dict[str, str])
     """Names of calls under way."""
     answer: Answer = field(default_factory=Answer)
+    ended_jobs: set[str] = field(default_factory=set[str])
+    """Background commands whose end was said."""
     last_output: str = ""
     context: float = 0.0
     title: str = ""
@@ -154,8 +156,9 @@ class Spoken:
                 self.title = record.title
                 return [f"Title: {clean_line(record.title)}"]
             case JobsChanged(jobs=jobs):
-                ended = [job for job in jobs if not job.running]
-                return [f"Background command ended, exit {job.exit_code}: {reveal(job.command)}" for job in ended[-1:]]
+                ended = [job for job in jobs if not job.running and job.id not in self.ended_jobs]
+                self.ended_jobs |= {job.id for job in ended}
+                return [f"Background command ended, exit {job.exit_code}: {reveal(job.command)}" for job in ended]
             case _:
                 return []
 

@@ -56,6 +56,17 @@ async def test_colours_follow_the_terminal_and_the_next_start_begins_with_them(t
         assert b"48;2;16;19;23" not in running.raw
 
 
+async def test_the_mouse_can_be_left_to_the_terminal_and_taken_again(tmp_path: Path) -> None:
+    async with program(with_claude(tmp_path, "http://127.0.0.1:9")) as running:
+        await running.ready()
+        running.type("/mouse off\r")
+        await running.shows("The mouse is the terminal's")
+        await running.until(lambda: running.raw.rfind(b"\x1b[?1000l") > running.raw.rfind(b"\x1b[?1000h"))
+        running.type("/mouse\r")
+        await running.shows("The mouse is Phoenix's")
+        await running.until(lambda: running.raw.rfind(b"\x1b[?1000l") < running.raw.rfind(b"\x1b[?1000h"))
+
+
 async def test_no_color_is_honoured(tmp_path: Path) -> None:
     phoenix = with_claude(tmp_path, "http://127.0.0.1:9", NO_COLOR="1")
     async with program(phoenix) as running:

@@ -1,0 +1,83 @@
+"""Updates as lines: who speaks stands first, Markdown signs go, and nothing outside acts on the terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.machine.messages import ToolCall, ToolResult, ToolStatus
+from engine.updates import JobsChanged, LiveTextDropped, TextArrived, ToolEnded, ToolStarted
+from phoenix_tui.linear.spoken import Answer, Spoken, asked
+from tests.support.fake_engine import question
+from tools.contract import DiffDisplay, JobInfo, ToolRequest
+
+
+def spoken(*pieces: str) -> list[str]:
+    answer = Answer()
+    return [line for piece in pieces for line in answer.add(piece)] + answer.end()
+
+
+def test_an_answer_is_said_line_by_line_without_its_signs() -> None:
+    text = "# Plan\n\nUse **`retry`** now.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx = a ** b\n```\nDone.\n"
+    assert spoken(text) == [
+        "Assistant: Heading: Plan",
+        "Use retry now.",
+        "a; b",
+        "1; 2",
+        "Code, python:",
+        "x = a ** b",
+        "End of code.",
+        "Done.",
+    ]
+
+
+def test_a_long_paragraph_is_not_waited_for() -> None:
+    answer = Answer()
+    assert answer.add("One sentence here. " * 30)[0].startswith("Assistant: One sentence here.")
+    assert answer.end() == []
+
+
+@given(st.text(alphabet="ab \n.", max_size=60), st.integers(1, 7))
+def test_however_the_text_arrives_the_lines_are_the_same(text: str, size: int) -> None:
+    assert spoken(*(text[at : at + size] for at in range(0, len(text), size))) == spoken(text)
+
+
+@given(st.text(max_size=80))
+def test_no_line_holds_anything_that_acts(text: str) -> None:
+    shown = Spoken()
+    lines = [
+        *shown.follow(TextArrived(text + "\n")),
+        *shown.follow(ToolStarted(ToolCall("c", text, "{}"), ToolRequest(text))),
+        *shown.follow(ToolEnded(ToolResult("c", text, ToolStatus.ERROR), 0.1)),
+        *asked(question(text)),
+    ]
+    assert all(unicodedata.category(letter) != "Cc" or letter == "\t" for line in lines for letter in line)
+
+
+def test_a_change_is_asked_about_line_by_line() -> None:
+    change = DiffDisplay("a.py", "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n", 1, 1)
+    lines = asked(question(request=ToolRequest("a.py", preview=change)))
+    assert "It would change a.py: 1 line added, 1 removed." in lines
+    assert lines[2:5] == ["Same: same", "Removed: old", "Added: new"]
+
+
+def test_an_end_is_said_once_and_a_dropped_answer_begins_again() -> None:
+    shown = Spoken()
+    job = JobInfo("j", "c", "make", False, 2, 1.0)
+    assert shown.follow(JobsChanged((job,))) == ["Background command ended, exit 2: make"]
+    assert shown.follow(JobsChanged((job,))) == []
+    shown.follow(TextArrived("half"))
+    assert shown.follow(LiveTextDropped(cancelled=False)) == ["Assistant: half", "The answer begins again."]
+
+
+def test_a_failed_tool_says_the_end_of_what_it_printed() -> None:
+    shown = Spoken()
+    shown.follow(ToolStarted(ToolCall("c", "bash", "{}"), ToolRequest("make", (Path("/x"),))))
+    output = "\n".join(f"row {number}" for number in range(9))
+    lines = shown.follow(ToolEnded(ToolResult("c", output, ToolStatus.ERROR), 65.0, ended_processes=2))
+    assert lines[0] == "Tool bash, failed, 9 lines, 2 processes ended, 1 m 5 s"
+    assert lines[1:] == [f"  row {number}" for number in range(4, 9)]
+    assert shown.last_output == output
