@@ -89,6 +89,7 @@ async def test_why_an_image_cannot_be_sent_stays_beside_it_until_it_is_removed_o
         chips = shell.screen.parts.dock.chips
         for _ in range(2):
             shell.app.clear_notifications()
+            shell.screen._told.clear()
             await shell.pilot.press("enter")
             await shell.until(lambda: shell.toasts == ["demo/guide cannot see images."])
             assert chips.trouble == "demo/guide cannot see images."
