@@ -29,6 +29,7 @@ from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import GUIDE
 from tools.images.previewing import Previewer
 
@@ -54,7 +55,7 @@ class Backstage:
         previewer, display = Previewer(services.runner), stage.launch.image_display
         pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
         parts.pictures = pictures
-        stage.app.app_resume_signal.subscribe(stage, lambda _: pictures.forget())
+        stage.app.app_resume_signal.subscribe(stage, lambda _: _picture_anew(stage, pictures))
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
@@ -168,3 +169,10 @@ async def _use_installed(bench: Bench, reference: str) -> None:
 
 def _drop(_: str) -> None:
     """Where there is no terminal of our own, as in a browser, nothing is written beside the screen."""
+
+
+def _picture_anew(stage: Stage, pictures: ImageSource) -> None:
+    """Another program had the screen: what the terminal held of images is gone."""
+    pictures.forget()
+    for transcript in stage.query(TranscriptView):
+        transcript.place_again()

@@ -125,3 +125,19 @@ async def test_without_pictures_an_image_is_its_chip_alone() -> None:
     async with app.run_test(size=(60, 24)):
         app.view.show(snapshot([shot(1), answered(2, "a chart")]))
         assert app.shown()[:4] == ["┃ look", "┃ [image 1: 160×80]", "", "  a chart"]
+
+
+async def test_pictures_that_the_terminal_lost_are_made_again() -> None:
+    app, pictures = TranscriptApp(), FakePictures()
+    pictures.let.set()
+    async with app.run_test(size=(60, 24)):
+        app.view.set_pictures(pictures)
+        app.view.show(snapshot([shot(1)]))
+        assert await poll(lambda: has_white(app, 2))
+        pictures.let.clear()
+        pictures.loaded.clear()
+        pictures.forgotten += 1
+        app.view.place_again()
+        assert await poll(lambda: not has_white(app, 2))
+        pictures.let.set()
+        assert await poll(lambda: has_white(app, 2))
