@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -25,6 +27,26 @@ PAUSE: Final = 0.06
 """Seconds without a letter before the store is asked."""
 
 
+class Places:
+    """Every place of a text, by number; one letter may stand in millions of them, so none is an object."""
+
+    def __init__(self, found: Sequence[FoundText]) -> None:
+        self._found = found
+        self._ends = list(accumulate(one.count for one in found))
+        self.count = self._ends[-1] if self._ends else 0
+
+    def goal(self, place: int) -> Goal:
+        """The place of that number."""
+        number = bisect_right(self._ends, place)
+        one = self._found[number]
+        return Goal(one.seq, one.call_id, place - self._ends[number] + one.count)
+
+    def last_up_to(self, seq: int) -> int:
+        """The number of the last place in the messages up to this one; the first of all where there is none."""
+        number = bisect_right(self._found, seq, key=lambda one: one.seq)
+        return self._ends[number - 1] - 1 if number else 0
+
+
 class FindBar(Sheet[str]):
     """Type to find; Enter and Up go to older places, Shift+Enter and Down to newer ones, Esc stays where one is.
 
@@ -43,7 +65,7 @@ class FindBar(Sheet[str]):
         Binding("down,ctrl+n,shift+enter", "step(1)", "Newer", priority=True),
         Binding("pageup", "scroll(-1)", "Up", priority=True),
         Binding("pagedown", "scroll(1)", "Down", priority=True),
-        Binding("ctrl+f", "everywhere", "In all conversations", priority=True),
+        Binding("ctrl+f", "everywhere", "In all conversations", priority=True, id="workspace.find"),
     ]
 
     def __init__(
@@ -55,7 +77,7 @@ class FindBar(Sheet[str]):
         self._transcript = transcript
         self._one_at_a_time = asyncio.Lock()
         """A question whose text is gone by the time of its turn is not asked."""
-        self._goals: tuple[Goal, ...] = ()
+        self._places = Places(())
         self._place = -1
         self._trouble = ""
         self._text = ""
@@ -95,8 +117,8 @@ class FindBar(Sheet[str]):
 
     def action_step(self, by: int) -> None:
         """Another place, from the last one to the first again."""
-        if self._goals:
-            self._show((self._place + by) % len(self._goals))
+        if self._places.count:
+            self._show((self._place + by) % self._places.count)
 
     def action_scroll(self, by: int) -> None:
         """Read around the place."""
@@ -130,12 +152,11 @@ class FindBar(Sheet[str]):
             self._draw()
 
     def _take(self, text: str, found: Sequence[FoundText]) -> None:
-        self._goals = tuple(Goal(one.seq, one.call_id, index) for one in found for index in range(one.count))
+        self._places = Places(found)
         self._mark(text)
-        if self._goals:
+        if self._places.count:
             lowest = max((slot for slot, _, _ in self._transcript.canvas.viewport.rows()), default=0)
-            above = [place for place, goal in enumerate(self._goals) if goal.seq - 1 <= lowest]
-            self._show(above[-1] if above else 0)
+            self._show(self._places.last_up_to(lowest + 1))
 
     def _mark(self, text: str) -> None:
         self._transcript.canvas.marks.look_for((text,) if text else ())
@@ -143,7 +164,7 @@ class FindBar(Sheet[str]):
 
     def _show(self, place: int) -> None:
         self._place = place
-        self._transcript.canvas.marks.go(self._goals[place])
+        self._transcript.canvas.marks.go(self._places.goal(place))
         self._transcript.place_again()
         self._draw()
 
@@ -151,8 +172,9 @@ class FindBar(Sheet[str]):
         if self._trouble:
             words = Content.styled(self._trouble, Tone.BAD.value)
         else:
-            count = f"{self._place + 1} of {len(self._goals):,}" if self._goals else "nothing" if self._text else ""
-            tone = Tone.NEEDS_YOU if self._text and not self._goals else Tone.QUIET
+            total = self._places.count
+            count = f"{self._place + 1:,} of {total:,}" if total else "nothing" if self._text else ""
+            tone = Tone.NEEDS_YOU if self._text and not total else Tone.QUIET
             keys = "Enter ↑ older · ↓ newer · Ctrl+F everywhere"
             words = Content.assemble((f"{count}   " if count else "", tone.value), (keys, Tone.QUIET.value))
         line = Content.assemble(("Find", "bold"), "   ", words)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from engine.codec import storable
 from engine.records import FoundText
-from engine.search import occurrences
+from engine.search import folded
 from engine.store.conversations import escape_like
 from engine.store.schema_search import CALL_TEXT
 
@@ -20,7 +20,7 @@ def find(connection: sqlite3.Connection, conversation_id: str, text: str) -> tup
     found = [
         (seq, ordinal, FoundText(seq, call_id, count))
         for seq, ordinal, call_id, content in _texts(connection, conversation_id, wanted)
-        if (count := len(occurrences(content or "", (wanted,))))
+        if (count := folded(content or "").count(folded(wanted)))
     ]
     return tuple(one for _, _, one in sorted(found, key=lambda each: each[:2]))
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from phoenix_tui.screens.find_bar import FindBar
+from engine.records import FoundText
+from phoenix_tui.screens.find_bar import FindBar, Places
 from phoenix_tui.screens.hit_bar import HitBar
 from phoenix_tui.screens.hit_list import HitList
 from phoenix_tui.screens.search_sheet import SearchSheet
+from phoenix_tui.widgets.transcript.marks import Goal
 from tests.support.fake_engine import FakeEngine
 
 
@@ -53,6 +55,16 @@ async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, e
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert "message 2" in shell.text
         assert marked(shell) == []
+
+
+def test_places_are_counted_without_being_made() -> None:
+    places = Places([FoundText(2, "", 3), FoundText(2, "c", 1), FoundText(9, "", 50_000_000)])
+    assert places.count == 50_000_004
+    assert [places.goal(place) for place in (0, 2, 3, 4)] == [
+        Goal(2, "", 0), Goal(2, "", 2), Goal(2, "c", 0), Goal(9, "", 0)
+    ]  # fmt: skip
+    assert places.goal(50_000_003) == Goal(9, "", 49_999_999)
+    assert [places.last_up_to(seq) for seq in (1, 2, 8, 9)] == [0, 3, 3, 50_000_003]
 
 
 async def test_nothing_found_is_said_and_escape_leaves_the_position(open_shell: Any, engine: FakeEngine) -> None:
