@@ -44,10 +44,11 @@ class Rewinding:
         steps = await self.log.steps(record.id)
         prompts = await self.log.prompts(record.id, MOST_POINTS)
         points: list[RewindPoint] = []
-        upper = 1 << 62
+        turns = sorted((one for one in steps if one.kind is StepKind.TURN), key=lambda one: one.seq)
         for prompt in prompts:
-            own = [one for one in steps if one.kind is StepKind.TURN and prompt.seq <= one.seq < upper]
-            upper = prompt.seq
+            own: list[FileStep] = []
+            while turns and turns[-1].seq >= prompt.seq:
+                own.insert(0, turns.pop())
             files = tuple(change for one in own for change in one.changes)
             coverage = own[-1].coverage if own else Coverage()
             points.append(RewindPoint(prompt.seq, prompt.at, prompt.text, len(prompt.image_ids), files, coverage))

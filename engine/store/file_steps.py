@@ -19,9 +19,12 @@ from engine.ports.turns import FileStep, PromptRow, StepKind, StepState
 PROMPT_CHARACTERS = 400
 _CHANGES = msgspec.msgpack.Decoder(tuple[FileChange, ...])
 _COVERAGE = msgspec.msgpack.Decoder(Coverage)
-_PROMPTS = """SELECT seq, created_at, content_json FROM messages WHERE conversation_id = ?
-    AND (origin = 'human' OR (origin = 'notice' AND content_json LIKE '%"shell\\_%' ESCAPE '\\'))"""
-"""What the user wrote, and the commands that the user ran."""
+_BY_USER = """content_json LIKE '%"shell\\_%' ESCAPE '\\'"""
+_PROMPTS = f"""SELECT seq, created_at, content_json FROM messages AS m WHERE conversation_id = ?
+    AND (origin = 'notice' AND {_BY_USER} OR origin = 'human' AND NOT (text LIKE '$ %' AND EXISTS (
+        SELECT 1 FROM messages WHERE conversation_id = m.conversation_id AND seq = m.seq - 1
+        AND origin = 'notice' AND {_BY_USER})))"""
+"""What the user wrote, and the commands that the user ran, without what these told the model."""
 
 
 def save(connection: sqlite3.Connection, step: FileStep) -> None:

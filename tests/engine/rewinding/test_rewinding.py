@@ -186,11 +186,12 @@ async def test_the_images_of_the_prompt_come_along(tmp_path: Path) -> None:
         assert (copied.id == image.id, copied.path) == (False, image.path)
 
 
-async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [False, True])
+async def test_a_command_of_the_user_can_be_gone_back_to(tmp_path: Path, told: bool) -> None:
     async with scene(tmp_path) as it:
         conversation = await it.conversation()
         it.tool.deeds.append(write("a.txt", "1"))
-        await conversation.shell("echo 1 > a.txt", send_to_model=False)
+        await conversation.shell("echo 1 > a.txt", send_to_model=told)
         await conversation.wait_idle()
         await it.rewinding.keeper.settled(conversation.id)
         (point,) = (await it.rewinding.points(conversation.record)).points
