@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from screenshots import (
+    scenes_composer,
     scenes_context,
     scenes_conversations,
     scenes_panes,
@@ -286,6 +287,7 @@ SCENES: Final[dict[str, Scene]] = {
     "retrying": retrying,
     "refused": refused,
     "overlays": overlays,
+    **scenes_composer.SCENES,
     **scenes_context.SCENES,
     **scenes_conversations.SCENES,
     **scenes_panes.SCENES,

@@ -16,6 +16,7 @@ from engine.records import QueuedMessage
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.still import Still
+from phoenix_tui.widgets.completing import Opened
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 5
@@ -76,10 +77,12 @@ class QueuePanel(Still, Widget):
     def on_focus(self) -> None:
         """From below: the last row is nearest."""
         self.chosen = max(len(self.waiting) - 1, 0)
+        self.post_message(Opened(True))
         self.refresh(layout=True)
 
     def on_blur(self) -> None:
         """The keys it names count no longer."""
+        self.post_message(Opened(False))
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
