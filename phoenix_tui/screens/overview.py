@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.executor.requests import Activity
 from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
 from engine.records import ConversationQuery, ConversationSummary
+from engine.summaries import summary_of
 from phoenix_tui.screens.parts import Parts
 from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.conversation_list import ConversationList
@@ -71,9 +72,15 @@ class Overview:
         self._take(stored)
 
     def _take(self, stored: dict[str, ConversationSummary]) -> None:
-        self._summaries = dict(stored)
+        """Show these; what is open here knows better than what was read meanwhile."""
         opened = [one for one in self._engine.live() if not one.read_only]
         self._live = {one.id: self._live.get(one.id) or self._begun(one.state, None) for one in opened}
+        for one in opened:
+            row = stored.pop(one.id, None)
+            known = self._summaries.get(one.id, row)
+            if known is not None and not (one.record.archived or one.record.deleted):
+                stored[one.id] = replace(summary_of(one.record), unread=known.unread)
+        self._summaries = dict(stored)
         if current := self._summaries.get(self._current):
             self._summaries[self._current] = replace(current, unread=False)
         self._draw()
