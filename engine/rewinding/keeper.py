@@ -86,8 +86,12 @@ class TurnKeeper:
         ending = self._ending.get(conversation_id)
         if ending is not None:
             await asyncio.wait({ending})
-        if conversation_id not in self.begun:
+        if conversation_id in self.begun:
+            return
+        try:
             await self._close_open(conversation_id)
+        except FilesError as error:  # the step stays open: once the folder is back, it is found out
+            log.warning("what a turn changed could not be found out: %s", error)
 
     async def close(self) -> None:
         """Wait for what is being found out."""

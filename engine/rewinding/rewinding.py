@@ -21,6 +21,7 @@ from tools.contract import DiffDisplay
 MOST_POINTS = 1_000
 BUSY = "The agent is busy: stop it with Esc before you go back."
 NO_PROMPT = "That prompt is not in this conversation any more."
+NOT_FOUND_OUT = "What was done to files here cannot be found out now: is the folder there?"
 UNFINISHED = "A restore of files was cut off: finish it or take it back first."
 
 
@@ -248,7 +249,10 @@ def _takeback(steps: Sequence[FileStep]) -> Takeback | None:
 
 def _coverage(steps: Sequence[FileStep], seq: int) -> Coverage:
     """What the turns from `seq` on did not cover: the newest look says it best."""
-    own = [one.coverage for one in steps if one.kind is StepKind.TURN and one.seq >= seq]
+    turns = [one for one in steps if one.kind is StepKind.TURN and one.seq >= seq]
+    if any(one.state is StepState.OPEN for one in turns):
+        return Coverage(refusal=NOT_FOUND_OUT)
+    own = [one.coverage for one in turns]
     refused = [one for one in own if one.refusal]
     return (refused or own or [Coverage()])[-1]
 

@@ -11,7 +11,7 @@ import pytest
 from engine.machine.states import Idle
 from engine.ports.turns import StepKind
 from engine.records import ConversationQuery
-from engine.rewinding.rewinding import BUSY, CannotRewind
+from engine.rewinding.rewinding import BUSY, NOT_FOUND_OUT, CannotRewind
 from engine.rewinding.values import Scope
 from tests.support.rewinding import scene, tree
 
@@ -257,3 +257,18 @@ async def test_going_back_twice_over_a_branch_is_nobody_elses_work(tmp_path: Pat
         branch = await it.engine.open(done.conversation_id)
         (file,) = (await it.rewinding.preview(branch.record, first.seq)).files
         assert file.conflict == ""
+
+
+async def test_a_command_that_removes_its_own_folder_leaves_the_conversation_to_go_back_in(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1) as it:
+        (it.cwd / "a.txt").write_text("1")
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", shutil.rmtree)
+        (point,) = (await it.rewinding.points(conversation.record)).points
+        preview = await it.rewinding.preview(conversation.record, point.seq)
+        assert preview.refusal == NOT_FOUND_OUT
+        it.cwd.mkdir()
+        (point,) = (await it.rewinding.points(conversation.record)).points
+        assert [change.name for change in point.files] == ["a.txt"]
+        await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.FILES)
+        assert tree(it.cwd)["a.txt"][2] == b"1"
