@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.codec import encode_display
 from engine.machine.messages import Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import StoredMessage, ToolCallRecord
 from engine.updates import MessageSaved, TextArrived
 from phoenix_tui.screens.editor import place_arguments
+from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.signals import Remark
+from phoenix_tui.widgets.transcript.stack import Stack
+from phoenix_tui.widgets.transcript.stops import Stop, extent, next_stop
 from phoenix_tui.widgets.transcript.targets import Deed, Target
 from tests.support.screens import TranscriptApp, answered, call_record, message, said, snapshot
 from tests.support.waiting import poll
@@ -192,6 +197,39 @@ async def test_without_a_block_there_is_nothing_to_take() -> None:
         app.view.show(snapshot([]))
         assert not app.view.take_blocks()
         assert not app.view.canvas.cursor.is_on
+
+
+SPOKEN = st.sampled_from(["words", CODE, "```\nopen", "", "- a\n\n  ```\n  b\n  ```", "\t\n"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(SPOKEN, st.integers(0, 2)), max_size=8), st.integers(12, 90))
+def test_walking_down_and_up_again_stands_on_every_block_once_and_each_has_rows(
+    spoken: list[tuple[str, int]], width: int
+) -> None:
+    messages = [said(1, "go")]
+    for text, calls in spoken:
+        seq = len(messages) + 1
+        messages.append(answered(seq, text, *(ToolUseBlock(f"{seq}-{n}", "bash", "{}") for n in range(calls))))
+    model = TranscriptModel()
+    model.show(snapshot(messages))
+    stack = Stack(model)
+    stack.reset()
+    stack.resize(width)
+    down: list[Stop] = [Stop(0, "message:1")]
+    while isinstance(found := next_stop(stack, down[-1], 1), Stop):
+        down.append(found)
+    up = [down[-1]]
+    while isinstance(found := next_stop(stack, up[-1], -1), Stop):
+        up.append(found)
+    assert up == down[::-1]
+    assert len(set(down)) == len(down)
+    for stop in down:
+        drawn = stack.drawn(stop.slot)
+        assert drawn is not None
+        place = extent(stop, drawn)
+        assert place is not None
+        assert 0 <= place.first < place.after <= drawn.height
 
 
 @pytest.mark.parametrize(
