@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias
 
 from screenshots.scenes_search import library
 from screenshots.studio import Studio, screen
+from tests.support.browser import CHROMIUM, browser
 from tests.support.program import ESC, program
 
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
+SHOWN: Final = 3.0
+"""Seconds until a tab shows what was asked of it: what it draws cannot be read."""
 CTRL_P: Final = b"\x10"
 F1: Final = b"\x1bOP"
 DAWN: Final = """base = "phoenix-light"
@@ -83,6 +88,28 @@ async def lines(place: Studio) -> None:
         await place.take("screen-reader", running)
 
 
+async def tab(place: Studio) -> None:
+    """A tab of `phoenix serve`; none is made where there is no Chromium."""
+    if not CHROMIUM:
+        return
+    process = await place.phoenix().start("serve", "--port", "0", "--json", "--", "-m", "demo/guide")
+    assert process.stdout is not None
+    try:
+        url = json.loads(await process.stdout.readline())["url"]
+        async with browser() as page:
+            await page.open(url)
+            await page.until("document.body.className.includes('byte')")
+            await asyncio.sleep(SHOWN)
+            await page.click(700, 300)
+            await page.type("describe this project\n")
+            await asyncio.sleep(SHOWN)
+            await page.picture(place.gallery / "browser.png")
+            place.taken.append("browser")
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 SCENES: Final[dict[str, Scene]] = {
     **{
         f"rest-{columns}x{rows}": partial(rest, name=f"{columns}x{rows}", columns=columns, rows=rows)
@@ -90,4 +117,5 @@ SCENES: Final[dict[str, Scene]] = {
     },
     "colours": colours,
     "lines": lines,
+    "browser": tab,
 }
