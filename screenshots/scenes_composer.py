@@ -102,7 +102,7 @@ async def writing(place: Studio, name: str, columns: int, rows: int) -> None:
         await running.lacks("Ctrl+F")
         running.type(CTRL_U)
         running.type("/images\r")
-        await running.shows("takes it away")
+        await running.shows("takes it away", "▀▀▀")
         await place.take(f"{name}-image", running)
 
 

@@ -42,8 +42,7 @@ def argument_hint(line: str, row: int) -> Completion | None:
     command = BY_NAME.get(name.lower())
     if row != 0 or not line.startswith("/") or not space or command is None or not command.argument:
         return None
-    must = "" if command.required else "optional"
-    return Completion(command.usage, " · ".join(part for part in (command.meaning, must) if part), hint=True)
+    return Completion(command.usage, command.meaning, hint=True)
 
 
 class FileIndex:

@@ -18,7 +18,7 @@ from tools.clean import clean, clean_line
 
 MOST_ROWS: Final = 8
 PREVIEW_ROWS: Final = 6
-MARGIN: Final = 4
+MARGIN: Final = 2
 BEFORE_MATCH: Final = 20
 """Cells that are kept before a match far to the right."""
 
