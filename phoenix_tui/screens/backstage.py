@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
 from textual.timer import Timer
@@ -34,6 +34,8 @@ from phoenix_tui.widgets.welcome_panel import GUIDE
 from tools.images.previewing import Previewer
 
 if TYPE_CHECKING:
+    from textual.signal import Signal
+
     from phoenix_tui.driver import QuietDriver
     from phoenix_tui.screens.stage import Stage
     from phoenix_tui.surface import Launch, Services
@@ -55,7 +57,8 @@ class Backstage:
         previewer, display = Previewer(services.runner), stage.launch.image_display
         pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
         parts.pictures = pictures
-        stage.app.app_resume_signal.subscribe(stage, lambda _: _picture_anew(stage, pictures))
+        resumed = cast("Signal[object]", stage.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
+        resumed.subscribe(stage, lambda _: _picture_anew(stage, pictures))
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
