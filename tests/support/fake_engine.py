@@ -386,7 +386,9 @@ class FakeEngine:
             for one in self.opened.values()
             for message in one.messages
             for block in message.blocks
-            if isinstance(block, TextBlock) and message.role is not Role.SYSTEM and all(w in block.text for w in query.words)
+            if isinstance(block, TextBlock)
+            and message.role is not Role.SYSTEM
+            and all(w in block.text for w in query.words)
         ]
         return SearchAnswer(tuple(hits[:limit]))
 
@@ -523,6 +525,10 @@ def launch(folder: Path, **changes: object) -> Launch:
 def question(command: str = "rm -r build && make test", **changes: object) -> Question:
     """A bash call that asks."""
     made = Question(
-        ToolCall("call-1", "bash", "{}"), ToolRequest(command), "a clean build is needed", f"bash({command})", "api-retry"
+        ToolCall("call-1", "bash", "{}"),
+        ToolRequest(command),
+        "a clean build is needed",
+        f"bash({command})",
+        "api-retry",
     )
     return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
