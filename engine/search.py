@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 LONGEST: Final = 200
 """Characters of a word or phrase; what is pasted beyond that finds nothing more."""
-_PIECE: Final = re.compile(r'(?P<minus>-?)(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<word>\S*))')
+_PIECE: Final = r'(?P<minus>-?)(?:(?P<name>[A-Za-z]+):)?(?:"(?P<quoted>[^"]*)(?P<end>"?)|(?P<word>\S*))'
 _DAYS: Final = {"today": 0, "yesterday": 1}
-_AGO: Final = re.compile(r"(\d{1,4})([dwmy])")
+_AGO: Final = r"(\d{1,4})([dwmy])"
 _UNIT_DAYS: Final = {"d": 1, "w": 7, "m": 30, "y": 365}
-_DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_DATE: Final = r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
+"""Patterns, compiled when the first search is written: this module is loaded with the first frame."""
 
 
 class Speaker(StrEnum):
@@ -121,12 +122,12 @@ def _of_one(text: str, word: str) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    place = 0
+    place, piece = 0, re.compile(_PIECE)
     while place < len(text):
         if text[place].isspace():
             place += 1
             continue
-        match = _PIECE.match(text, place)
+        match = piece.match(text, place)
         if match is None or match.end() == place:  # cannot be: a word takes any sign
             return
         quoted = match["quoted"]
@@ -190,10 +191,10 @@ class _Asked:
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
         if value in _DAYS:
             return (midnight - timedelta(days=_DAYS[value])).timestamp()
-        if ago := _AGO.fullmatch(value):
+        if ago := re.fullmatch(_AGO, value):
             return (midnight - timedelta(days=int(ago[1]) * _UNIT_DAYS[ago[2]])).timestamp()
         try:
-            if date := _DATE.fullmatch(value):
+            if date := re.fullmatch(_DATE, value):
                 year, month, day = (int(part or 1) for part in date.groups())
                 return datetime(year, month, day).astimezone().timestamp()
         except (ValueError, OverflowError, OSError):
