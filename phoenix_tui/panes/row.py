@@ -150,5 +150,6 @@ def _note(conversation: ConversationSurface | None) -> str:
     """What waits for the user in a pane: the question, else the draft."""
     if conversation is None:
         return ""
-    question = conversation.question
-    return question.request.summary if question is not None else parsed(conversation.record.draft).text
+    if (question := conversation.question) is not None:
+        return question.request.command or question.request.summary
+    return parsed(conversation.record.draft).text

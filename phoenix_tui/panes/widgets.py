@@ -12,8 +12,9 @@ from textual.widget import Widget
 
 from phoenix_tui.labels import Glyph, Tone
 from phoenix_tui.still import Still
+from phoenix_tui.widgets.question_text import one_line
 from phoenix_tui.widgets.status_line import StatusLine
-from tools.clean import clean_line, reveal
+from tools.clean import clean_line
 
 GAP: Final = "  "
 
@@ -35,7 +36,7 @@ class PaneFoot(StatusLine):
         room = width - state.cell_length - len(GAP)
         if not self.note or room < len(GAP):
             return state
-        note = Content(clean_line(reveal(self.note).replace("\n", " ↵ ")))
+        note = Content(one_line(self.note))
         return Content.assemble(state, GAP, note.truncate(room, ellipsis=True).stylize(Tone.QUIET.value))
 
 

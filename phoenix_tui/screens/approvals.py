@@ -19,6 +19,7 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
+from phoenix_tui.widgets.question_text import one_line
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 6
@@ -139,7 +140,8 @@ class ApprovalsSheet(Sheet[str]):
         """Who, what and since when; the chosen row is reversed."""
         chosen, width = place == self._chosen, max(self.size.width - SIDES, 1)
         waits = f" {age(time.monotonic() - one.question.asked)}"
-        what = clean_line(f"{one.question.call.name}  {one.question.request.summary}")
+        request = one.question.request
+        what = f"{clean_line(one.question.call.name)}  {one_line(request.command or request.summary)}"
         row = Content.assemble(
             "› " if chosen else "  ",
             (f"{ASKING.mark(self._plain)} ", ASKING.tone.value),

@@ -31,7 +31,7 @@ def what_text(question: Question) -> Content:
         return Content(f" wants to run {name}")
     return Content.assemble(
         f" wants to {name} ",
-        (_one_line(change.path), "bold"),
+        (one_line(change.path), "bold"),
         (f"  +{change.added}", Tone.GOOD.value),
         (f" -{change.removed}", Tone.BAD.value),
         ("  new file" if change.created else "", Tone.QUIET.value),
@@ -106,7 +106,7 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False) -> lis
     choices = (
         ("y", "once"),
         ("s", "this conversation" if rule else ""),
-        ("a", f"always: {_one_line(rule)} …" if rule else ""),
+        ("a", f"always: {one_line(rule)} …" if rule else ""),
         ("n", "no"),
         ("r", "no, because…"),
     )
@@ -128,7 +128,8 @@ def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
     return "", f"{meaning(rule, call)}\nEnter keeps it for good · Tab for this conversation · Esc goes back"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """All of a text on one row: hidden characters spelled out, line ends as a sign."""
     return reveal(text).replace("\n", "↵")
 
 

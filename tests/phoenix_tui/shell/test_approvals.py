@@ -61,6 +61,7 @@ async def test_every_open_question_is_listed_oldest_first_with_the_whole_text_of
             ["◆", "second", "bash"],
         ]
         assert part(sheet, "request") == "make clean"
+        assert "make lint↵make deploy" in part(sheet, "rows")
         await shell.pilot.press("down")
         await shell.until(lambda: part(sheet, "request").startswith("make lint"))
         assert part(sheet, "request").splitlines()[0] == "make lint"
