@@ -43,14 +43,14 @@ def when(at: float, now: float) -> str:
 
 
 def lines_of(added: int, removed: int) -> Content:
-    """+42 −7, coloured; empty where nothing is counted."""
+    """+42 -7, coloured; empty where nothing is counted."""
     parts: list[str | tuple[str, str]] = []
     if added:
         parts.append((f"+{added}", Tone.GOOD.value))
     if added and removed:
         parts.append(" ")
     if removed:
-        parts.append((f"−{removed}", Tone.BAD.value))
+        parts.append((f"-{removed}", Tone.BAD.value))
     return Content.assemble(*parts)
 
 
@@ -104,7 +104,7 @@ def sign_of(change: FileChange) -> tuple[str, Tone]:
     """What became of a file."""
     if change.before is None:
         return "+", Tone.GOOD
-    return ("−", Tone.BAD) if change.after is None else ("~", Tone.WORK)
+    return ("-", Tone.BAD) if change.after is None else ("~", Tone.WORK)
 
 
 def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
