@@ -12,6 +12,7 @@ from msgspec import Struct
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
+from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.labels import MODE_MEANINGS, age, money, tokens
 from phoenix_tui.linear.spoken import count
 
@@ -161,6 +162,33 @@ async def _fork(front: LinearFront, _: str) -> None:
     await front.open(copy.id)
 
 
+async def _search(front: LinearFront, text: str) -> None:
+    try:
+        query = parse_search(text or await front.ask_line("Search for: "), cwd=front.launch.cwd)
+    except SearchSyntaxError as error:
+        front.say(f"Not searched: {error}")
+        return
+    hits = (await front.services.library.search(query, limit=MOST_LISTED)).hits
+    if not hits:
+        front.say("Nothing was found. Fewer words find more.")
+        return
+    rows = [f"{hit.title or 'new conversation'}, {hit.speaker.value}: {hit.snippet}" for hit in hits]
+    chosen = await front.choose("Found:", rows)
+    if chosen is not None:
+        await front.open(hits[chosen].conversation_id)
+
+
+async def _config(front: LinearFront, text: str) -> None:
+    name, _, value = text.partition(" ")
+    settings = front.services.settings
+    if value:
+        settings.save(name, value.strip())
+    found = [one for one in settings.all() if name in {"", one.name}]
+    if not found:
+        front.say(f"There is no setting {name}. /config lists all.")
+    front.say(*(f"{one.name}: {one.value or 'not set'}, from {one.source}. It is {one.allowed}." for one in found))
+
+
 async def _retry(front: LinearFront, _: str) -> None:
     if front.talk.conversation is not None:
         await front.talk.attempt(front.talk.conversation.retry(front.launch.caps))
@@ -215,6 +243,8 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "permissions": LinearCommand("choose what runs without asking", _permissions),
     "context": LinearCommand("what fills the context window", _context),
     "cost": LinearCommand("tokens and cost of this conversation", _cost),
+    "search": LinearCommand("search everything that was said, open what was found", _search),
+    "config": LinearCommand("every setting; /config NAME VALUE changes one, mostly from the next start", _config),
     "fork": LinearCommand("continue in a copy", _fork),
     "retry": LinearCommand("try the last request again", _retry),
     "stop": LinearCommand("stop this conversation's run, as Esc does", _stop),

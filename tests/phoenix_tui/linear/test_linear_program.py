@@ -83,6 +83,18 @@ async def test_lines_of_a_pipe_are_taken_one_after_the_other(tmp_path: Path) -> 
     assert places == sorted(places)
 
 
+async def test_settings_and_search_are_there_too(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    lines = "say wombat\n/config mouse false\n/config mouse maybe\n/search wombat role:user\n1\n/search role:boss\n"
+    ran = await phoenix.run("--screen-reader", stdin=lines.encode())
+    assert "mouse: false, from" in ran.out
+    assert "'mouse' must be true or false, not 'maybe'." in ran.out
+    assert "1. say wombat, user: say wombat" in ran.out
+    assert "Conversation: say wombat" in ran.out
+    assert "Not searched: " in ran.out
+    assert (phoenix.home / "config.toml").read_text() == "mouse = false\n"
+
+
 async def test_ascii_is_respected(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path, LANG="C", PYTHONIOENCODING="ascii", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
     ran = await phoenix.run("--screen-reader", stdin="say “ä…”\n".encode())
