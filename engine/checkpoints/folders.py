@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,8 @@ T = TypeVar("T")
 FOLDERS_IN_MEMORY = 3
 """Of how many folders the newest look stays in memory, about 300 bytes a file."""
 PACKED_AT_ONCE = 300
+TRIED_AGAIN = 600.0
+"""Seconds after which a folder that was too large is walked again."""
 STAMPS_BEHIND = 500
 """Files that may be read once more after a restart, rather than writing a look now."""
 
@@ -41,6 +44,7 @@ class CheckpointFolders:
         self._contents: Contents | None = None
         self._stopping = Event()
         self._walkers: dict[bytes, Walker] = {}
+        self._too_large: dict[bytes, float] = {}
         self._newest: dict[bytes, tuple[str, LookAt]] = {}
         self._bases: dict[bytes, tuple[str, LookAt]] = {}
 
@@ -145,10 +149,13 @@ class CheckpointFolders:
     def _look(self, folder: Path) -> Look:
         root = os.fsencode(folder)
         walker = self._walkers.setdefault(root, Walker(root, self._excluded, self._stopping))
+        refusal = f"{folder} holds more than {MOST_ENTRIES:,} files: too many to keep an eye on."
+        if time.monotonic() - self._too_large.get(root, float("-inf")) < TRIED_AGAIN:
+            return Look("", Coverage(refusal=refusal))
         try:
             walked = walker.walk()
         except TooMany:
-            refusal = f"{folder} holds more than {MOST_ENTRIES:,} files: too many to keep an eye on."
+            self._too_large[root] = time.monotonic()
             return Look("", Coverage(refusal=refusal))
         contents = self._kept()
         look_id, before = self._last(root)
