@@ -100,7 +100,7 @@ async def writing(place: Studio, name: str, columns: int, rows: int) -> None:
         await place.take(f"{name}-paste-open", running)
         running.type(ESC)
         await running.lacks("Ctrl+F")
-        running.type(CTRL_U)
+        running.type(b"\x05" + CTRL_U)
         running.type("/images\r")
         await running.shows("takes it away", "▀▀▀")
         await place.take(f"{name}-image", running)

@@ -12,11 +12,16 @@ from textual.widgets import Static, TextArea
 
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.editor import edit_outside
 from tools.clean import clean
 
 KEYS: Final = "Ctrl+S keeps · Esc leaves it as it was"
 TO_FILE: Final = "Ctrl+F makes it a file"
 SURE: Final = "Changed: Ctrl+S keeps it, Esc again drops the changes"
+TOO_LARGE: Final = "Ctrl+G changes it in your editor · Esc closes"
+EDIT_UP_TO: Final = 500_000
+"""Characters up to which it is changed here; 10 MB would hold the screen for seconds. Of more the ends are shown."""
+END_SHOWN: Final = 20_000
 WRAP_UP_TO: Final = 200_000
 """Characters up to which long lines are wrapped; wrapping megabytes would freeze the screen."""
 
@@ -26,7 +31,7 @@ class EditSheet(Sheet[str]):
 
     DEFAULT_CSS = """
     EditSheet {
-        & Static { height: 1; }
+        & Static { height: auto; }
         & TextArea {
             height: auto; min-height: 3; max-height: 60vh; border: none; padding: 0; background: $background;
             scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1;
@@ -35,6 +40,7 @@ class EditSheet(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,ctrl+enter", "keep", "Keep", priority=True),
+        Binding("ctrl+g", "outside", "In the editor", priority=True),
         Binding("ctrl+f", "to_file", "Make it a file", priority=True),
         Binding("ctrl+underscore", "undo", "Undo", priority=True),
     ]
@@ -45,7 +51,9 @@ class EditSheet(Sheet[str]):
         self._may_be_file = may_be_file
         self.wants_file = False
         """Whether the text given is to become a file that the message names."""
-        self._text = text
+        self._whole = text
+        self._is_large = len(text) > EDIT_UP_TO
+        self._text = _ends(text) if self._is_large else text
         self._asked = False
 
     def compose(self) -> ComposeResult:
@@ -53,7 +61,9 @@ class EditSheet(Sheet[str]):
         with Vertical(classes="sheet"):
             yield Static(self._words(), markup=False)
             wrapped = len(self._text) <= WRAP_UP_TO
-            area = TextArea(self._text, soft_wrap=wrapped, tab_behavior="indent", compact=True)
+            area = TextArea(
+                self._text, soft_wrap=wrapped, tab_behavior="indent", compact=True, read_only=self._is_large
+            )
             area.cursor_blink = False
             area.highlight_cursor_line = False
             yield area
@@ -62,12 +72,20 @@ class EditSheet(Sheet[str]):
         """The text takes the keys."""
         area = self.query_one(TextArea)
         self.set_focus(area)
-        if len(self._text) <= WRAP_UP_TO:
+        if not self._is_large:
             area.move_cursor(area.document.end)
 
     def action_keep(self) -> None:
         """Give the text as it stands now."""
-        self.dismiss(clean(self.query_one(TextArea).text))
+        self.dismiss(self._whole if self._is_large else clean(self.query_one(TextArea).text))
+
+    async def action_outside(self) -> None:
+        """Go on in the user's own editor."""
+        text = await edit_outside(self.app, self._whole if self._is_large else self.query_one(TextArea).text)
+        if text is None:
+            self.app.notify("The editor could not be used: set VISUAL or EDITOR.", severity="error")
+        else:
+            self.dismiss(clean(text))
 
     def action_undo(self) -> None:
         """Take the last change back."""
@@ -94,6 +112,13 @@ class EditSheet(Sheet[str]):
             self.query_one(Static).update(self._words())
 
     def _words(self) -> Content:
-        keys = f"{KEYS} · {TO_FILE}" if self._may_be_file else KEYS
+        keys = TOO_LARGE if self._is_large else KEYS
+        keys = f"{keys} · {TO_FILE}" if self._may_be_file else keys
         words = (SURE, Tone.NEEDS_YOU.value) if self._asked else (keys, Tone.QUIET.value)
-        return Content.assemble((self._heading, "bold"), "   ", words)
+        return Content.assemble((self._heading, "bold"), "\n", words)
+
+
+def _ends(text: str) -> str:
+    """The beginning and the end of a very long text, and how much is between."""
+    left_out = len(text) - 2 * END_SHOWN
+    return f"{text[:END_SHOWN]}\n\n[… {left_out:,} characters are not shown here …]\n\n{text[-END_SHOWN:]}"

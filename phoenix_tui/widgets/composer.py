@@ -149,6 +149,7 @@ class Composer(ComposerKeys, PasteMarks, Still, TextArea):
 
     def on_text_area_changed(self) -> None:
         """Grow or shrink with the number of lines."""
+        self.note_change()
         self.fit()
 
     async def _on_key(self, event: events.Key) -> None:

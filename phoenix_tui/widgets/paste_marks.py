@@ -22,11 +22,15 @@ class PasteMarks(_Base):
 
     shelf: Shelf
     _column_before = 0
+    _written_at: tuple[int, int] | None = None
+    """Where the cursor stood after the last change: who writes before a mark wants to send, not to open it."""
 
     @property
     def mark_here(self) -> str:
-        """The mark that the cursor stands on; empty where there is none."""
+        """The mark that the cursor was moved onto; empty where there is none."""
         row, column = self.cursor_location
+        if self.cursor_location == self._written_at:
+            return ""
         return self.shelf.at(self.document.get_line(row), column)
 
     def get_line(self, line_index: int) -> Text:
@@ -52,6 +56,10 @@ class PasteMarks(_Base):
             if start < column < end and self.selection.is_empty:
                 self.move_cursor((row, end if self._column_before <= start else start))
         self._column_before = self.cursor_location[1]
+
+    def note_change(self) -> None:
+        """Something was written, or taken away."""
+        self._written_at = self.cursor_location
 
     def on_text_area_selection_changed(self) -> None:
         """The cursor moved, by a key or by the mouse."""

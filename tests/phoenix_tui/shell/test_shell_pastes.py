@@ -39,6 +39,16 @@ async def test_a_long_paste_is_one_mark_that_enter_opens_and_the_change_is_sent(
         assert shell.conversation.said[0][0] == f"see {LONG}!"
 
 
+async def test_enter_behind_words_that_were_just_written_before_a_mark_sends(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await paste(shell, LONG)
+        await shell.pilot.press("home")
+        await shell.type("see ")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        assert shell.conversation.said[0][0] == f"see {LONG}"
+
+
 async def test_a_paste_made_short_stands_in_the_text(open_shell: Any) -> None:
     async with open_shell() as shell:
         await paste(shell, LONG)
@@ -116,3 +126,19 @@ async def test_a_paste_beyond_what_the_model_reads_says_so(open_shell: Any) -> N
         await shell.say("go")
         await paste(shell, "word " * 200_000)
         await shell.until(lambda: any("the model reads 200,000" in toast for toast in shell.toasts))
+
+
+async def test_of_ten_megabytes_the_ends_are_shown_at_once_and_all_of_it_is_sent(open_shell: Any) -> None:
+    whole = "\n".join(f"line {number} {'x' * 50}" for number in range(170_000))
+    async with open_shell() as shell:
+        shell.composer.post_message(events.Paste(whole))
+        await shell.until(lambda: "[pasted 1: 170,000 lines, 10.6 M characters]" in shell.composer.text)
+        await shell.pilot.press("home", "enter")
+        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.until(lambda: "Ctrl+G changes it in your editor" in shell.text)
+        assert "line 0" in shell.text
+        await shell.pilot.press("x", "escape")
+        await shell.until(lambda: not isinstance(shell.app.screen, EditSheet))
+        await shell.pilot.press("end", "enter")
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        assert shell.conversation.said[0][0] == whole
