@@ -150,4 +150,4 @@ async def test_a_command_that_is_not_there_is_not_offered(tmp_path: Path) -> Non
     ran = await phoenix_in(tmp_path).run("--help")
     assert ran.code == 0
     assert "conversations list|show|search" in ran.out
-    assert "serve" not in ran.out
+    assert "acp" not in ran.out
