@@ -14,9 +14,7 @@ async def history(bench: Bench, argument: str) -> None:
     prompts = composer.history_of_prompts
     if prompts is None:
         return
-    chosen: str | None = await composer.app.push_screen_wait(
-        HistorySheet(prompts.entries, prompts.everywhere, argument)
-    )
+    chosen = await bench.sheets.show(HistorySheet(prompts.entries, prompts.everywhere, argument))
     if chosen is not None:
         composer.put(chosen)
 

@@ -21,7 +21,7 @@ async def images(bench: Bench, argument: str) -> None:
 
     at = int(argument) - 1 if argument.isdecimal() and 0 < int(argument) <= len(chips.images) else 0
     sheet = ImageSheet(chips.images, bench.desk.parts.pictures, take_away, at)
-    await bench.dock.app.push_screen_wait(sheet)
+    await bench.sheets.show(sheet)
 
 
 RUNS: Final[dict[str, Run]] = {"images": images}

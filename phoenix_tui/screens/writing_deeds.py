@@ -49,7 +49,7 @@ class WritingDeeds:
         """View and change a long paste; it may become a file that the message names."""
         composer = bench.dock.composer
         sheet = EditSheet(mark.strip("[]"), composer.shelf.text_of(mark), may_be_file=True)
-        text: str | None = await self._stage.app.push_screen_wait(sheet)
+        text = await bench.sheets.show(sheet)
         if text is None:
             return
         if sheet.wants_file:
@@ -63,7 +63,7 @@ class WritingDeeds:
         composer.change_mark(mark, text)
 
     async def _edit_queued(self, bench: Bench, message: QueuedMessage) -> None:
-        text: str | None = await self._stage.app.push_screen_wait(EditSheet("Queued message", message.text))
+        text = await bench.sheets.show(EditSheet("Queued message", message.text))
         if text is not None and text != message.text:
             await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))
 

@@ -36,7 +36,7 @@ class Token(Struct, frozen=True):
     end: int
 
 
-class Composer(ComposerKeys, PasteMarks, Still, TextArea):
+class Composer(Still, ComposerKeys, PasteMarks, TextArea):
     """Multi-line input that grows upwards. Enter sends, Ctrl+J breaks the line."""
 
     DEFAULT_CSS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rich.style import Style
 from rich.text import Text
@@ -12,6 +12,7 @@ from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.pasting import Shelf
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.widgets import TextArea as _Base
 else:
     _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
@@ -36,8 +37,11 @@ class PasteMarks(_Base):
     def get_line(self, line_index: int) -> Text:
         """The line with its marks in the colour of what is mine."""
         line = super().get_line(line_index)
-        for start, end in self.shelf.marks(line.plain):
-            line.stylize(Style(color=self.app.theme_variables.get("accent"), bold=True), start, end)
+        if marks := self.shelf.marks(line.plain):
+            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+            style = Style(color=app.theme_variables.get("accent"), bold=True)
+            for start, end in marks:
+                line.stylize(style, start, end)
         return line
 
     def change_mark(self, mark: str, text: str) -> None:

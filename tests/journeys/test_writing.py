@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,10 @@ SHIFT_UP = b"\x1b[1;2A"
 
 def spoken(request: Seen) -> list[str]:
     """What the user said in a request, in order."""
+    messages: Any = request.json["messages"]
     return [
         block["text"]
-        for message in request.json["messages"]
+        for message in messages
         if message["role"] == "user"
         for block in message["content"]
         if block["type"] == "text"

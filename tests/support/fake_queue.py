@@ -20,7 +20,7 @@ class FakeQueue:
     waiting: tuple[QueuedMessage, ...] = ()
     held: bool = False
     went_on: int = 0
-    sent_now: list[str] = field(default_factory=list)
+    sent_now: list[str] = field(default_factory=list[str])
     refusal: str = ""
 
     def become(self, *waiting: QueuedMessage, held: bool = False) -> Receipt:
