@@ -68,6 +68,7 @@ async def writing(place: Studio, name: str, columns: int, rows: int) -> None:
             await running.shows(text[:12])
             running.type(ENTER)
             await running.shows(answer, "○ ready")
+            await asyncio.sleep(SETTLED)
         running.type(CTRL_R)
         await running.shows("History")
         running.type("backoff")

@@ -122,7 +122,7 @@ class HistorySheet(Sheet[str]):
         where = "all folders" if self._wide else "this folder"
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
         other = "this folder" if self._wide else "all folders"
-        keys = f"   {place} in {where}   Enter takes · Ctrl+R older · Ctrl+S {other} · Esc closes"
+        keys = f"   {place} in {where}   Ctrl+R older · Ctrl+S {other}"
         self.query_one("#heading", Static).update(Content.assemble(("History", "bold"), (keys, Tone.QUIET.value)))
         self.query_one("#rows", Static).update(self._rows())
         preview = self.query_one("#preview", Static)

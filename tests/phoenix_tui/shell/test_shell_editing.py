@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from phoenix_tui.screens import desk
 from phoenix_tui.screens.history_sheet import HistorySheet
 
 
@@ -33,6 +34,13 @@ async def test_the_editing_keys_of_a_shell(open_shell: Any, text: str, keys: lis
         shell.composer.load(text)
         await shell.pilot.press(*keys)
         await shell.until(lambda: shell.composer.text == after)
+
+
+async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "DRAFT_PAUSE", 60.0)
+    async with open_shell() as shell:
+        await shell.type("never a pause")
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft)
 
 
 async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_back(open_shell: Any) -> None:
