@@ -172,7 +172,7 @@ class Conversation:
         call = ToolCall(f"shell_{new_id()}", "bash", arguments)
         message_id, run_id = new_id(), new_id()
         return await ask(
-            self._session, lambda: UserShell(message_id, call, run_id, send_to_model, session.last), message_id
+            self._session, lambda: UserShell(message_id, call, run_id, send_to_model, session.last, command), message_id
         )
 
     async def change(self, changes: ConversationChanges) -> None:

@@ -75,6 +75,8 @@ class UserShell(Struct, frozen=True):
     run_id: str
     send_to_model: bool
     last: LastMessage
+    command: str = ""
+    """As the user wrote it."""
 
 
 # From the executor: each carries the generation of the effect it answers.

@@ -82,10 +82,7 @@ def step(state: State, event: ReplyEvent) -> Step:
 def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
     """Go on with the call that waited: a failure changes nothing but is said (SPEC CLAW-30)."""
     told: Effect = Notice(event.failure) if event.failure else SaveNotice(event.note or texts.COMPACTED)
-    if state.partial:
-        onward = _again(state, state.partial)
-    else:
-        onward = request(state.gen + 1, state.run)
+    onward = _again(state, state.partial) if state.partial else request(state.gen + 1, state.run)
     return Step(onward.state, (told, *onward.effects))
 
 

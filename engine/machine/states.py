@@ -96,6 +96,8 @@ class ToolRound(Struct, frozen=True):
     """For a user's shell command: whether the model will read it."""
     opens_turn: bool = False
     """For a user's shell command that the model reads: whether it begins a turn."""
+    command: str = ""
+    """For a user's shell command: as he wrote it."""
 
 
 class ToolExecuting(Struct, frozen=True):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import cast
-
 CANCELLED = "Cancelled by user"
 SKIPPED = "Skipped due to cancellation"
 SKIPPED_LOOP = "Skipped: the run was stopped for repeating itself"
@@ -40,11 +37,9 @@ def denied(tool: str, reason: str) -> str:
     return f"User denied permission to run {tool}: {reason}" if reason else f"User denied permission to run {tool}."
 
 
-def shell_ran(input_json: str, output: str) -> str:
+def shell_ran(command: str, output: str) -> str:
     """A command that the user ran himself, and its output, as the model reads them."""
-    arguments: object = json.loads(input_json)
-    command: object = cast("dict[str, object]", arguments).get("command") if isinstance(arguments, dict) else None
-    return f"$ {command}\n{output}" if isinstance(command, str) else output
+    return f"$ {command}\n{output}" if command else output
 
 
 def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:

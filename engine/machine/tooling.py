@@ -85,7 +85,7 @@ def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
 def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, message_id: str) -> Step:
     effects: list[Effect] = [SaveToolResult(result)]
     if round_.send_to_model:
-        told = TextBlock(texts.shell_ran(round_.current.input_json, result.text))
+        told = TextBlock(texts.shell_ran(round_.command, result.text))
         message = NewMessage(message_id, Role.USER, Origin.HUMAN, (told,))
         effects.append(SaveMessage(message, round_.opens_turn))
     effects.append(FinishRun(run.id, RunStatus.SUCCESS, 0))

@@ -106,6 +106,7 @@ def _shell(gen: int, event: UserShell) -> Step:
         origin=ToolOrigin.USER,
         send_to_model=event.send_to_model,
         opens_turn=opens_turn(event.last),
+        command=event.command,
     )
     saves = (SaveMessage(row), SaveToolCalls(row.id, (call,)), StartRun(event.run_id))
     return start_current(gen, Run(event.run_id, max_iterations=1), round_, saves)

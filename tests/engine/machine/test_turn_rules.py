@@ -137,7 +137,7 @@ def test_a_failure_that_cannot_be_retried_is_an_error_at_once() -> None:
 
 def test_the_model_reads_the_command_of_the_user_above_its_output() -> None:
     call = ToolCall("t1", "bash", '{"command": "ls"}')
-    driver = Driver().on(UserShell("m-sh", call, "run-1", True, LastMessage.ANSWER))
+    driver = Driver().on(UserShell("m-sh", call, "run-1", True, LastMessage.ANSWER, "ls"))
     assert driver.on(ToolFinished(driver.gen, done("t1", "a.txt"), "m-out")).saved[-1].blocks == (
         TextBlock("$ ls\na.txt"),
     )
