@@ -33,7 +33,7 @@ class EditSheet(Sheet[str]):
     EditSheet {
         & Static { height: auto; }
         & TextArea {
-            height: auto; min-height: 3; max-height: 60vh; border: none; padding: 0; background: $background;
+            height: auto; min-height: 3; max-height: 50vh; border: none; padding: 0; background: $background;
             scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1;
         }
     }
