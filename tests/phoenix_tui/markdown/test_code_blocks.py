@@ -8,17 +8,15 @@ from hypothesis import strategies as st
 from phoenix_tui.markdown.code import CodeBlock
 from phoenix_tui.markdown.stream import MarkdownStream
 
-PARTS = st.sampled_from(
-    [
-        "words",
-        "```python\nx = 1\n\n\ty\n```",
-        "~~~\nplain\n~~~",
-        "- item\n\n  ```sh\n  ls\n  ```",
-        "    indented\n    code",
-        "> ```\n> quoted\n> ```",
-        "```\n```",
-    ]
-)
+PARTS = st.sampled_from([
+    "words",
+    "```python\nx = 1\n\n\ty\n```",
+    "~~~\nplain\n~~~",
+    "- item\n\n  ```sh\n  ls\n  ```",
+    "    indented\n    code",
+    "> ```\n> quoted\n> ```",
+    "```\n```",
+])
 
 
 def codes(pieces: list[str], width: int) -> list[CodeBlock]:
