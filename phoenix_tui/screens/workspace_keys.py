@@ -38,12 +38,14 @@ class WorkspaceKeys(Stage):
             notice.standing = None
             return
         now = time.monotonic()
-        if now - self._escaped_at < DOUBLE:
-            if composer.text:
-                self._clear_draft()
-            else:
-                self.action_command("rewind")
-        self._escaped_at = now
+        if now - self._escaped_at >= DOUBLE:
+            self._escaped_at = now
+            return
+        self._escaped_at = float("-inf")  # a third one begins another pair
+        if composer.text:
+            self._clear_draft()
+        else:
+            self.action_command("rewind")
 
     def _close_innermost(self) -> bool:
         if self.rows.leave():

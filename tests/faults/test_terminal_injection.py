@@ -48,7 +48,7 @@ RAW = {
 """What must not stand in the bytes written to the terminal."""
 C1 = re.compile(b"\xc2[\x80-\x9f]")
 OWN = re.compile(
-    rb"\x1b\]22;[a-z]*\x07|\x1b\[2[23];0t|\x1b\]2;[^\x00-\x1f\x7f]*\x07|\x1b\]9;4;[0-9;]*\x07|\x1b\]11;\?\x1b\\\\"
+    rb"\x1b\]22;[a-z]*\x07|\x1b\[2[23];0t|\x1b\]2;[^\x00-\x1f\x7f]*\x07|\x1b\]9;4;[0-9;]*\x07|\x1b\]11;\?\x1b\\"
 )
 """Phoenix's and Textual's own: pointer, title without a control, progress, the question for the background."""
 
