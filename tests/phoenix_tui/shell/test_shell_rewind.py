@@ -227,3 +227,15 @@ async def test_where_nothing_was_said_there_is_nothing_to_go_back_to(open_shell:
         await shell.pilot.press("escape", "escape")
         await shell.until(lambda: shell.toasts)
         assert shell.toasts == ["Nothing was said here yet, so there is nothing to go back to."]
+
+
+async def test_a_third_escape_begins_another_pair(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await prepare(shell, two_turns())
+        await shell.pilot.press("escape", "escape")
+        await shell.until(lambda: "stay here" in shell.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: "stay here" not in shell.text)
+        await shell.pilot.press("escape")
+        await shell.pilot.pause()
+        assert "stay here" not in shell.text
