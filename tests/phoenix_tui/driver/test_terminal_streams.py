@@ -94,3 +94,17 @@ def test_keys_that_begin_like_a_paste_arrive() -> None:
 @pytest.mark.parametrize(("typed", "key"), [("\x1b\r", "alt+enter"), ("\x1b3", "alt+3"), ("\x1b[1;5C", "ctrl+right")])
 def test_the_parser_names_keys(typed: str, key: str) -> None:
     assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("\x1bd", "alt+d"),
+        ("\x1by", "alt+y"),
+        ("\x1b/", "alt+slash"),
+        ("\x1b\x7f", "alt+backspace"),
+        ("\x1bb", "ctrl+left"),
+    ],
+)
+def test_the_alt_keys_of_readline_are_read_from_legacy_bytes(typed: str, key: str) -> None:
+    assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
