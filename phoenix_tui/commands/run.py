@@ -1,46 +1,37 @@
-"""Run a slash command by name."""
+"""Run a slash command by name; its module is loaded with the first use."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from importlib import import_module
 from typing import Final
 
-from phoenix_tui.commands import (
-    approvals,
-    blocks,
-    context,
-    conversations,
-    history,
-    images,
-    panes,
-    reading,
-    rewinding,
-    searching,
-    settings,
-    shelving,
-)
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.screens.desk import ENGINE_ERRORS
 
-RUNS: Final[dict[str, Run]] = {
-    **blocks.RUNS,
-    **context.RUNS,
-    **conversations.RUNS,
-    **history.RUNS,
-    **images.RUNS,
-    **settings.RUNS,
-    **reading.RUNS,
-    **rewinding.RUNS,
-    **searching.RUNS,
-    **panes.RUNS,
-    **approvals.RUNS,
-    **shelving.RUNS,
+MODULES: Final[dict[str, tuple[str, ...]]] = {
+    "conversations": ("archive", "delete", "export", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
+    "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "theme"),
+    "reading": ("copy", "cost", "help", "jobs", "quit"),
+    "shelving": ("archived", "pin", "trash"),
+    "searching": ("find", "search"),
+    "context": ("compact", "context"),
+    "blocks": ("turns",),
+    "panes": ("close", "pane", "split"),
+    "approvals": ("approvals",),
+    "rewinding": ("branches", "rewind", "undo"),
+    "history": ("history",),
+    "images": ("images",),
 }
+"""The modules of this folder and the commands in their `RUNS`: with their screens they would cost every start 30 ms."""
+_MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 
 async def run_command(bench: Bench, name: str, argument: str) -> bool:
     """Do it; an unknown name is answered with the nearest one. False when there is no such command."""
-    run = RUNS.get(name)
+    run = await _run_of(name)
     if run is None:
         near = closest(name)
         bench.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)
@@ -50,3 +41,13 @@ async def run_command(bench: Bench, name: str, argument: str) -> bool:
     except ENGINE_ERRORS as error:
         bench.tell(str(error), bad=True)
     return True
+
+
+async def _run_of(name: str) -> Run | None:
+    if name not in _MODULE_OF:
+        return None
+    module = f"phoenix_tui.commands.{_MODULE_OF[name]}"
+    if module not in sys.modules:
+        await asyncio.to_thread(import_module, module)
+    runs: dict[str, Run] = sys.modules[module].RUNS
+    return runs[name]

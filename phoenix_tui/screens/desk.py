@@ -35,7 +35,7 @@ DRAFT_PAUSE: Final = 0.3
 DRAFT_LATEST: Final = 1.0
 """Seconds after which it is stored though the typing goes on."""
 REQUEST_FIRST: Final = 0.05
-"""Seconds that what is kept of a sent message waits: writing it would delay request and first word."""
+"""Seconds that the emptied draft of a sent message waits: writing it would delay request and first word."""
 LARGEST_IMAGE: Final = 64_000_000
 ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
 """What a request may raise; each is one sentence for the user."""
@@ -308,12 +308,12 @@ class Desk:
             return
         self._warmed = ""
         history = composer.history_of_prompts
-        await asyncio.sleep(REQUEST_FIRST)
         if history is not None:
             try:
-                history.add(text)
+                history.add(text)  # at once: who quits with the next key finds it again
             except OSError as error:
                 self._tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)
+        await asyncio.sleep(REQUEST_FIRST)
         await self.keep_draft()
 
     async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:

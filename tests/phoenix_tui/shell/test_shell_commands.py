@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from engine.machine.states import Idle
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import BY_NAME, closest, is_command
-from phoenix_tui.commands.run import RUNS
+from phoenix_tui.commands.run import MODULES
 from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.surface import InstallProgress, LocalOffer
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
@@ -25,7 +26,9 @@ HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J[/][red]x[/red]\u202e\x9b31m"
 
 
 def test_every_command_of_the_catalogue_runs() -> None:
-    assert set(RUNS) == set(BY_NAME)
+    runs = {name: import_module(f"phoenix_tui.commands.{name}").RUNS for name in MODULES}
+    assert {name: sorted(of) for name, of in runs.items()} == {name: sorted(of) for name, of in MODULES.items()}
+    assert {name for names in MODULES.values() for name in names} == set(BY_NAME)
     assert (closest("halp"), closest("modle"), closest("zzzz")) == ("help", "model", "")
     assert not is_command("/usr/bin/env is a path")
 
