@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from PIL import Image
+
 from screenshots.cells import cells
 from screenshots.painter import paint
 from screenshots.relay import make_chart, make_relay
@@ -50,7 +52,9 @@ class Studio:
             if len(running.raw) == before:
                 break
         screen = running.screen
-        paint(cells(bytes(running.raw), screen.columns, screen.lines)).save(self.gallery / f"{name}.png", optimize=True)
+        picture = paint(cells(bytes(running.raw), screen.columns, screen.lines))
+        # 256 colours are all a terminal's picture has but for blended edges, and a third of the bytes.
+        picture.quantize(256, dither=Image.Dither.NONE).save(self.gallery / f"{name}.png", optimize=True)
         self.taken.append(name)
 
 
