@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-LOOK_EVERY: Final = 0.5
+LOOK_EVERY: Final = 1.0
 """Seconds between two looks; a look costs about 20 us for five files."""
 Stamp: TypeAlias = tuple[int, int] | None
 """Time and size, None while there is no such file."""

@@ -26,7 +26,7 @@ TROUBLE_SECONDS: Final = 20.0
 """How long a broken file is named: longer than a toast in passing."""
 
 
-KEEP_PLACE_AFTER: Final = 10
+KEEP_PLACE_AFTER: Final = 5
 """Looks after which the scroll position is stored, where it changed."""
 
 

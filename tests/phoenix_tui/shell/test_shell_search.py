@@ -42,19 +42,19 @@ async def test_find_counts_marks_and_goes_from_place_to_place(open_shell: Any, e
         await shell.until(lambda: isinstance(shell.app.screen, FindBar))
         await shell.type("message 1")
         await shell.until(lambda: "11 of 11" in shell.text)
-        assert marked(shell) == ["message 1"]
-        assert "message 19" in shell.text
+        await shell.until(lambda: marked(shell) == ["message 1"])
+        await shell.until(lambda: "message 19" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: "10 of 11" in shell.text)
-        assert "message 18" in shell.text
+        await shell.until(lambda: "message 18" in shell.text)
         await shell.pilot.press("down", "down")
         await shell.until(lambda: "1 of 11" in shell.text)
-        assert "message 1" in shell.text
-        assert "message 19" not in shell.text
+        await shell.until(lambda: "message 1" in shell.text)
+        await shell.until(lambda: "message 19" not in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
-        assert "message 2" in shell.text
-        assert marked(shell) == []
+        await shell.until(lambda: "message 2" in shell.text)
+        await shell.until(lambda: marked(shell) == [])
 
 
 def test_places_are_counted_without_being_made() -> None:
@@ -76,7 +76,7 @@ async def test_nothing_found_is_said_and_escape_leaves_the_position(open_shell: 
         await shell.until(lambda: "nothing" in shell.text)
         await shell.pilot.press("enter", "escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
-        assert "message 3" in shell.text
+        await shell.until(lambda: "message 3" in shell.text)
 
 
 async def test_ctrl_f_twice_searches_everything_for_the_same_text(open_shell: Any, engine: FakeEngine) -> None:
@@ -91,14 +91,14 @@ async def test_ctrl_f_twice_searches_everything_for_the_same_text(open_shell: An
         await shell.pilot.press("ctrl+f")
         await shell.until(lambda: isinstance(shell.app.screen, SearchSheet) and "1 of 1" in shell.text)
         assert '"hidden treasure"' in shell.text
-        assert "second one" in shell.text
+        await shell.until(lambda: "second one" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, HitBar))
         assert shell.conversation.id == two.id
-        assert marked(shell) == ["hidden treasure"]
+        await shell.until(lambda: marked(shell) == ["hidden treasure"])
         await shell.pilot.press("escape")
         await shell.until(lambda: isinstance(shell.app.screen, SearchSheet))
-        assert "the hidden treasure" in shell.text
+        await shell.until(lambda: "the hidden treasure" in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert shell.conversation.id == one.id
@@ -138,7 +138,7 @@ async def test_a_mistake_is_shown_where_it_stands_and_keys_go_on(open_shell: Any
         assert lines[row - 1].index("role:boss") == lines[row].index("^")
         await shell.pilot.press(*["backspace"] * 9)
         await shell.until(lambda: "Nothing contains that" in shell.text)
-        assert engine.searched[-1].words == ("find",)
+        await shell.until(lambda: engine.searched[-1].words == ("find",))
 
 
 async def test_where_a_mistake_has_no_room_its_sentence_takes_the_place_of_the_heading(open_shell: Any) -> None:
@@ -149,8 +149,8 @@ async def test_where_a_mistake_has_no_room_its_sentence_takes_the_place_of_the_h
         await shell.type("a longer search after")
         await shell.pilot.press("colon")
         await shell.until(lambda: "after: needs a value, such as after:2026-11-01." in shell.text)
-        assert "^^^^^^" in shell.text
-        assert "Enter opens" not in shell.text
+        await shell.until(lambda: "^^^^^^" in shell.text)
+        await shell.until(lambda: "Enter opens" not in shell.text)
 
 
 async def test_a_click_opens_a_hit_and_the_wheel_moves_on(open_shell: Any, engine: FakeEngine) -> None:
@@ -166,7 +166,7 @@ async def test_a_click_opens_a_hit_and_the_wheel_moves_on(open_shell: Any, engin
         await shell.pilot.click(rows, offset=(5, 9))
         await shell.until(lambda: isinstance(shell.app.screen, HitBar))
         await shell.until(lambda: "message 4" in marked_row(shell))
-        assert "Hit 5 of 30" in shell.text
+        await shell.until(lambda: "Hit 5 of 30" in shell.text)
 
 
 async def test_tab_searches_in_this_folder_only(open_shell: Any, engine: FakeEngine) -> None:
