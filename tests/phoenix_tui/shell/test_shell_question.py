@@ -328,7 +328,7 @@ async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(ope
         await shell.until(lambda: "+line 3" in shell.text)
         assert "+line 39" not in shell.text
         await shell.pilot.press("up", *["pagedown"] * 5)
-        await shell.until(lambda: "+line 39" in shell.text)
+        await shell.until(lambda: "+line 39" in shell.text and "y  once" in shell.text)
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.answers)
         await shell.until(lambda: "+line 39" not in shell.text)
