@@ -61,6 +61,7 @@ class Backstage:
         resumed.subscribe(stage, lambda _: _picture_anew(stage, pictures))
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
+        overview.shown = self.around.mark.show
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
         self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage), self.around)
         join_sources(self.bench)

@@ -47,6 +47,8 @@ class Overview:
         self._unwatch: Unsubscribe | None = None
         self.beside: Callable[[], Collection[str]] = tuple
         """Conversations that are in sight beside the current one; set by the panes."""
+        self.shown: Callable[[str], None] = _nobody
+        """Told which conversation is on the screen, the moment it changes."""
 
     async def start(self) -> None:
         """Read the list, then watch."""
@@ -96,6 +98,7 @@ class Overview:
     def select(self, conversation_id: str) -> None:
         """This one is on the screen now, and so is read."""
         self._current = conversation_id
+        self.shown(conversation_id)
         if summary := self._summaries.get(conversation_id):
             self._summaries[conversation_id] = replace(summary, unread=False)
         self._draw()
@@ -163,3 +166,7 @@ def _kind(state: State) -> int:
     if isinstance(state, AwaitingApproval | Errored):
         return 2
     return int(is_busy(state))
+
+
+def _nobody(_: str) -> None:
+    """Nobody wants to know."""

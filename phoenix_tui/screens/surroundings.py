@@ -53,7 +53,7 @@ class Surroundings:
         self.colours = Colours(stage, screen, self._trouble)
         self._attention = Attention(self._skills, self._wishes, screen, lambda: stage.app.app_focus)
         self._files = LiveFiles(self._watched)
-        self._mark = OpenMark(launch.state_folder / "open", launch.cwd)
+        self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
         self._looks = 0
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class Surroundings:
 
     def close(self) -> None:
         """Phoenix is left properly."""
-        self._mark.clear()
+        self.mark.clear()
 
     def look(self) -> None:
         """Take over what was saved since the last look; keep what a crash must not lose."""
@@ -76,7 +76,6 @@ class Surroundings:
         bench = self._stage.bench
         if bench is not None:
             conversation = bench.desk.conversation
-            self._mark.show(conversation.id if conversation is not None else "")
             if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
                 self._stage.run_worker(keep_place(conversation, bench.desk.parts.transcript), group="place")
         for path in self._files.changed():
