@@ -27,6 +27,8 @@ class WorkspaceKeys(Stage):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
     _escaped_at = float("-inf")
     _interrupted_at = float("-inf")
+    clock = staticmethod(time.monotonic)
+    """Tells how far apart two keys were pressed."""
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""
@@ -37,7 +39,7 @@ class WorkspaceKeys(Stage):
         if notice.standing is not None and not self.parts.status.status.read_only:
             notice.standing = None
             return
-        now = time.monotonic()
+        now = self.clock()
         if now - self._escaped_at >= DOUBLE:
             self._escaped_at = now
             return
@@ -85,7 +87,7 @@ class WorkspaceKeys(Stage):
         elif composer.text:
             self._clear_draft()
         else:
-            now = time.monotonic()
+            now = self.clock()
             again, self._interrupted_at = now - self._interrupted_at < AGAIN, now
             if not again:
                 self.tell("Press Ctrl+C again to quit.")

@@ -84,6 +84,13 @@ class Shell:
         names = {" ": "space", "/": "slash", "@": "at", "!": "exclamation_mark", ".": "full_stop", "?": "question_mark"}
         await self.pilot.press(*(names.get(letter, letter) for letter in text))
 
+    async def press_at_once(self, *keys: str) -> None:
+        """Keys that make a pair however slow the machine is."""
+        now = time.monotonic()
+        self.screen.clock = lambda: now  # type: ignore[method-assign]  # time stands still between two keys
+        await self.pilot.press(*keys)
+        self.screen.clock = time.monotonic  # type: ignore[method-assign]
+
     async def say(self, text: str) -> FakeConversation:
         await self.type(text)
         await self.pilot.press("enter")

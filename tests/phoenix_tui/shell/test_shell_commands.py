@@ -165,7 +165,7 @@ async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_ta
         await shell.pilot.press("escape")
         await shell.until(lambda: conversation.cancelled == 1)
         conversation.become(Idle(4))
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.pilot.pause()
         assert not onboarding.stopped
         onboarding.release.set()

@@ -38,7 +38,7 @@ async def test_a_pair_of_escapes_lists_prompts_and_enter_by_habit_changes_nothin
     async with open_shell() as shell:
         rewinding = two_turns()
         await prepare(shell, rewinding)
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         assert "Fix the port" in shell.text
         assert "2 files" in shell.text
@@ -51,7 +51,7 @@ async def test_a_pair_of_escapes_on_a_draft_still_clears_it(open_shell: OpenShel
     async with open_shell() as shell:
         await prepare(shell, two_turns())
         await shell.type("draft")
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: not shell.composer.text)
         assert "stay here" not in shell.text
 
@@ -75,7 +75,7 @@ async def test_what_somebody_else_changed_is_kept_until_space_says_otherwise(ope
     async with open_shell() as shell:
         rewinding = two_turns(files=(HERS, PreviewFile(change("server.py", 1, 2))))
         await prepare(shell, rewinding)
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "1 file goes back, 1 stays as it is" in shell.text)
@@ -90,7 +90,7 @@ async def test_what_somebody_else_changed_is_kept_until_space_says_otherwise(ope
 async def test_d_shows_what_going_back_does_to_a_file(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await prepare(shell, two_turns(files=(HERS,)))
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "notes.md" in shell.text)
@@ -106,7 +106,7 @@ async def test_going_back_shows_the_branch_with_the_prompt_in_the_box(open_shell
         )
         await prepare(shell, rewinding)
         left = shell.conversation.id
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "Back to before" in shell.text)
@@ -125,7 +125,7 @@ async def test_u_takes_the_last_rewind_back(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         rewinding = two_turns(takeback=Takeback("step", 0.0, 2, "another"))
         await prepare(shell, rewinding)
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "u undoes" in shell.text)
         await shell.pilot.press("u")
         await shell.until(lambda: rewinding.asked)
@@ -136,7 +136,7 @@ async def test_undoing_over_the_work_of_somebody_else_asks_first(open_shell: Ope
     async with open_shell() as shell:
         rewinding = two_turns(takeback=Takeback("step", 0.0, 2, ""), files=(HERS,))
         await prepare(shell, rewinding)
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "u undoes" in shell.text)
         await shell.pilot.press("u")
         await shell.until(lambda: "Undo the last rewind" in shell.text)
@@ -152,7 +152,7 @@ async def test_a_restore_that_was_cut_off_is_finished_or_taken_back(
     async with open_shell() as shell:
         rewinding = two_turns(unfinished=3)
         await prepare(shell, rewinding)
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "A restore of 3 files was cut off" in shell.text)
         await shell.pilot.press(key)
         await shell.until(lambda: rewinding.asked)
@@ -183,7 +183,7 @@ async def test_what_another_process_owns_is_refused_with_its_reason(open_shell: 
 async def test_without_files_only_the_conversation_is_offered_and_the_reason_said(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await prepare(shell, two_turns(refusal="The folder /x is gone: only the conversation can go back."))
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "The folder /x is gone" in shell.text)
@@ -194,7 +194,7 @@ async def test_what_is_not_covered_is_said(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         coverage = Coverage((".git", "node_modules"), 2, ("film.mp4",))
         await prepare(shell, two_turns(files=(HERS,), coverage=coverage))
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "Not covered: node_modules; too large: film.mp4." in shell.text)
@@ -224,7 +224,7 @@ async def test_branches_stand_as_a_tree_and_enter_goes_to_one(open_shell: OpenSh
 
 async def test_where_nothing_was_said_there_is_nothing_to_go_back_to(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: shell.toasts)
         assert shell.toasts == ["Nothing was said here yet, so there is nothing to go back to."]
 
@@ -232,7 +232,7 @@ async def test_where_nothing_was_said_there_is_nothing_to_go_back_to(open_shell:
 async def test_a_third_escape_begins_another_pair(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await prepare(shell, two_turns())
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: "stay here" not in shell.text)

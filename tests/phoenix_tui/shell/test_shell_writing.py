@@ -139,7 +139,7 @@ async def test_up_brings_back_older_prompts_and_down_what_was_being_written(open
 async def test_esc_esc_clears_the_draft_into_the_history(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.type("precious")
-        await shell.pilot.press("escape", "escape")
+        await shell.press_at_once("escape", "escape")
         assert shell.composer.text == ""
         await shell.pilot.press("up")
         assert shell.composer.text == "precious"
