@@ -12,7 +12,7 @@ from engine.records import ContextView, Omission, StoredMessage
 
 
 class GrowingView:
-    """Gives what `build_view` gives, at the price of the new rows (DESIGN 5: step 400 costs what step 40 does).
+    """Gives what one look at all rows would, at the price of the new ones (DESIGN 5: step 400 costs what step 40 does).
 
     A reply behind the user is where a chain can be cut: nothing from there on changes what came ahead.
     """

@@ -20,17 +20,6 @@ EMPTY = "(no text)"
 CONTINUE = "Continue."
 
 
-def build_view(
-    messages: Iterable[StoredMessage], partial: Sequence[Block] = (), transient: str = "", summary: str = ""
-) -> tuple[ModelMessage, ...]:
-    """The request's messages: alternating, starting with the user, every tool use answered at once.
-
-    `summary` stands for what came before `messages`; `partial` is the unfinished reply being continued; `transient`
-    goes to the end of the last user message and is never stored (SPEC UNI-33).
-    """
-    return finish(settle([*spoken(messages), *unfinished(partial)], summary), transient)
-
-
 def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
     """What was said, without notices."""
     return [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]

@@ -13,7 +13,7 @@ from engine.context import omissions
 from engine.context.compaction import LONGEST_LIMIT, THINKING_ROOM, is_shorter, select, summary_request, with_quotes
 from engine.context.growing import GrowingView
 from engine.context.transcribe import LONGEST_PART, summary_by_rules, transcribe
-from engine.context.view import SUMMARY, UNDERSTOOD, build_view
+from engine.context.view import SUMMARY, UNDERSTOOD
 from engine.machine.messages import (
     Block,
     ImageBlock,
@@ -28,6 +28,7 @@ from engine.ports import ImageBytes, ModelRequest
 from engine.providers.anthropic.to_wire import request_body
 from engine.records import ContextView, Omission, OmissionKind, StoredMessage
 from tests.support.loopback_anthropic import TINY_PNG, violations
+from tests.support.views import build_view
 
 HEADERS = {"anthropic-version": "x", "x-api-key": "x"}
 U, A, S = Role.USER, Role.ASSISTANT, Role.SYSTEM

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from engine.context.growing import GrowingView
 from engine.context.omissions import apply
-from engine.context.view import build_view
 from engine.machine.messages import Block, Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.records import ContextView, Omission, OmissionKind, StoredMessage
+from tests.support.views import build_view
 
 CALLS = st.sampled_from("abcd")
 BLOCKS = st.one_of(

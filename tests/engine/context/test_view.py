@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.context.view import CONTINUE, MISSING_RESULT, build_view
+from engine.context.view import CONTINUE, MISSING_RESULT
 from engine.machine.messages import (
     Block,
     ImageBlock,
@@ -20,6 +20,7 @@ from engine.machine.messages import (
 )
 from engine.ports import ModelMessage
 from engine.records import StoredMessage
+from tests.support.views import build_view
 
 
 def row(role: Role, *blocks: Block, origin: Origin = Origin.HUMAN, silent: bool = False) -> StoredMessage:
