@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from engine.executor.requests import RunCaps
+from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
 
 if TYPE_CHECKING:
     from engine.executor.composing import History
-    from engine.executor.requests import Activity, Answer, ConversationOptions, Receipt
+    from engine.executor.requests import Activity, Answer, Receipt
     from engine.machine.states import State
     from engine.ports import ConversationChanges, ModelInfo
     from engine.records import (
@@ -355,3 +355,15 @@ class Launch(Struct, frozen=True):
     mouse: bool = True
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""
+
+    def options(self, model: str, mode: PermissionMode) -> ConversationOptions:
+        """What a conversation begun now is made with."""
+        return ConversationOptions(
+            cwd=self.cwd,
+            model=model,
+            title=self.title,
+            permission_mode=mode,
+            profile=self.profile,
+            system_prompt=self.system_prompt,
+            append_system_prompt=self.append_system_prompt,
+        )

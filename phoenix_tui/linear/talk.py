@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from engine.engine import EngineError
-from engine.executor.requests import Answer, ConversationOptions, Receipt, Refused
+from engine.executor.requests import Answer, Receipt, Refused
 from engine.machine.states import Errored, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import PermissionMode
@@ -82,17 +82,7 @@ class Talk:
         """The open conversation, created now if there is none. Raises EngineError."""
         if self.conversation is not None:
             return self.conversation
-        launch = self.launch
-        options = ConversationOptions(
-            cwd=launch.cwd,
-            model=self.model,
-            title=launch.title,
-            permission_mode=self.mode,
-            profile=launch.profile,
-            system_prompt=launch.system_prompt,
-            append_system_prompt=launch.append_system_prompt,
-        )
-        conversation = await self.services.engine.create(options)
+        conversation = await self.services.engine.create(self.launch.options(self.model, self.mode))
         await self._attend(conversation)
         return conversation
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 from textual.timer import Timer
 
-from engine.executor.requests import ConversationOptions, EngineError, Receipt, Refused
+from engine.executor.requests import EngineError, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
@@ -214,17 +214,7 @@ class Desk:
         async with self.changing:
             if self.conversation is not None:
                 return self.conversation
-            launch = self.launch
-            options = ConversationOptions(
-                cwd=launch.cwd,
-                model=self.model,
-                title=launch.title,
-                permission_mode=self.mode,
-                profile=launch.profile,
-                system_prompt=launch.system_prompt,
-                append_system_prompt=launch.append_system_prompt,
-            )
-            conversation = await self.services.engine.create(options)
+            conversation = await self.services.engine.create(self.launch.options(self.model, self.mode))
             self._shown.add(conversation.id)
             images = self.parts.dock.chips.images
             visible = self._follow(conversation)
