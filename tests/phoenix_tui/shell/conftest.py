@@ -89,7 +89,7 @@ class Shell:
         now = time.monotonic()
         self.screen.clock = lambda: now  # type: ignore[method-assign]  # time stands still between two keys
         await self.pilot.press(*keys)
-        self.screen.clock = time.monotonic  # type: ignore[method-assign]
+        self.screen.clock = time.monotonic  # type: ignore[method-assign]  # and goes on
 
     async def say(self, text: str) -> FakeConversation:
         await self.type(text)
