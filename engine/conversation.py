@@ -50,6 +50,8 @@ class Conversation:
         self.context = ContextDesk(session, self.between_moves)
         """What fills its window, and what can be done about it."""
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
+        self.rules = session.rules
+        """What it may do without asking, and since when; `engine.rules` changes them."""
 
     async def load(self) -> None:
         """Read what the newest message is, then serve the inbox."""

@@ -26,6 +26,7 @@ from engine.records import (
     NewConversation,
     Recovery,
 )
+from engine.rule_desk import RuleDesk
 from engine.shelf import Shelf
 from engine.summaries import summary_of
 from engine.titles import Titler
@@ -46,6 +47,7 @@ class Engine:
         self._opening = asyncio.Lock()
         self._titlers: dict[str, Titler] = {}
         self.shelf = Shelf(ports, self._open)
+        self.rules = RuleDesk(ports, self._open)
 
     @property
     def warning(self) -> str:

@@ -81,12 +81,14 @@ def keep_rule(session: Session, choice: Choice, text: str, question: Question) -
     rule = parse_rule(text)
     if (why := refusal(text, call)) or rule is None:
         return why
-    if choice is Choice.ALWAYS:
-        try:
-            session.ports.rules.add(text)
-        except OSError as error:
-            return f"The rule could not be saved: {error.strerror or error}."
-    session.rules.append(rule)
+    now = session.ports.clock.now()
+    if choice is not Choice.ALWAYS:
+        session.rules[rule] = now
+        return ""
+    try:
+        session.ports.rules.add(str(rule), now)
+    except OSError as error:
+        return f"The rule could not be saved: {error.strerror or error}."
     return ""
 
 

@@ -116,8 +116,8 @@ class Session:
     """Monotonic time of the last change of state."""
     inbox: Inbox = field(default_factory=Inbox)
     run: RunFacts = field(default_factory=RunFacts)
-    rules: list[Rule] = field(default_factory=list[Rule])
-    """Allowed for this conversation only."""
+    rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
+    """Allowed for this conversation only, while it is open, and since when (Unix time)."""
     question: Question | None = None
     """The approval that is open."""
     drafted_question: Question | None = None

@@ -33,6 +33,8 @@ BLANKS = " \t\n"
 """What a shell drops at both ends of a command."""
 SHORTEST_TO_CUT = 60
 """Letters of a pattern from which a sentence shows only its beginning."""
+STAR = "[*]"
+"""At the end of a command pattern: the command itself ends with a star."""
 
 
 class Rule(Struct, frozen=True):
@@ -45,15 +47,38 @@ class Rule(Struct, frozen=True):
         return f"{self.tool}({self.pattern})"
 
 
+class KeptRule(Struct, frozen=True):
+    """A rule as text, and since when it is kept (Unix time, 0 where nobody knows)."""
+
+    text: str
+    since: float = 0.0
+
+
 class RuleBook(Protocol):
     """The rules that outlive a conversation."""
 
     def rules(self) -> tuple[str, ...]:
-        """All of them, as text."""
+        """All of them, as text; none where they cannot be read, which asks rather than allows."""
         ...
 
-    def add(self, rule: str) -> None:
+    def listed(self) -> tuple[KeptRule, ...]:
+        """All of them.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        ...
+
+    def add(self, rule: str, since: float = 0.0) -> None:
         """Keep one more.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        ...
+
+    def remove(self, rule: str) -> None:
+        """Keep one no longer.
 
         Raises:
             OSError: it cannot be written.
@@ -101,7 +126,8 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
     """The rule that "always" offers: wide enough to be of use, never wider than its first words say."""
     call = Call(spec.name, spec.tool_class, request, working_dir)
     if spec.tool_class is ToolClass.RUN:
-        return Rule(spec.name, _command_pattern(call.command))
+        pattern = _command_pattern(call.command)
+        return None if pattern is None else Rule(spec.name, pattern)
     if not request.paths:
         return Rule(spec.name, request.summary)
     first, *more = request.paths
@@ -114,7 +140,7 @@ def refusal(text: str, call: Call) -> str:
     """Why a rule that somebody wrote for this call is not kept, in one sentence; empty where it may be."""
     rule = parse_rule(text)
     if rule is None:
-        return f"{_short(text)} is no rule: write it as {call.tool}(pattern)."
+        return f"{shortened(text)} is no rule: write it as {call.tool}(pattern)."
     if rule.tool != call.tool:
         return f"This rule is for {rule.tool}, but {call.tool} asks."
     if allows(rule, call):
@@ -122,47 +148,52 @@ def refusal(text: str, call: Call) -> str:
     if call.tool_class is ToolClass.RUN:
         return _why_no_command(rule.pattern, call.command)
     if not call.request.paths:
-        return f"This rule does not match: write * or {_short(call.request.summary)}."
+        return f"This rule does not match: write * or {shortened(call.request.summary)}."
     missed = next(
         text for path in call.request.paths if not fnmatchcase(text := _path_text(path, call.working_dir), rule.pattern)
     )
-    return f"This rule does not match {_short(missed)}: * stands for any letters, ? for one."
+    return f"This rule does not match {shortened(missed)}: * stands for any letters, ? for one."
 
 
 def meaning(text: str, call: Call) -> str:
     """What a rule lets through, in one sentence; empty for what is no rule."""
     rule = parse_rule(text)
-    if rule is None:
-        return ""
+    return "" if rule is None else effect(rule, call.tool_class, has_paths=bool(call.request.paths))
+
+
+def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
+    """What a rule lets through, in one sentence."""
     pattern = rule.pattern
-    if call.tool_class is ToolClass.RUN:
-        if not pattern.endswith("*") or pattern == call.command:
+    if tool_class is ToolClass.RUN:
+        first = pattern[:-1]
+        if not pattern.endswith("*") or SHELL_SYNTAX.search(first):
             return "Allows this very command and no other."
-        first = pattern[:-1].strip()
-        return f"Allows {_short(first)} with any words behind it." if first else "Allows every plain command."
-    if not call.request.paths:
-        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {_short(pattern)} alone."
+        return f"Allows {shortened(first)} with any words behind it." if first.strip() else "Allows no command."
+    if not has_paths:
+        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {shortened(pattern)} alone."
     if not GLOB.search(pattern):
-        return f"Allows {rule.tool} on {_short(pattern)} alone."
+        return f"Allows {rule.tool} on {shortened(pattern)} alone."
     where = ", also outside the working directory" if pattern.startswith(ANYWHERE) else ""
-    return f"Allows {rule.tool} on every path like {_short(pattern)}{where}."
+    return f"Allows {rule.tool} on every path like {shortened(pattern)}{where}."
 
 
 def _why_no_command(pattern: str, command: str) -> str:
     if pattern.endswith("*") and SHELL_SYNTAX.search(command):
         return "A rule with * never matches a command with shell signs in it: write the whole command."
     return (
-        f"This rule does not match: begin with the words of the command, such as {_short(_command_pattern(command))}."
+        "This rule does not match: begin with the words of the command, such as "
+        f"{shortened(_command_pattern(command) or command)}."
     )
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text in quotes, as short as a sentence can bear."""
     line = " ".join(text.split())
     return f"“{line if len(line) <= SHORTEST_TO_CUT else f'{line[: SHORTEST_TO_CUT - 1]}…'}”"
 
 
 def _command_matches(pattern: str, command: str) -> bool:
-    if pattern == command:
+    if command == (f"{pattern.removesuffix(STAR)}*" if pattern.endswith(STAR) else pattern):
         return True
     if SHELL_SYNTAX.search(command) or not pattern.endswith("*"):
         return False
@@ -170,7 +201,12 @@ def _command_matches(pattern: str, command: str) -> bool:
     return command.startswith(prefix) and (prefix.endswith(" ") or command[len(prefix) : len(prefix) + 1] in {"", " "})
 
 
-def _command_pattern(command: str) -> str:
+def _command_pattern(command: str) -> str | None:
+    """None for a command that no pattern stands for: one that ends as if its star were meant literally."""
+    if command.endswith(STAR):
+        return None
+    if command.endswith("*"):
+        return f"{command[:-1]}{STAR}"
     if SHELL_SYNTAX.search(command):
         return command
     try:

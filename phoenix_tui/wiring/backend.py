@@ -18,7 +18,7 @@ from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_sto
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
-from phoenix_tui.config.rules import RuleFile, RulesInMemory
+from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
@@ -79,7 +79,7 @@ async def open_backend(
         tools=tools,
         jobs=processes.jobs,
         images=images,
-        rules=RulesInMemory(rules.rules()) if setup.ephemeral else rules,
+        rules=rules.in_memory() if setup.ephemeral else rules,
         clock=SystemClock(),
         ids=RandomIds(),
         rewinding=rewinding(store, paths),

@@ -15,6 +15,7 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.session import EngineSettings, Ports
 from engine.machine.messages import Usage
+from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
 from engine.providers.scripted import Reply, Script, ScriptedProvider
 from engine.records import PermissionMode
@@ -138,8 +139,14 @@ class MemoryRules:
     def rules(self) -> tuple[str, ...]:
         return tuple(self.kept)
 
-    def add(self, rule: str) -> None:
+    def listed(self) -> tuple[KeptRule, ...]:
+        return tuple(KeptRule(text) for text in self.kept)
+
+    def add(self, rule: str, since: float = 0.0) -> None:
         self.kept.append(rule)
+
+    def remove(self, rule: str) -> None:
+        self.kept.remove(rule)
 
 
 class PlainImages:

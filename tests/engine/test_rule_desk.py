@@ -1,0 +1,145 @@
+"""Rules that hold here: seen with where they hold, taken back, written by hand, over the real file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from engine.executor.requests import Accepted, Answer, Choice, EngineError
+from engine.machine.states import AwaitingApproval
+from engine.providers.scripted import Call, Reply
+from engine.records import PermissionMode
+from engine.rule_desk import RuleDesk, Standing
+from phoenix_tui.config.rules import RuleFile
+from tests.support.engine import engine_bench, until
+from tools.contract import ToolClass, ToolSpec
+
+NOW = 1_763_000_000.0
+
+
+def tool(name: str, tool_class: ToolClass) -> Any:
+    return SimpleNamespace(spec=ToolSpec(name, "", {}, tool_class))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> RuleFile:
+    return RuleFile(tmp_path / "rules.toml")
+
+
+@pytest.fixture
+def desk(file: RuleFile) -> RuleDesk:
+    tools = {"bash": tool("bash", ToolClass.RUN), "write_file": tool("write_file", ToolClass.EDIT)}
+    ports = SimpleNamespace(rules=file, tools=tools, clock=SimpleNamespace(now=lambda: NOW))
+    opened = {
+        "c1": SimpleNamespace(id="c1", rules={}, read_only="", record=SimpleNamespace(title="Fix the parser")),
+        "c2": SimpleNamespace(id="c2", rules={}, read_only="owned", record=SimpleNamespace(title="")),
+    }
+    return RuleDesk(cast("Any", ports), cast("Any", opened))
+
+
+def test_a_rule_is_seen_with_where_it_holds_and_since_when(desk: RuleDesk, file: RuleFile) -> None:
+    assert desk.all() == ()
+    desk.add(Standing("bash(make test*)"))
+    desk.add(Standing("write_file(src/*)", "c1", since=5.0))
+    assert desk.all() == (
+        Standing("bash(make test*)", since=NOW),
+        Standing("write_file(src/*)", "c1", 5.0, "Fix the parser"),
+    )
+    assert RuleFile(file.path).listed()[0].since == NOW
+
+
+def test_what_was_taken_back_holds_no_longer_and_comes_back_as_it_was(desk: RuleDesk) -> None:
+    for rule in (Standing("bash(ls*)", since=7.0), Standing("bash(ls*)", "c1", 8.0, "Fix the parser")):
+        desk.add(rule)
+        desk.remove(rule)
+        desk.remove(rule)
+        assert desk.all() == ()
+        desk.add(rule)
+        assert desk.all() == (rule,)
+        desk.remove(rule)
+
+
+def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleDesk, file: RuleFile) -> None:
+    desk.add(Standing("bash(make*)"))
+    new = desk.replace(Standing("bash(make*)"), " bash(make test*) ")
+    assert (new.text, file.rules()) == ("bash(make test*)", ("bash(make test*)",))
+    with pytest.raises(EngineError, match="is no rule"):
+        desk.replace(new, "make")
+    assert file.rules() == ("bash(make test*)",)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("make", "“make” is no rule: write it as tool(pattern), such as bash(make test*)."),
+        ("bsh(make)", "There is no tool bsh: did you mean bash?"),
+        ("xyzzy(make)", "There is no tool xyzzy: is it one of bash, write_file?"),
+        ("bash( )", "bash() matches nothing: write what it may do between the brackets."),
+        ("bash(*)", "bash(*) matches nothing: begin with a command, such as make*. Mode auto asks nothing."),
+        ("bash( ls)", "A command never begins with a blank: leave it out."),
+        ("write_file(src/)", "No path ends with /: write “src/*” for everything in it."),
+        *(
+            (
+                f"write_file({path})",
+                "Paths inside the working directory begin there, such as src/*; others are written whole, from /.",
+            )
+            for path in ("~/x", "./x", "../x")
+        ),
+    ],
+)
+def test_a_rule_that_could_never_match_is_refused_in_one_sentence(
+    desk: RuleDesk, file: RuleFile, text: str, why: str
+) -> None:
+    assert desk.problem(text) == why
+    with pytest.raises(EngineError):
+        desk.add(Standing(text))
+    assert not file.path.exists()
+
+
+@pytest.mark.parametrize("text", ["bash(make test*)", "bash(rm -rf build[*])", "write_file(/tmp/*)", "write_file(*)"])
+def test_a_rule_that_can_match_is_accepted_and_says_what_it_lets_through(desk: RuleDesk, text: str) -> None:
+    assert desk.problem(text) == ""
+    assert desk.effect(text).startswith("Allows ")
+
+
+def test_a_conversation_that_is_closed_or_owned_elsewhere_takes_no_rule(desk: RuleDesk) -> None:
+    for conversation_id in ("c2", "gone"):
+        with pytest.raises(EngineError, match="not open here"):
+            desk.add(Standing("bash(ls*)", conversation_id))
+
+
+def test_a_broken_file_is_named_and_left_as_it_is(desk: RuleDesk, file: RuleFile) -> None:
+    file.path.write_text("allow = 3\n# mine", "utf-8")
+    assert desk.all() == ()
+    assert desk.trouble() == f"{file.path}: 'allow' must be a list of texts. Until it is mended no rule in it counts."
+    with pytest.raises(EngineError, match="could not be saved"):
+        desk.add(Standing("bash(ls*)"))
+    assert file.path.read_text("utf-8") == "allow = 3\n# mine"
+
+
+@pytest.fixture
+async def asked(tmp_path: Path) -> AsyncIterator[Any]:
+    calls = [Reply((Call("bash", f'{{"command": "make test {n}"}}', f"t{n}"),)) for n in (1, 2)]
+    async with engine_bench(tmp_path, *calls) as bench:
+        conversation = await bench.conversation(PermissionMode.ASK)
+        await conversation.say("test it")
+        await until(lambda: isinstance(conversation.state, AwaitingApproval))
+        yield bench, conversation
+
+
+@pytest.mark.parametrize("choice", [Choice.ALWAYS, Choice.CONVERSATION])
+async def test_a_rule_taken_back_lets_the_next_call_ask_again(asked: Any, choice: Choice) -> None:
+    bench, conversation = asked
+    assert await conversation.answer("t1", Answer(choice)) == Accepted()
+    (rule,) = bench.engine.rules.all()
+    assert (rule.text, rule.conversation_id) == (
+        "bash(make test*)",
+        conversation.id if choice is Choice.CONVERSATION else "",
+    )
+    bench.engine.rules.remove(rule)
+    assert bench.engine.rules.all() == ()
+    await until(lambda: conversation.question is not None and conversation.question.call.id == "t2")
