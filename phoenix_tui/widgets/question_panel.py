@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from engine.updates import Question
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import ASKING, Tone
 from phoenix_tui.widgets.answer_line import AnswerLine
+from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.question_text import (
     answer_rows,
@@ -29,6 +31,7 @@ from phoenix_tui.widgets.question_text import (
     where_text,
 )
 from tools.clean import clean_line
+from tools.contract import DiffDisplay
 
 ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
@@ -113,12 +116,35 @@ class QuestionPanel(Vertical):
             return
         self.query_one("#asker", Static).update(self._asker(question, place))
         self.query_one("#request", Flowing).flow(partial(request_rows, question))
+        self.run_worker(self._colour(question), group="colour", exclusive=True)
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
         self._offer(question, guarded=True)
         self.set_timer(GRACE, partial(self._offer, question, guarded=False))
         self.query_one("#asked", VerticalScroll).scroll_home(animate=False)
         self.fit()
         self.call_after_refresh(self._show_change, question)
+
+    async def _colour(self, question: Question) -> None:
+        """Put the colours of its code into a change; its rows stay where they are."""
+        preview = question.request.preview
+        if not isinstance(preview, DiffDisplay):
+            return
+        # Behind the first frame, with the first change that is asked about.
+        from phoenix_tui.widgets.question_colours import (  # noqa: PLC0415 - as said
+            code_styles,
+            coloured_change,
+            in_colours,
+        )
+
+        lines = await asyncio.to_thread(coloured_change, list(diff_rows(preview.diff)), preview.path)
+        if not lines or question is not self._question:
+            return
+
+        def rows(width: int) -> list[Content]:
+            styles = code_styles(self.app.theme_variables)
+            return request_rows(question, width, lambda place, text: in_colours(text, lines[place], styles))
+
+        self.query_one("#request", Flowing).flow(rows)
 
     def _offer(self, question: Question, *, guarded: bool) -> None:
         """The answers; without their letters while none is taken."""

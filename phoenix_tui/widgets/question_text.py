@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from textual.content import Content
 
@@ -20,7 +20,9 @@ GUARDED: Final = "·"
 """Stands for a letter that is not taken yet."""
 OUTSIDE: Final = "outside the working directory"
 """How the policy's reason begins when a path is one (engine/permissions/policy.py)."""
-TINTS: Final = {"+": (Tone.GOOD.value, "on $success 14%"), "-": (Tone.BAD.value, "on $error 14%")}
+Paint: TypeAlias = Callable[[int, Content], Content]
+"""Puts the colours of its code into the text of one row of a change, by the number of the row."""
+TINTS: Final = {"+": (Tone.GOOD.value, "on $success 12%"), "-": (Tone.BAD.value, "on $error 12%")}
 
 
 def what_text(question: Question) -> Content:
@@ -38,12 +40,15 @@ def what_text(question: Question) -> Content:
     )
 
 
-def request_rows(question: Question, width: int) -> list[Content]:
+def request_rows(question: Question, width: int, paint: Paint | None = None) -> list[Content]:
     """The whole command or the whole change, every hidden character spelled out."""
     preview = question.request.preview
     if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
         digits = max(len(str(row.number)) for row in rows)
-        return [line for row in rows for line in _diff_row(row, digits, width)]
+        texts = [Content(reveal(row.text)) for row in rows]
+        if paint is not None:
+            texts = [paint(place, text) for place, text in enumerate(texts)]
+        return [line for row, text in zip(rows, texts, strict=True) for line in _diff_row(row, text, digits, width)]
     return Content(reveal(_text_of(preview) if preview else question.request.summary)).rstrip().wrap(width)
 
 
@@ -53,7 +58,7 @@ def first_change(question: Question, width: int) -> int:
     rows = list(diff_rows(preview.diff)) if isinstance(preview, DiffDisplay) else []
     place = next((place for place, row in enumerate(rows) if row.sign in TINTS), 0)
     digits = max((len(str(row.number)) for row in rows), default=1)
-    return sum(len(_diff_row(row, digits, width)) for row in rows[:place])
+    return sum(len(_diff_row(row, Content(reveal(row.text)), digits, width)) for row in rows[:place])
 
 
 def _text_of(preview: Display) -> str:
@@ -70,7 +75,7 @@ def _text_of(preview: Display) -> str:
             assert_never(preview)
 
 
-def _diff_row(row: DiffRow, digits: int, width: int) -> list[Content]:
+def _diff_row(row: DiffRow, whole: Content, digits: int, width: int) -> list[Content]:
     """One line as the transcript draws it, but wrapped: nothing of it is cut."""
     if row.sign == "⋯":
         return [Content.styled(f"{' ' * digits} ⋯", Tone.QUIET.value)]
@@ -78,7 +83,7 @@ def _diff_row(row: DiffRow, digits: int, width: int) -> list[Content]:
     lead = digits + 3
     room = max(width - lead, 1)
     lines: list[Content] = []
-    for text in Content(reveal(row.text)).fold(room) or [Content("")]:
+    for text in whole.fold(room) or [Content("")]:
         number = f"{row.number:>{digits}} " if not lines else " " * (digits + 1)
         sign = f"{row.sign} " if not lines else "  "
         line = Content.assemble((number, Tone.QUIET.value), (sign, tone), text, " " * max(room - text.cell_length, 0))

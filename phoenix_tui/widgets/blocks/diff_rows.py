@@ -18,6 +18,8 @@ MOST_COMPARED: Final = 400
 ALIKE: Final = 0.35
 """Share of two lines that must be the same for words to be marked; below it all of the line is new."""
 TAB: Final = 4
+GAP: Final = "⋯"
+"""The sign of a row between two hunks."""
 _HUNK: Final = r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@"
 _WORDS: Final = r"\w+|\s+|[^\w\s]"
 
@@ -47,13 +49,13 @@ class MarkedRow(Struct, frozen=True):
 
 
 def diff_rows(diff: str) -> Iterator[DiffRow]:
-    """The rows of a unified diff; a row with sign `⋯` stands between two hunks."""
+    """The rows of a unified diff; a row with sign `GAP` stands between two hunks."""
     old = new = 0
     started = False
     for line in diff.split("\n"):
         if hunk := re.match(_HUNK, line):
             if started:
-                yield DiffRow(0, "⋯", "")
+                yield DiffRow(0, GAP, "")
             old, new, started = int(hunk[1]), int(hunk[2]), True
         elif not started or not line or line[0] == "\\":
             continue

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
 from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
-from phoenix_tui.widgets.blocks.diff import diff_lines
+from phoenix_tui.widgets.blocks.diff import diff_block
+from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, count_text, duration_text, output_lines, row
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from tools.clean import clean, clean_line
@@ -19,10 +20,22 @@ FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
 
 
-def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> list[Line]:
-    """The rows of one call; `now` is monotonic and matters only while it runs."""
+class ToolBlock(NamedTuple):
+    """A call as rows, and what is still to be coloured in them."""
+
+    lines: list[Line]
+    colours: DiffColours | None = None
+
+
+def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> ToolBlock:
+    """One call; `now` is monotonic and matters only while it runs."""
     if isinstance(view.display, DiffDisplay) and view.status is ToolStatus.SUCCESS:
-        return diff_lines(view.display, width, is_open=is_open, action=action)
+        return ToolBlock(*diff_block(view.display, width, is_open=is_open, action=action))
+    return ToolBlock(tool_lines(view, width, is_open=is_open, action=action, now=now))
+
+
+def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> list[Line]:
+    """The rows of a call that is no change of a file, or of one that failed."""
     output = output_lines(output_of(view))
     right = _right(view, len(output), is_open, now)
     lines = [row(_mark(view.status), view.name, _title(view), right, width, action=action)]

@@ -93,12 +93,12 @@ class Canvas:
 
     def has_plain_code(self) -> bool:
         """Whether code in sight is still to be coloured."""
-        return any(part.stream is not None and bool(part.stream.jobs) for part in self.parts_in_sight())
+        return any(part.plain is not None for part in self.parts_in_sight())
 
     def language_to_load(self) -> str:
         """The language of code in sight that waits for its patterns; empty when none does."""
-        streams = (part.stream for part in self.parts_in_sight())
-        waiting = (stream.jobs[0].language for stream in streams if stream is not None and stream.jobs)
+        found = (part.plain for part in self.parts_in_sight())
+        waiting = (plain.jobs[0].language for plain in found if plain is not None)
         return next((language for language in waiting if not is_loaded(language)), "")
 
     def parts_in_sight(self) -> Iterator[Part]:
@@ -143,10 +143,11 @@ class Canvas:
         """Colour a slice of code in sight; gives the first row in sight that changed, None when all is coloured."""
         for position, (_, row, drawn) in enumerate(self.viewport.rows()):
             found = None if drawn is None else drawn.locate(row)
-            if found is None or found[0].stream is None:
+            plain = None if found is None else found[0].plain
+            if found is None or plain is None:
                 continue
             part, line = found
-            changed = part.stream.colour(_COLOURED_AT_ONCE) if part.stream is not None else None
+            changed = plain.colour(_COLOURED_AT_ONCE)
             if changed is not None:
                 start, end = changed
                 for index in range(start, min(end, len(part.strips))):

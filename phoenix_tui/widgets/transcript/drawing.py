@@ -12,7 +12,7 @@ from engine.records import StoredMessage
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Line, Span
 from phoenix_tui.widgets.blocks import speech
-from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_lines
+from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
 from phoenix_tui.widgets.transcript.parts import Kind, Part
@@ -98,8 +98,8 @@ class Drawing(Struct, frozen=True):
     def call_part(self, view: ToolView) -> Part:
         """One call as its own part."""
         key = f"call:{view.id}"
-        lines = tool_lines(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
-        return Part(key, Kind.TOOL, lines, foldable=True)
+        block = tool_block(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
+        return Part(key, Kind.TOOL, block.lines, foldable=True, colours=block.colours)
 
     def _image_part(self, name: str, image: ImageBlock, bar: Span) -> Part | None:
         """An image in cells: larger once it was opened."""

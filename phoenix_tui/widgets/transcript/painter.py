@@ -96,7 +96,7 @@ class Painter:
 
     def _background(self, surface: Surface) -> Color:
         colours = self.colours
-        tint, strong = 0.14, 0.38
+        tint, strong = 0.12, 0.34  # the strongest on which every colour of code has a contrast of 4.5
         return {
             Surface.PLAIN: colours.background,
             Surface.CODE: colours.surface,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from phoenix_tui.images.boxes import Box
     from phoenix_tui.markdown.code import CodeBlock
     from phoenix_tui.markdown.stream import MarkdownStream
+    from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 
 
 class Kind(StrEnum):
@@ -41,6 +42,8 @@ class Part:
     """Painted in quiet throughout: text that was not saved."""
     stream: MarkdownStream | None = None
     """Where its lines come from, while code in it is still to be coloured or text to come."""
+    colours: DiffColours | None = None
+    """What is still to be coloured in a diff."""
     codes: Sequence[CodeBlock] = ()
     """The pieces of code in it, top down."""
     picture: Box | None = None
@@ -48,6 +51,12 @@ class Part:
     gap: int = 0
     """Blank rows above it."""
     strips: list[Strip | None] = field(default_factory=list[Strip | None])
+
+    @property
+    def plain(self) -> MarkdownStream | DiffColours | None:
+        """Whoever still has code to colour in it."""
+        painting = self.stream or self.colours
+        return painting if painting is not None and painting.jobs else None
 
     def height(self) -> int:
         """Rows, the gap included."""

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from textual.content import Content
 
 from engine.executor.requests import Answer, Choice
 from engine.machine.messages import Role
 from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
+from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
 from phoenix_tui.widgets.composer import TYPING_PAUSE
+from phoenix_tui.widgets.question_colours import coloured_change
 from phoenix_tui.widgets.question_panel import GRACE
 from phoenix_tui.widgets.question_text import answer_rows, request_rows
 from tests.support.fake_engine import question
@@ -346,3 +349,32 @@ async def test_a_question_without_a_rule_offers_no_always(open_shell: Any) -> No
         assert not shell.screen.parts.dock.question.has_class("-filling")
         assert "this conversation" not in shown(shell, "answers")
         assert replace(conversation.question, rule="") == conversation.question
+
+
+CODE = "@@ -1,2 +1,2 @@\n def f():\n-\treturn 1\n+\treturn '\u202e'  # never"
+
+
+async def test_a_change_that_asks_has_the_colours_of_its_code_and_the_same_rows(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await asked(shell, request=change(CODE))
+        panel = shell.screen.parts.dock.question
+        request = panel.query_one("#request")
+        plain = Content("\n").join(request_rows(panel._question, request.size.width)).plain
+
+        def styles(word: str) -> set[str]:
+            text = request.render()
+            return {str(span.style) for span in text.spans if text.plain[span.start : span.end] == word}
+
+        await shell.until(lambda: styles("def"))
+        assert request.render().plain == plain
+        assert styles("return") == styles("def") != styles("f")
+        assert styles("# never") == {shell.app.theme_variables["text-muted"]}
+        before = styles("def")
+        shell.app.theme = "phoenix-light"
+        await shell.until(lambda: styles("def") != before)
+
+
+def test_a_long_change_that_asks_stays_plain() -> None:
+    rows = coloured_change([DiffRow(number, "+", "x = 1") for number in range(MOST_ROWS + 1)], "a.py")
+    assert rows == ()
+    assert coloured_change([DiffRow(1, "+", "x = 1")], "a.txt") == ()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.markdown.lines import Line, Surface, spans_width
-from phoenix_tui.widgets.blocks.diff import SPLIT_FROM, diff_lines
+from phoenix_tui.widgets.blocks.diff import diff_lines
+from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, compared, diff_rows, runs
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tools.contract import DiffDisplay

@@ -8,7 +8,10 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
+from phoenix_tui.markdown.lines import Look, Surface, Tone
 from phoenix_tui.themes import THEMES
+from phoenix_tui.widgets.question_colours import code_styles
+from phoenix_tui.widgets.transcript.painter import Colours, Painter
 
 READABLE = 4.5
 """Contrast of text by WCAG 2.1 AA."""
@@ -49,3 +52,43 @@ def test_every_meaning_is_a_real_colour_that_can_be_read(theme: Theme, role: str
     assert found.ansi is None
     assert contrast(found, colour(theme, "background")) >= READABLE
     assert contrast(found, colour(theme, "surface")) >= READABLE
+
+
+def painter(theme: Theme) -> Painter:
+    names = ("background", "surface", "foreground", "text-muted", "accent", "primary", "warning", "success", "error")
+    return Painter(Colours(*(colour(theme, name) for name in names), colour(theme, "accent")), 80)
+
+
+def shown(theme: Theme, tone: Tone, surface: Surface) -> tuple[Color, Color]:
+    style = painter(theme).style(Look(tone, surface))
+    assert style.color is not None
+    assert style.bgcolor is not None
+    return Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)
+
+
+CODE = (Tone.TEXT, Tone.KEYWORD, Tone.STRING, Tone.NUMBER, Tone.NAME)
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+@pytest.mark.parametrize("surface", list(Surface))
+def test_code_can_be_read_on_every_background_and_a_comment_on_all_but_marked_words(
+    theme: Theme, surface: Surface
+) -> None:
+    tones = CODE if surface in {Surface.ADDED_WORDS, Surface.REMOVED_WORDS} else (*CODE, Tone.QUIET)
+    weak = {tone.name: contrast(*shown(theme, tone, surface)) for tone in tones}
+    assert min(weak.values()) >= READABLE, weak
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_what_changed_stands_out_from_the_line_and_the_line_from_the_rest(theme: Theme) -> None:
+    for line, words in ((Surface.ADDED, Surface.ADDED_WORDS), (Surface.REMOVED, Surface.REMOVED_WORDS)):
+        plain, tinted, marked = (shown(theme, Tone.TEXT, each)[1] for each in (Surface.PLAIN, line, words))
+        assert contrast(plain, tinted) >= 1.1
+        assert contrast(tinted, marked) >= 1.3
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_a_question_shows_code_in_the_colours_of_the_transcript(theme: Theme) -> None:
+    styles = code_styles({**theme.to_color_system().generate(), **theme.variables})
+    for tone in (*CODE[1:], Tone.QUIET):
+        assert Color.parse(styles[tone]).rgb == shown(theme, tone, Surface.PLAIN)[0].rgb

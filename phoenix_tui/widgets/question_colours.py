@@ -1,0 +1,58 @@
+"""A change that waits for an answer, in the colours of its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from textual.color import Color
+from textual.content import Content
+
+from phoenix_tui.markdown.lines import Tone
+from phoenix_tui.widgets.blocks.diff_colours import coloured_rows, is_worth, language_of
+from phoenix_tui.widgets.blocks.diff_layout import Coloured
+from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
+from tools.clean import clean_line, reveal
+
+HUES: Final = {Tone.KEYWORD: "primary", Tone.STRING: "success", Tone.NUMBER: "warning", Tone.NAME: "accent"}
+"""Which hue of the theme a token leans to, half of it, as in the transcript."""
+TAB_SIGN: Final = "␉"
+"""What `reveal` makes of a tab: no lexer knows it."""
+
+
+def coloured_change(rows: Sequence[DiffRow], path: str) -> Sequence[Coloured]:
+    """Every row, hidden characters spelled out, in colours; none for a long change. Call it from a thread."""
+    language = language_of(clean_line(path))
+    if not language or len(rows) > MOST_ROWS or not is_worth(rows):
+        return ()
+    shown = [replace(row, text=reveal(row.text).replace(TAB_SIGN, " ")) for row in rows]
+    coloured = coloured_rows(shown, language)
+    return [line if _says(line) == row.text else () for line, row in zip(coloured, shown, strict=True)]
+
+
+def code_styles(variables: Mapping[str, str]) -> dict[Tone, str]:
+    """What a token looks like in the theme with these variables."""
+    text = Color.parse(variables["foreground"])
+    styles = {tone: _half(text, Color.parse(variables[hue])) for tone, hue in HUES.items()}
+    return {**styles, Tone.QUIET: variables["text-muted"]}
+
+
+def in_colours(text: Content, line: Coloured, styles: Mapping[Tone, str]) -> Content:
+    """One row of text with its tokens."""
+    place = 0
+    for span in line:
+        style = styles.get(span.look.tone, "")
+        if style:
+            text = text.stylize(style, place, place + len(span.text))
+        place += len(span.text)
+    return text
+
+
+def _half(text: Color, hue: Color) -> str:
+    mixes = text.ansi is None and hue.ansi is None
+    return text.blend(hue, 0.5, 1.0).hex if mixes else ""
+
+
+def _says(line: Coloured) -> str:
+    return "".join(span.text for span in line)
