@@ -16,6 +16,7 @@ from engine.ports.models import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from engine.ports.profiles import Profile, ProfileError, Profiles
 from engine.ports.queueing import QueueStore
 from engine.ports.storage import (
     AppendMessage,
@@ -54,6 +55,9 @@ __all__ = [
     "ModelRequest",
     "Move",
     "OwnedElsewhere",
+    "Profile",
+    "ProfileError",
+    "Profiles",
     "Provider",
     "ProviderError",
     "Providers",

@@ -1,0 +1,104 @@
+"""What the engine needs to know of agent profiles: what each allows, and who finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from engine.records import PermissionMode
+
+BUILT_IN: Final = "built-in"
+"""The source of a profile that stands in no file."""
+GENERAL: Final = "general"
+"""The profile of an agent for which none is named."""
+DEFAULT_TURNS: Final = 20
+"""Model replies of a sub-agent whose profile names no number (SPEC C11)."""
+DEFAULT_TIMEOUT: Final = 300.0
+"""Seconds of a sub-agent whose profile names none (SPEC C16)."""
+READ_TOOLS: Final = ("read_file", "list_files", "search", "read_image", "think")
+"""Standard tools that change nothing."""
+JOB_TOOLS: Final = ("job_output", "job_kill")
+"""They come with bash, whose jobs they read and end."""
+STANDARD_TOOLS: Final = (*READ_TOOLS, "write_file", "patch", "bash", *JOB_TOOLS)
+SPAWN_TOOLS: Final = ("spawn_agents", "spawn_task")
+"""Only in a conversation of the user: sub-agents spawn none (SPEC BED-009)."""
+KNOWN_TOOLS: Final = (*STANDARD_TOOLS, *SPAWN_TOOLS)
+"""What a profile may name."""
+FREEDOM: Final = {
+    PermissionMode.AUTO: 4,
+    PermissionMode.ACCEPT_EDITS: 3,
+    PermissionMode.ASK: 2,
+    PermissionMode.PLAN: 1,
+    PermissionMode.DENY: 1,
+}
+"""How much a mode lets happen (CONTRACT 4)."""
+
+
+class Profile(Struct, frozen=True):
+    """A kind of agent: what it is told, what it may use and how long it may take."""
+
+    name: str
+    description: str = ""
+    """For the model that chooses one."""
+    model: str = ""
+    """PROVIDER/MODEL; empty: the parent's."""
+    tools: tuple[str, ...] = ()
+    """Allowed tools; empty: all of them."""
+    permission_mode: PermissionMode | None = None
+    """None: the parent's."""
+    max_turns: int = 0
+    """Model replies; 0: DEFAULT_TURNS for a sub-agent, the user's own limit otherwise."""
+    timeout: float = 0.0
+    """Seconds; 0: DEFAULT_TIMEOUT for a sub-agent, the user's own limit otherwise."""
+    locked: bool = False
+    """The agent may not write this profile's own file (SPEC CLAW-18)."""
+    prompt: str = ""
+    """Added to the system prompt."""
+    source: str = BUILT_IN
+    """BUILT_IN, or the path of its file."""
+    sandbox: str = ""
+    """For a conversation begun with it: off, workspace, read-only; empty: the user's."""
+    project: bool = False
+    """From the project's own files: it can only narrow what the user allowed (CONTRACT 4)."""
+
+    def allows(self, tool: str) -> bool:
+        """Whether an agent of this profile may be given the tool."""
+        return not self.tools or tool in self.tools or (tool in JOB_TOOLS and "bash" in self.tools)
+
+    def mode_under(self, parent: PermissionMode) -> PermissionMode:
+        """The mode of an agent whose parent works in `parent`; a project's profile never has more freedom than that."""
+        mode = self.permission_mode or parent
+        return parent if self.project and FREEDOM[mode] > FREEDOM[parent] else mode
+
+    def protects(self, path: Path) -> bool:
+        """Whether an agent of this profile may not write there."""
+        return self.locked and self.source != BUILT_IN and path.resolve() == Path(self.source).resolve()
+
+
+class ProfileError(ValueError):
+    """A profile is unknown or its file is wrong; one sentence that names file, line and what is allowed."""
+
+    def __init__(self, sentence: str, path: Path | None = None, line: int = 0) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.path = path
+        self.line = line
+
+
+class Profiles(Protocol):
+    """All profiles."""
+
+    def names(self, cwd: Path) -> Sequence[Profile]:
+        """Those that can be used in this folder, the built-in ones first."""
+        ...
+
+    def resolve(self, name: str, cwd: Path) -> Profile:
+        """The profile called `name`, general for no name.
+
+        Raises:
+            ProfileError: there is none, naming those there are; or its file is wrong.
+        """
+        ...
