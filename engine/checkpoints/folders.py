@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import TypeVar
@@ -21,13 +21,17 @@ from engine.checkpoints.counting import counted, diff_of
 from engine.checkpoints.looks import difference
 from engine.checkpoints.restoring import Restoring
 from engine.checkpoints.walk import MOST_ENTRIES, Stopped, TooMany, Walker
+from engine.checkpoints.worker import Worker
 from engine.ports.files import Coverage, FileChange, FilesError, FileState, Look, Restored
 from tools.contract import DiffDisplay
 
 T = TypeVar("T")
 PACKED_AT_ONCE = 300
+CLOSES = "Phoenix closes."
 TRIED_AGAIN = 600.0
 """Seconds after which a folder that was too large is walked again."""
+CLOSING = 0.5
+"""Seconds that closing waits for a job: a stored restore goes on at the next start, a folder may never answer."""
 
 
 class CheckpointFolders:
@@ -36,7 +40,7 @@ class CheckpointFolders:
     def __init__(self, file: Path, excluded: Iterable[Path] = ()) -> None:
         self._file = file
         self._excluded = frozenset(os.fsencode(os.path.realpath(path)) for path in (*excluded, file.parent))
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self._worker = Worker("checkpoints")
         self._contents: Contents | None = None
         self._stopping = Event()
         self._walkers: dict[bytes, Walker] = {}
@@ -103,9 +107,15 @@ class CheckpointFolders:
     async def close(self) -> None:
         """Stop looking, finish a restore, and close."""
         self._stopping.set()
+        if self._worker.began:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSING):
+                    await self._worker.run(self._let_go)
+        self._worker.end()
+
+    def _let_go(self) -> None:
         if self._contents is not None:
-            await self._run(self._contents.close)
-        self._thread.shutdown()
+            self._contents.close()
 
     async def _run(self, job: Callable[[], T]) -> T:
         """Do it in the thread; cancelling whoever waits does not stop it.
@@ -113,15 +123,15 @@ class CheckpointFolders:
         Raises:
             FilesError: it cannot be done.
         """
-        return await asyncio.shield(
-            asyncio.get_running_loop().run_in_executor(self._thread, lambda: self._guarded(job))
-        )
+        if self._stopping.is_set():
+            raise FilesError(CLOSES)
+        return await self._worker.run(lambda: self._guarded(job))
 
     def _guarded(self, job: Callable[[], T]) -> T:
         try:
             return job()
         except Stopped as error:
-            raise FilesError("Phoenix closes.") from error
+            raise FilesError(CLOSES) from error
         except sqlite3.Error as error:
             raise FilesError(
                 f"The checkpoints in {self._file} cannot be used ({error}): move that file away."

@@ -72,6 +72,8 @@ class Walker:
         self._stopping = stopping
         self._excluded = excluded
         self._decisions: dict[bytes, _Decision] = {}
+        self._pipes: set[bytes] = set()
+        """Folders with rules that nobody may open, see `_is_pipe`."""
 
     def walk(self) -> Walked:
         """Everything covered.
@@ -82,6 +84,7 @@ class Walker:
             TooMany: it holds more than MOST_ENTRIES files and folders.
         """
         found = _Walk()
+        self._pipes = {b""} if any(_is_pipe(path) for path in _rules_above(self._root)) else set()
         root = opened_root(self._root)
         try:
             self._enter(root, b"", (), found)
@@ -97,7 +100,10 @@ class Walker:
             found.left_out.add(path[:-1])
             found.entries.pop(path[:-1], None)
             return
-        rules = (*rules, *(value for name in RULES if name in listing for value in _look_of(listing[name])))
+        own = [name for name in RULES if name in listing]
+        rules = (*rules, *(value for name in own for value in _look_of(listing[name])))
+        if any(_is_pipe(self._root + b"/" + path + name) for name in own):
+            self._pipes.add(path)
         ignored = self._ignored(path, frozenset(listing), rules)
         inner: list[bytes] = []
         for name in sorted(listing):
@@ -137,7 +143,8 @@ class Walker:
         if known is not None and known.rules == rules and known.names == names:
             return known.ignored
         ignored = frozenset[bytes]()
-        if names and _is_unicode(self._root + path):  # the library takes no other path; there nothing is ignored
+        may_ask = not self._pipes or not any(path.startswith(one) for one in self._pipes)
+        if names and may_ask and _is_unicode(self._root + path):  # the library takes no other path; nothing is ignored
             allowed = _allowed(self._root + b"/" + path, len(names))
             ignored = (
                 frozenset(name for name in names - allowed if _is_unicode(name)) if allowed is not None else ignored
@@ -180,6 +187,24 @@ def _listing(folder: int) -> dict[bytes, os.stat_result]:
             except OSError:
                 continue  # gone since it was listed
     return found
+
+
+def _rules_above(root: bytes) -> list[bytes]:
+    """The files of rules outside a folder that count in it."""
+    above = [os.fsencode(folder) for folder in Path(os.fsdecode(root)).parents]
+    return [
+        *(folder + b"/" + name for folder in above for name in RULES),
+        *(folder + b"/.git/info/exclude" for folder in (root, *above)),
+    ]
+
+
+def _is_pipe(path: bytes) -> bool:
+    """Whether opening a file of rules could wait for ever: the library would do so holding the interpreter's lock."""
+    try:
+        mode = Path(os.fsdecode(path)).stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _is_unicode(name: bytes) -> bool:

@@ -20,8 +20,11 @@ log = logging.getLogger(__name__)
 CHANGING = frozenset({ToolClass.EDIT, ToolClass.RUN})
 """Classes of tools before which a look is taken."""
 PATIENCE = 2.0
-"""Seconds a tool waits for a first look at a large folder; the look goes on beside it."""
-
+"""Seconds the tools of a run wait for its first look at a large folder; the look goes on beside them."""
+SETTLING = 10.0
+"""Seconds that somebody who goes back waits for what is being found out: a network folder may never answer."""
+CLOSING = 1.0
+"""Seconds that an exit waits for it; what is left open is found out at the next opening."""
 
 KEPT_SECONDS = 300.0
 """How long looks stay in memory while nothing runs, about 300 bytes a file."""
@@ -39,6 +42,8 @@ class Begun:
     """Monotonic."""
     early: bool
     """Taken while the call was still being written, so no tool has run since."""
+    waited: bool = False
+    """Whether a tool has waited for it in vain; the next ones do not."""
 
 
 @dataclass(slots=True)
@@ -50,6 +55,8 @@ class TurnKeeper:
     clock: Clock
     ids: Ids
     patience: float = PATIENCE
+    settling: float = SETTLING
+    closing: float = CLOSING
     begun: dict[str, Begun] = field(default_factory=dict[str, "Begun"])
     """By conversation, while its run is under way."""
     _aside: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
@@ -72,8 +79,9 @@ class TurnKeeper:
         elif look.early and look.task.done() and self.clock.monotonic() - look.began > FRESH:
             look = self._start(record, early=False)  # somebody may have worked while the question was open
         look.early = False
-        if not look.task.done():
+        if not look.task.done() and not look.waited:
             await asyncio.wait({look.task}, timeout=self.patience)
+            look.waited = not look.task.done()
 
     def run_ended(self, record: ConversationRecord) -> None:
         """The run is over: find out in the background what it changed."""
@@ -82,23 +90,28 @@ class TurnKeeper:
             self._ending[record.id] = asyncio.create_task(self._end(record.id, look))
 
     async def settled(self, conversation_id: str) -> None:
-        """Wait until everything that ended here is known, and close what a crash left open."""
-        ending = self._ending.get(conversation_id)
-        if ending is not None:
-            await asyncio.wait({ending})
-        if conversation_id in self.begun:
-            return
+        """Wait until everything that ended here is known, and close what a crash left open; not for ever."""
         try:
-            await self._close_open(conversation_id)
+            async with asyncio.timeout(self.settling):
+                ending = self._ending.get(conversation_id)
+                if ending is not None:
+                    await asyncio.wait({ending})
+                if conversation_id not in self.begun:
+                    await self._close_open(conversation_id)
+        except TimeoutError:
+            log.warning("what a turn changed is not known yet: the folder does not answer")
         except FilesError as error:  # the step stays open: once the folder is back, it is found out
             log.warning("what a turn changed could not be found out: %s", error)
 
     async def close(self) -> None:
-        """Wait for what is being found out."""
+        """Wait a little for what is being found out, then for nothing."""
         if self._ending:
-            await asyncio.wait(set(self._ending.values()))
-        for task in (*self._aside, *(look.task for look in self.begun.values())):
+            await asyncio.wait(set(self._ending.values()), timeout=self.closing)
+        left = {*self._aside, *self._ending.values(), *(look.task for look in self.begun.values())}
+        for task in left:
             task.cancel()
+        if left:  # they wait for answers of threads alone, so they end at once
+            await asyncio.wait(left)
 
     def _later(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,12 @@ from engine.rewinding.values import Done, Preview, PreviewFile, RewindList, Rewi
 from tools.contract import DiffDisplay
 
 MOST_POINTS = 1_000
+ANSWERING = 20.0
+"""Seconds a folder has to say what stands in it; 1 GB is read in less."""
 BUSY = "The agent is busy: stop it with Esc before you go back."
 NO_PROMPT = "That prompt is not in this conversation any more."
 NOT_FOUND_OUT = "What was done to files here cannot be found out now: is the folder there?"
+NO_ANSWER = "The folder does not answer: only the conversation can go back now."
 UNFINISHED = "A restore of files was cut off: finish it or take it back first."
 
 
@@ -38,6 +42,7 @@ class Rewinding:
     keeper: TurnKeeper
     clock: Clock
     ids: Ids
+    answering: float = ANSWERING
 
     async def points(self, record: ConversationRecord) -> RewindList:
         """What can be gone back to. Raises StorageError, FilesError."""
@@ -185,9 +190,12 @@ class Rewinding:
         if not wishes:
             return Preview((), coverage, coverage.refusal)
         try:
-            now = await self.folders.states(folder, [wish.path for wish in wishes])
-            files = previewed(wishes, now)
-            counted = await self.folders.count([one.change for one in files])
+            async with asyncio.timeout(self.answering):
+                now = await self.folders.states(folder, [wish.path for wish in wishes])
+                files = previewed(wishes, now)
+                counted = await self.folders.count([one.change for one in files])
+        except TimeoutError:
+            return Preview((), coverage, NO_ANSWER)
         except FilesError as error:
             return Preview((), coverage, str(error))
         return Preview(tuple(replace(one, change=new) for one, new in zip(files, counted, strict=True)), coverage)

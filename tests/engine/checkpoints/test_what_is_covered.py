@@ -189,3 +189,18 @@ async def test_what_a_restart_finds_need_not_be_read_again(folder: Path, tmp_pat
     assert [one.problem for one in await second.restore(folder, [back])] == [""]
     assert (folder / "a.txt").read_text() == "one"
     await second.close()
+
+
+@pytest.mark.parametrize("place", ["project", "project/inner", "."])
+async def test_a_pipe_in_the_place_of_rules_is_never_opened(
+    folders: CheckpointFolders, tmp_path: Path, place: str
+) -> None:
+    project = tmp_path / "project"
+    (project / "inner").mkdir(parents=True)
+    before = await folders.look(project)
+    os.mkfifo(tmp_path / place / ".gitignore")
+    (project / "inner" / "new.txt").write_text("new")
+    (project / "other.txt").write_text("new")
+    after = await folders.look(project)
+    changed = await folders.changes(before.id, after.id)
+    assert [change.name for change in changed] == ["inner/new.txt", "other.txt"]
