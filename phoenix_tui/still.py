@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Region
-from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 
 if TYPE_CHECKING:
@@ -48,7 +47,3 @@ class StillRow(Still, Horizontal):
 
 class StillColumn(Still, Vertical):
     """A column of widgets, as above."""
-
-
-class StillBar(Still, ScrollBar):
-    """A scrollbar that is drawn only when it moved."""

@@ -15,6 +15,10 @@ _DRAWS: Final = r"\[(?:[0-9;:]*[mHABCDJK]|\?[0-9;]*[hl]|[><]?[0-9;]*u|\?[0-9;]*\
 _STRINGS: Final = r"\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
 _CONTROLS: Final = r"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 _FORBIDDEN: Final = re.compile(rf"{_STRINGS}|\x1b(?!{_DRAWS})(?:\[[0-9;:<=>?]*[ -/]*[@-~])?|{_CONTROLS}")
+# Whether there is anything to remove is asked of every frame, nearly always in vain: two searches with a fixed
+# beginning each take a third of the time of the one above, which says what to remove.
+_CONTROL: Final = re.compile(_CONTROLS)
+_FOREIGN: Final = re.compile(rf"\x1b(?!{_DRAWS})")
 _POINTER: Final = re.compile(r"\x1b\]22;[a-z-]*(?:\x07|\x1b\\)")
 
 
@@ -23,7 +27,7 @@ def drawing_only(written: str) -> str:
 
     A write that is nothing but a pointer sequence is Textual's own and passes.
     """
-    if _FORBIDDEN.search(written) is None:
+    if _CONTROL.search(written) is None and _FOREIGN.search(written) is None:
         return written
     if _POINTER.fullmatch(written):
         return written

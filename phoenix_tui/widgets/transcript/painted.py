@@ -8,11 +8,10 @@ from textual import events
 from textual.color import Color
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
-from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 
-from phoenix_tui.still import StillBar
+from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
@@ -60,15 +59,16 @@ class PaintedTranscript(ScrollKeys):
         self._stale = True
         self._rows: list[Strip] | None = None
         self._pressed_row = 0
+        self._bar: TranscriptBar | None = None
 
     @property
-    def vertical_scrollbar(self) -> ScrollBar:
-        """Made on first use, as Textual does, but of the kind that is drawn only when it moved."""
-        if self._vertical_scrollbar is None:
-            self._vertical_scrollbar = bar = StillBar(name="vertical", thickness=self.scrollbar_size_vertical)
+    def vertical_scrollbar(self) -> TranscriptBar:
+        """Made on first use, as Textual does, but of the kind that is painted only when it moved."""
+        if self._bar is None:
+            self._vertical_scrollbar = self._bar = bar = TranscriptBar(thickness=self.scrollbar_size_vertical)
             bar.display = False
             self.app._start_widget(self, bar)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType] - no public way
-        return self._vertical_scrollbar
+        return self._bar
 
     def _set_dirty(self, *regions: Region) -> None:
         self._rows = None

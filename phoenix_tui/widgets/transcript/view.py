@@ -177,9 +177,7 @@ class TranscriptView(BlockKeys, can_focus=True):
         now = self.canvas.model.now()
         if bar or now - self._bar_at >= BAR_SECONDS:
             self._bar_at = now
-            scrollbar = self.vertical_scrollbar
-            scrollbar.window_virtual_size, scrollbar.window_size = placed.total, self.size.height
-            scrollbar.position = y
+            self.vertical_scrollbar.stand(placed.total, self.size.height, y)
 
     def _repaint_from(self, row: int) -> None:
         self.refresh(Region(0, row, self.size.width, self.size.height - row))
