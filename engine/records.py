@@ -247,6 +247,8 @@ class SearchHit(Struct, frozen=True):
     call_id: str = ""
     """The tool call, empty for a message."""
     archived: bool = False
+    left_behind: bool = False
+    """In a branch that a rewind left: `/branches` shows it, the list does not."""
 
 
 class SearchAnswer(Struct, frozen=True):

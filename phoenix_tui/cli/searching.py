@@ -86,6 +86,7 @@ def _object(hit: SearchHit, query: SearchQuery) -> JsonObject:
         "title": hit.title,
         "cwd": str(hit.cwd),
         "archived": hit.archived,
+        "left_behind": hit.left_behind,
         "seq": hit.seq,
         "role": hit.speaker.value,
         "tool_use_id": hit.call_id or None,
@@ -96,5 +97,6 @@ def _object(hit: SearchHit, query: SearchQuery) -> JsonObject:
 
 
 def _row(hit: SearchHit) -> tuple[str, ...]:
-    title = f"{hit.title} (archived)" if hit.archived else hit.title
+    marks = [word for word, holds in (("archived", hit.archived), ("old branch", hit.left_behind)) if holds]
+    title = f"{hit.title} ({', '.join(marks)})" if marks else hit.title
     return hit.conversation_id[:SHORT_ID], local_time(hit.created_at), title, hit.speaker.value, hit.snippet

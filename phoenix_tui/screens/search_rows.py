@@ -44,10 +44,10 @@ def hit_rows(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool, 
 def _heading(hit: SearchHit, width: int, *, now: float, chosen: bool) -> Content:
     who, tone = WHO[hit.speaker]
     where = f"{short_path(hit.cwd)}  " if width >= FOLDER_FROM else ""
-    archived = "archived  " if hit.archived else ""
+    mark = "old branch  " if hit.left_behind else "archived  " if hit.archived else ""
     right = Content.assemble(
         (clean_line(where), Tone.QUIET.value),
-        (archived, Tone.NEEDS_YOU.value),
+        (mark, Tone.NEEDS_YOU.value),
         (f"{who:<{WHO_WIDTH}}", tone.value),
         (f" {when(hit.created_at, now):>{DATE_WIDTH}}", Tone.QUIET.value),
     ).truncate(max(width * 2 // 3, 1), ellipsis=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from engine.codec import storable
@@ -34,6 +35,8 @@ class _Looked(Struct):
     lowest: int
     """Everything from this id on was looked at."""
     characters: int = 0
+    shared: dict[str, int] | None = msgspec.field(default_factory=dict[str, int])
+    """By conversation: its messages up to this one stand in the branch that took its place. None in the trash."""
 
 
 def search(
@@ -51,7 +54,7 @@ def search(
     plan = None if query.is_empty else plan_for(connection, query, words, below)
     if plan is None:
         return SearchAnswer((), unindexed=unindexed)
-    looked = _Looked([], plan.high + 1)
+    looked = _Looked([], plan.high + 1, shared=None if query.trash else {})
     deadline = clock() + seconds
     for row in _rows(connection, plan, looked, deadline, clock):
         looked.lowest = row["id"]
@@ -90,12 +93,43 @@ def _look(
     connection: sqlite3.Connection, row: Any, words: tuple[str, ...], without: tuple[str, ...], looked: _Looked
 ) -> None:
     """Read the text of a row and keep it where it holds every word and none of those excluded."""
+    if looked.shared is not None and _is_double(connection, row, looked.shared):
+        return
     text = connection.execute("SELECT text FROM search_texts WHERE id = ?", (row["id"],)).fetchone()["text"] or ""
     looked.characters += len(text)
     low = folded(text)
     if all(folded(word) in low for word in words) and not any(folded(word) in low for word in without):
         is_call = row["speaker"] == Speaker.TOOL
         looked.found.append(Candidate(row["source"], row["conversation_id"], is_call, row["created_at"], text))
+
+
+def _is_double(connection: sqlite3.Connection, row: Any, shared: dict[str, int]) -> bool:
+    """Whether it stands in a branch that a rewind left, and again in the one that took its place."""
+    conversation_id = row["conversation_id"]
+    if conversation_id not in shared:
+        found = connection.execute(_SHARED, (conversation_id,)).fetchone()
+        shared[conversation_id] = int(found["shared"] or 0)
+    if not shared[conversation_id]:
+        return False
+    found = connection.execute(_SEQ, (row["source"], row["source"])).fetchone()
+    return found is not None and int(found["seq"]) <= shared[conversation_id]
+
+
+_SHARED: Final = """WITH RECURSIVE
+    pair (old, head) AS (SELECT c.id, head.id FROM conversations AS c
+        JOIN conversations AS head ON head.id = c.superseded_by WHERE c.id = ? AND head.deleted_at IS NULL),
+    up (start, id, branch_of, branch_seq, shared, depth) AS (
+        SELECT c.id, c.id, c.branch_of, c.branch_seq, 1 << 62, 0 FROM conversations AS c, pair
+            WHERE c.id IN (pair.old, pair.head)
+        UNION ALL SELECT up.start, c.id, c.branch_of, c.branch_seq, MIN(up.shared, up.branch_seq), depth + 1
+            FROM conversations AS c JOIN up ON c.id = up.branch_of WHERE depth < 1000)
+    SELECT MAX(MIN(a.shared, b.shared)) AS shared FROM pair JOIN up AS a ON a.start = pair.old
+        JOIN up AS b ON b.start = pair.head AND b.id = a.id"""
+"""Up to which message a conversation and the one in its place are the same: that of their nearest common ancestor."""
+_LEFT: Final = """EXISTS (SELECT 1 FROM conversations AS head
+    WHERE head.id = c.superseded_by AND head.deleted_at IS NULL)"""
+_SEQ: Final = """SELECT seq FROM messages WHERE id = ? UNION ALL
+    SELECT m.seq FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id WHERE t.id = ?"""
 
 
 def _hit(connection: sqlite3.Connection, candidate: Candidate, words: tuple[str, ...]) -> SearchHit | None:
@@ -106,7 +140,8 @@ def _hit(connection: sqlite3.Connection, candidate: Candidate, words: tuple[str,
     else:
         source, columns, key = "messages AS m", "'' AS call_id", "m.id"
     row = connection.execute(
-        f"""SELECT m.conversation_id, m.seq, m.role, c.title, c.cwd, c.archived_at, {columns}
+        f"""SELECT m.conversation_id, m.seq, m.role, c.title, c.cwd, c.archived_at, {_LEFT} AS left_behind,
+            {columns}
             FROM {source} JOIN conversations AS c ON c.id = m.conversation_id WHERE {key} = ? AND m.silent = 0""",
         (candidate.source,),
     ).fetchone()
@@ -122,6 +157,7 @@ def _hit(connection: sqlite3.Connection, candidate: Candidate, words: tuple[str,
         created_at=candidate.created_at,
         call_id=row["call_id"],
         archived=row["archived_at"] is not None,
+        left_behind=bool(row["left_behind"]),
     )
 
 

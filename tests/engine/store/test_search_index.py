@@ -12,6 +12,7 @@ import pytest
 from engine.machine.effects import SaveToolResult
 from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
 from engine.ports import ConversationChanges
+from engine.ports.turns import NewBranch
 from engine.records import SearchHit
 from engine.search import SearchQuery, Speaker, occurrences, parse_search
 from engine.store import SqliteStore, StorePaths, open_store
@@ -253,3 +254,53 @@ async def test_a_search_finds_exactly_what_reading_everything_would(store: Sqlit
         wanted = {number for number, said in enumerate(texts, 1) if all(occurrences(said, (word,)) for word in words)}
         answer = await store.library.search(SearchQuery(words), seconds=60.0)
         assert {hit.seq for hit in answer.hits} == (wanted if words else set()), words
+
+
+async def gone_back(store: SqliteStore, source: str, up_to_seq: int, at: float) -> str:
+    """A rewind: a branch that takes the place of its source."""
+    branch = NewBranch(source, f"{source}-{at:.0f}", up_to_seq, "", at)
+    return (await store.turn_log.branch(branch, None)).record.id
+
+
+async def test_what_two_branches_share_is_found_once_and_what_was_left_behind_still_is(store: SqliteStore) -> None:
+    first = await a_conversation(store, "shared needle", "needle that was taken back", title="Hay")
+    second = await gone_back(store, first, 1, 3000.0)
+    await store.commit(move(second, say("needle instead"), at=3001.0))
+    hits = {(hit.conversation_id, hit.seq, hit.left_behind) for hit in await found(store, "needle")}
+    assert hits == {(second, 1, False), (second, 2, False), (first, 2, True)}
+
+    await store.turn_log.make_head(first, second)
+    hits = {(hit.conversation_id, hit.seq, hit.left_behind) for hit in await found(store, "needle")}
+    assert hits == {(first, 1, False), (first, 2, False), (second, 2, True)}
+
+
+async def test_branches_of_branches_share_what_they_share(store: SqliteStore) -> None:
+    first = await a_conversation(store, "needle one", "needle two", "needle three")
+    second = await gone_back(store, first, 2, 3000.0)
+    third = await gone_back(store, second, 1, 4000.0)
+    hits = {(hit.conversation_id, hit.seq) for hit in await found(store, "needle")}
+    assert hits == {(third, 1), (second, 2), (first, 3)}
+    await store.turn_log.make_head(first, third)
+    sibling = await gone_back(store, first, 2, 5000.0)
+    await store.turn_log.make_head(second, sibling)
+    hits = {(hit.conversation_id, hit.seq) for hit in await found(store, "needle")}
+    assert hits == {(second, 1), (second, 2), (first, 3)}
+
+
+async def test_a_branch_in_the_trash_hides_nothing(store: SqliteStore) -> None:
+    first = await a_conversation(store, "shared needle")
+    second = await gone_back(store, first, 1, 3000.0)
+    await store.change(second, ConversationChanges(deleted=True), 4000.0)
+    assert [(hit.conversation_id, hit.left_behind) for hit in await found(store, "needle")] == [(first, False)]
+    assert [hit.conversation_id for hit in await found(store, "needle is:trash")] == [second]
+    await store.change(second, ConversationChanges(deleted=False), 5000.0)
+    await store.change(first, ConversationChanges(deleted=True), 5000.0)
+    assert [hit.conversation_id for hit in await found(store, "needle is:trash")] == [first]
+
+
+async def test_a_shared_command_is_found_once(store: SqliteStore) -> None:
+    first = await a_conversation(store, "look")
+    await with_a_command(store, first, "make needle", "the output")
+    await store.commit(move(first, say("and then"), at=2500.0))
+    second = await gone_back(store, first, 3, 3000.0)
+    assert [hit.conversation_id for hit in await found(store, '"make needle"')] == [second]
