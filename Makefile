@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check bench screenshots tour clean
+.PHONY: run test check bench screenshots snapshots tour clean
 
 $(VENV)/.installed: pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -41,6 +41,9 @@ bench: $(VENV)/.tested
 
 screenshots: $(VENV)/.tested
 	@$(BIN)/python screenshots/make.py $(ARGS)
+
+snapshots: $(VENV)/.tested
+	@$(BIN)/python -m tests.snapshots.renew $(ARGS)
 
 tour: $(VENV)/.tested
 	@$(BIN)/python screenshots/tour.py $(ARGS)

@@ -38,3 +38,13 @@ def poll_blocking(condition: Callable[[], object], seconds: float = PATIENCE) ->
 async def typing_guard() -> None:
     """Let the guard against answers by accident run out; it goes by the clock of another process."""
     await asyncio.sleep(TYPING_GUARD)
+
+
+async def rest(seen: Callable[[], object], still: float = 1.2) -> None:
+    """Until what is seen has been the same for so long; for what nothing can be waited for by name."""
+    last, since, end = seen(), time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() - since < still:
+        assert time.monotonic() < end, "it does not come to rest"
+        await asyncio.sleep(LOOK * 4)
+        if (now := seen()) != last:
+            last, since = now, time.monotonic()

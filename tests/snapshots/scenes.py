@@ -1,0 +1,12 @@
+"""All scenes: what stands in the engine, what is pressed, and what the screens of it are called."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from tests.snapshots import scenes_start, scenes_talk
+from tests.snapshots.booth import Booth
+
+Scene: TypeAlias = Callable[[Booth], Awaitable[None]]
+SCENES: Final[dict[str, Scene]] = {**scenes_start.SCENES, **scenes_talk.SCENES}
