@@ -22,8 +22,8 @@ from phoenix_tui.terminal_input import InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only, with_overlays
 
 _READ_BYTES = 4096
-_FRAME_BEGINS = "\x1b[?2026h"
-_FRAME_ENDS = "\x1b[?2026l"
+FRAME_BEGINS = "\x1b[?2026h"
+FRAME_ENDS = "\x1b[?2026l"
 _MOST_WAITING = 24
 """Writes that may wait for the terminal; at 30 Textual's queue would block the loop."""
 
@@ -85,13 +85,13 @@ class QuietDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write what draws, a frame in one piece; nothing else passes."""
-        if data == _FRAME_BEGINS:
+        if data == FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
             self.write_own(self._drawn(data))
-        elif data == _FRAME_ENDS:
+        elif data == FRAME_ENDS:
             frame, self._frame = self._frame, None
-            self.write_own("".join((_FRAME_BEGINS, *frame, _FRAME_ENDS)))
+            self.write_own("".join((FRAME_BEGINS, *frame, FRAME_ENDS)))
         else:
             self._frame.append(self._drawn(data))
 

@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+from typing import Any
 
+from textual.app import App
 from textual.drivers.web_driver import WebDriver
 
+from phoenix_tui.driver import FRAME_BEGINS, FRAME_ENDS
+from phoenix_tui.serving.packets import PacketWriter
 from phoenix_tui.terminal_output import drawing_only
 
 
 class QuietWebDriver(WebDriver):
-    """Only what draws goes out; a tab or a server that is gone ends Phoenix as a hang-up would."""
+    """Only what draws goes out; a tab or a server that is gone ends Phoenix as a hang-up would.
+
+    A tab that takes nothing gets no frames until it does: then all is drawn again.
+    """
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._loop = asyncio.get_running_loop()
+        self._packets = PacketWriter(self.fileno, self._draw_again)
+        self._write: Any = self._packets.put
+        self._frame: list[str] | None = None
+        """What was written of a frame that has not ended."""
 
     def write(self, data: str) -> None:
-        """Write what draws; nothing else passes."""
-        super().write(drawing_only(data))
+        """Write what draws, a frame in one piece; nothing else passes."""
+        if data == FRAME_BEGINS:
+            self._frame = []
+        elif self._frame is None:
+            self._offer(drawing_only(data))
+        elif data == FRAME_ENDS:
+            frame, self._frame = self._frame, None
+            self._offer("".join((FRAME_BEGINS, *frame, FRAME_ENDS)))
+        else:
+            self._frame.append(drawing_only(data))
+
+    def _offer(self, text: str) -> None:
+        content = text.encode()
+        self._packets.offer(b"D%s%s" % (len(content).to_bytes(4, "big"), content))
+
+    def _draw_again(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._app.refresh)
+
+    def stop_application_mode(self) -> None:
+        """Tell the server that it is over."""
+        super().stop_application_mode()
+        self._packets.end()
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         """What the server says: a closed tab keeps its draft and stops its runs before the end."""

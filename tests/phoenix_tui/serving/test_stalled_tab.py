@@ -1,0 +1,176 @@
+"""A tab that reads nothing: Phoenix works on, drops frames whole, and draws everything once it reads again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pyte
+import pytest
+
+from phoenix_tui.serving.packets import MOST_WAITING, PacketWriter
+from tests.support.cli import Phoenix, with_claude
+from tests.support.journeys import calls, rows, says
+from tests.support.loopback import serve
+from tests.support.waiting import poll, poll_blocking
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set as on Linux")
+SMALLEST_PIPE = 4096
+
+
+def small_pipe() -> tuple[int, int]:
+    reads, writes = os.pipe()
+    fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, SMALLEST_PIPE)
+    return reads, writes
+
+
+def packet(kind: bytes, payload: bytes) -> bytes:
+    return b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload)
+
+
+def packets(stream: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Whole packets; fails on a torn one, but for the last, which may still come."""
+    while len(stream) >= 5:
+        kind, size = stream[:1], int.from_bytes(stream[1:5], "big")
+        assert kind in {b"D", b"M"}
+        if len(stream) < 5 + size:
+            return
+        yield kind, stream[5 : 5 + size]
+        stream = stream[5 + size :]
+
+
+def test_a_reader_that_stopped_holds_up_nobody_and_gets_whole_packets_later() -> None:
+    reads, writes = small_pipe()
+    empty = Event()
+    writer = PacketWriter(writes, empty.set)
+    try:
+        for number in range(200):
+            writer.offer(packet(b"D", b"%d " % number * 2_000))
+        writer.put(packet(b"M", b"exit"))
+        assert not empty.is_set()
+        received = b""
+        while not received.endswith(b"exit"):
+            received += os.read(reads, 65_536)
+        found = list(packets(received))
+        assert found[-1] == (b"M", b"exit")
+        assert found[:-1] == [(b"D", b"%d " % number * 2_000) for number in range(len(found) - 1)]
+        assert len(found) - 1 <= MOST_WAITING + 1
+        assert poll_blocking(empty.is_set)
+        empty.clear()
+        writer.offer(packet(b"D", b"again"))
+        assert os.read(reads, 100) == packet(b"D", b"again")
+        writer.end()
+        assert not empty.is_set()
+    finally:
+        os.close(reads)
+        os.close(writes)
+
+
+def test_a_server_that_is_gone_is_written_to_in_vain_and_the_end_is_not_held_up() -> None:
+    reads, writes = small_pipe()
+    os.close(reads)
+    writer = PacketWriter(writes, lambda: None)
+    for _ in range(100):
+        writer.offer(packet(b"D", b"x" * 5_000))
+    writer.end()
+    os.close(writes)
+
+
+class Tab:
+    """What the server of a tab does, by hand."""
+
+    def __init__(self, process: asyncio.subprocess.Process, reads: int) -> None:
+        self.process = process
+        self.screen = pyte.Screen(80, 24)
+        self._stream = pyte.ByteStream(self.screen)
+        self._reads = reads
+        self._received = b""
+        self._taken = 0
+
+    def send(self, kind: bytes, payload: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(packet(kind, payload))
+
+    def read(self) -> bool:
+        """Take what there is; always true."""
+        with contextlib.suppress(BlockingIOError):
+            self._received += os.read(self._reads, 65_536)
+        greeting, found, rest = self._received.partition(b"__GANGLION__\n")
+        assert not greeting.strip(b"_GANGLIO\n")
+        whole = list(packets(rest)) if found else []
+        for kind, payload in whole[self._taken :]:
+            if kind == b"D":
+                self._stream.feed(payload)
+        self._taken = len(whole)
+        return True
+
+    async def close(self) -> None:
+        os.close(self._reads)
+        if self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+
+    def shows(self, text: str) -> bool:
+        return text in "\n".join(self.screen.display)
+
+
+async def opened(phoenix: Phoenix) -> Tab:
+    """Phoenix as `phoenix serve` starts it for a tab, with a pipe that holds less than one frame."""
+    reads, writes = small_pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "phoenix_tui",
+        cwd=phoenix.cwd,
+        env=phoenix.environment
+        | {"PHOENIX_SERVED": "1", "PHOENIX_PERMISSION_MODE": "auto", "COLUMNS": "80", "ROWS": "24"},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=writes,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    os.close(writes)
+    os.set_blocking(reads, False)
+    return Tab(process, reads)
+
+
+async def test_a_conversation_goes_on_behind_a_tab_that_reads_nothing(tmp_path: Path) -> None:
+    commands = [calls("bash", f"toolu_{number}", command="seq 40") for number in range(3)]
+    async with serve(*commands, says("The last answer.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        tab = await opened(phoenix)
+        try:
+            tab.send(b"D", b"go\r")
+            assert await poll(lambda: len(server.requests) == 4), tab.process.returncode
+            assert await poll(lambda: ended_runs(phoenix) == ["success"])
+            assert await poll(lambda: tab.read() and tab.shows("The last answer.")), tab.screen.display
+            tab.send(b"M", b'{"type": "quit"}')
+            ending = asyncio.create_task(tab.process.wait())
+            assert await poll(lambda: tab.read() and ending.done())
+            assert ending.result() == 143
+        finally:
+            await tab.close()
+
+
+def ended_runs(phoenix: Phoenix) -> list[str]:
+    with contextlib.suppress(sqlite3.OperationalError):  # the database is only being made
+        return [status for (status,) in rows(phoenix, "SELECT status FROM runs WHERE ended_at IS NOT NULL")]
+    return []
+
+
+async def test_a_tab_that_reads_nothing_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async with serve(says("Answer.")) as server:
+        tab = await opened(with_claude(tmp_path, server.url))
+        try:
+            tab.send(b"D", b"one\r")
+            assert await poll(lambda: bool(server.requests)), tab.process.returncode
+            tab.send(b"M", b'{"type": "quit"}')
+            assert await asyncio.wait_for(tab.process.wait(), 20) == 143
+        finally:
+            await tab.close()
