@@ -138,9 +138,7 @@ def _why_nothing_matches(rule: Rule, spec: ToolSpec) -> str:
         return f"{rule.tool}() matches nothing: write what it may do between the brackets."
     if spec.tool_class is ToolClass.RUN:
         if pattern.strip() == "*":
-            return (
-                f"{rule.tool}(*) matches nothing: begin with a command, such as make*; /permissions auto asks nothing."
-            )
+            return f"{rule.tool}(*) matches nothing: begin with a command, such as make*. Mode auto asks nothing."
         if pattern[0] in BLANKS:
             return "A command never begins with a blank: leave it out."
         return ""

@@ -20,6 +20,21 @@ class Scope(StrEnum):
     QUESTION = "A question"
     QUEUE = "The queue"
     BLOCKS = "Blocks of the conversation"
+    ROWS = "A sheet with rows"
+    TYPED = "A sheet to type in"
+    PEEK = "A look inside a conversation"
+    APPROVALS = "Approvals that wait"
+    RULES = "Permission rules"
+    CONTEXT = "The context window"
+    REWIND = "Going back"
+    HISTORY = "Older prompts"
+    FIND = "Find in the conversation"
+    SEARCH = "Search"
+    HIT = "A hit of the search"
+    IMAGES = "Images of the message"
+    PASTE = "A pasted text"
+    SETTINGS = "Settings"
+    READING = "A text to read"
 
 
 class Key(Struct, frozen=True):
@@ -35,6 +50,7 @@ class Key(Struct, frozen=True):
 
 A, W, C, L, Q, U = Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.LIST, Scope.QUESTION, Scope.QUEUE
 B: Final = Scope.BLOCKS
+R, T = Scope.ROWS, Scope.TYPED
 KEYS: Final[tuple[Key, ...]] = (
     Key("quit", "ctrl+q", "leave", "quit", A),
     Key("interrupt", "ctrl+c", "interrupt", "copy a selection, else stop, clear the draft, press again to quit", A),
@@ -149,7 +165,69 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("block_fork", "f", "block_deed('FORK')", "continue in a copy that ends here", B, priority=False),
     Key("block_file", "o", "block_deed('OPEN_FILE')", "open the file in $EDITOR, or the image", B, priority=False),
     Key("block_leave", "i,q,escape", "block_leave", "back to writing", B, priority=False),
+    Key("sheet_up", "up,k", "move(-1)", "up", R, priority=False),
+    Key("sheet_down", "down,j", "move(1)", "down", R, priority=False),
+    Key("sheet_page_up", "pageup", "move(-10)", "ten up; in a long request read up", R),
+    Key("sheet_page_down", "pagedown", "move(10)", "ten down; in a long request read on", R),
+    Key("sheet_take", "enter", "take", "take the row, or go there", R, priority=False),
+    Key("sheet_close", "q", "close", "close, as Esc does", R, priority=False),
+    Key("typed_up", "up,ctrl+p", "move(-1)", "up", T),
+    Key("typed_down", "down,ctrl+n", "move(1)", "down", T),
+    Key("typed_page_up", "pageup", "page(-1)", "a screenful up", T),
+    Key("typed_page_down", "pagedown", "page(1)", "a screenful down", T),
+    Key("peek_up", "up", "scroll(-1)", "scroll up", Scope.PEEK),
+    Key("peek_down", "down", "scroll(1)", "scroll down", Scope.PEEK),
+    Key("peek_page_up", "pageup", "scroll(-10)", "ten rows up", Scope.PEEK),
+    Key("peek_page_down", "pagedown", "scroll(10)", "ten rows down", Scope.PEEK),
+    Key("peek_reply", "r,tab", "reply", "write a reply, or why not", Scope.PEEK, priority=False),
+    Key("peek_open", "o,enter", "open", "open the conversation", Scope.PEEK, priority=False),
+    Key("peek_close", "left,q", "close", "close, as Esc does", Scope.PEEK, priority=False),
+    Key("deny_all", "D", "deny_all", "no to all that wait, with a reason", Scope.APPROVALS, priority=False),
+    Key("rule_new", "n", "new", "write one", Scope.RULES, priority=False),
+    Key("rule_remove", "d,delete", "remove", "take it back", Scope.RULES, priority=False),
+    Key("rule_undo", "u", "undo", "undo what was done to rules last", Scope.RULES, priority=False),
+    Key("context_compact", "c", "summarize", "summarize older messages", Scope.CONTEXT, priority=False),
+    Key("context_prune", "p", "edit('prune')", "shorten old results", Scope.CONTEXT, priority=False),
+    Key("context_images", "i", "edit('strip_images')", "take images out", Scope.CONTEXT, priority=False),
+    Key("context_part", "x", "edit('part')", "take this part out, or put it back", Scope.CONTEXT, priority=False),
+    Key("context_put_back", "b", "edit('put_back')", "put all parts back", Scope.CONTEXT, priority=False),
+    Key("context_undo", "u", "edit('undo')", "undo", Scope.CONTEXT, priority=False),
+    Key("context_restore", "r", "edit('restore')", "put the older messages back", Scope.CONTEXT, priority=False),
+    Key("context_earlier", "minus", "threshold(-1)", "summarize earlier", Scope.CONTEXT, priority=False),
+    Key("context_later", "plus,equals_sign", "threshold(1)", "summarize later", Scope.CONTEXT, priority=False),
+    Key("rewind_undo", "u", "order('undo')", "undo the last rewind", Scope.REWIND),
+    Key("rewind_branches", "b", "order('branches')", "the branches", Scope.REWIND),
+    Key("rewind_finish", "f", "order('finish')", "finish what was cut off", Scope.REWIND),
+    Key("rewind_take_back", "t", "order('take_back')", "take back what was cut off", Scope.REWIND),
+    Key("rewind_overwrite", "space", "overwrite", "overwrite a changed file, or keep it", Scope.REWIND),
+    Key("rewind_diff", "d", "diff", "show the change of a file", Scope.REWIND),
+    Key("history_older", "ctrl+r", "move(1)", "an older one", Scope.HISTORY),
+    Key("history_wide", "ctrl+s", "widen", "prompts of all folders, or of this one", Scope.HISTORY),
+    Key("history_take", "tab", "take", "into the message, as Enter does", Scope.HISTORY),
+    Key("find_newer", "shift+enter", "step(1)", "the newer one", Scope.FIND),
+    Key("search_here", "tab", "here", "this folder only, or all", Scope.SEARCH),
+    Key("hit_stay", "enter,i", "answer('stay')", "stay here", Scope.HIT),
+    Key("hit_previous", "up,k,N,ctrl+p", "answer('previous')", "the hit before", Scope.HIT),
+    Key("hit_next", "down,j,n,ctrl+n", "answer('next')", "the next hit", Scope.HIT),
+    Key("image_previous", "left,up,k", "step(-1)", "the one before", Scope.IMAGES),
+    Key("image_next", "right,down,j,space,tab", "step(1)", "the next one", Scope.IMAGES),
+    Key("image_remove", "delete,d,backspace", "take_away", "take it out of the message", Scope.IMAGES),
+    Key("image_close", "enter,q", "close", "close, as Esc does", Scope.IMAGES),
+    Key("paste_keep", "ctrl+s,ctrl+enter", "keep", "keep it as it is now", Scope.PASTE),
+    Key("paste_editor", "ctrl+g", "outside", "write it in $EDITOR", Scope.PASTE),
+    Key("paste_file", "ctrl+f", "to_file", "make it a file", Scope.PASTE),
+    Key("paste_undo", "ctrl+underscore", "undo", "undo", Scope.PASTE),
+    Key("setting_reset", "delete", "reset", "back to what holds without your file", Scope.SETTINGS),
+    Key("text_up", "k", "scroll(-1)", "up", Scope.READING, priority=False),
+    Key("text_down", "j", "scroll(1)", "down", Scope.READING, priority=False),
+    Key("text_close", "q,question_mark,f1,enter", "close", "close, as Esc does", Scope.READING),
 )
+BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
+    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND),
+    Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
+    Scope.QUESTION: (Scope.APPROVALS,),
+}
+"""Scopes whose keys count together with those of others."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}
 WORDS: Final[dict[str, str]] = {
     "escape": "Esc",
@@ -164,14 +242,19 @@ WORDS: Final[dict[str, str]] = {
 }
 
 
-def bindings(scope: Scope) -> list[BindingType]:
-    """What a widget or screen of this scope binds."""
+def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
+    """What a widget or screen of this scope binds: all keys, or `only` those; `actions` are its own names by id."""
     return [
         Binding(
-            key.keys, key.action, key.meaning, show=False, priority=key.priority, id=f"{scope.name.lower()}.{key.id}"
+            key.keys,
+            actions.get(key.id, key.action),
+            key.meaning,
+            show=False,
+            priority=key.priority,
+            id=f"{scope.name.lower()}.{key.id}",
         )
         for key in KEYS
-        if key.scope is scope
+        if key.scope is scope and (not only or key.id in only)
     ]
 
 

@@ -7,13 +7,14 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Final
 
 from textual.keys import Keys
 
 from phoenix_tui.config.load import line_of
-from phoenix_tui.keymap import KEYS, KEYS_BY_ID, Scope, key_names
+from phoenix_tui.keymap import BESIDE, KEYS, KEYS_BY_ID, Scope, key_names
 from tools.clean import clean_line
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
@@ -21,7 +22,7 @@ NAMED: Final = frozenset(key.value.rpartition("+")[2] for key in Keys if not key
 UNBOUND: Final = "none"
 """A key that no keyboard has: takes an action its key."""
 TOGETHER: Final = {Scope.APP: "text", Scope.WORKSPACE: "text", Scope.COMPOSER: "text"}
-"""Scopes whose keys count at the same time; every other one stands alone."""
+"""Scopes whose keys count at the same time; others stand alone, or beside those of `keymap.BESIDE`."""
 CONTROLS: Final = re.compile(r"ctrl\+[a-z0-9@\[\]\\^_]")
 
 
@@ -93,12 +94,16 @@ def _is_sign(name: str) -> bool:
     return True
 
 
+def _places(scope: Scope) -> tuple[str, ...]:
+    return (TOGETHER.get(scope, scope.name), *(beside.name for beside in BESIDE.get(scope, ())))
+
+
 def _refuse_doubles(keymap: Mapping[str, str], path: Path, text: str) -> None:
     taken: dict[tuple[str, str], str] = {}
     for key in KEYS:
-        for each in keymap.get(key.id, key.keys).split(","):
-            place = (TOGETHER.get(key.scope, key.scope.name), each)
-            other = taken.setdefault(place, key.id)
+        keys = keymap.get(key.id, key.keys).split(",")
+        for each, place in product(keys, _places(key.scope)):
+            other = taken.setdefault((place, each), key.id)
             if other != key.id and each != UNBOUND and {other, key.id} & set(keymap):
                 mine = key.id if key.id in keymap else other
                 raise KeymapError(

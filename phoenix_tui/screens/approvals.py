@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice, Refused
 from phoenix_tui.approvals import Pending, pending
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import ASKING, Tone, age
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
@@ -45,13 +46,9 @@ class ApprovalsSheet(Sheet[str]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up"),
-        Binding("down,j", "move(1)", "Down"),
-        Binding("pageup", "read(-10)", "Read up", priority=True),
-        Binding("pagedown", "read(10)", "Read on", priority=True),
-        Binding("enter", "go", "Go there"),
-        *(Binding(letter, f"answer('{letter}')", "Answer") for letter in "ysanr"),
-        Binding("D", "deny_all", "Deny all"),
+        *bindings(Scope.ROWS, sheet_take="go", sheet_page_up="read(-10)", sheet_page_down="read(10)"),
+        *bindings(Scope.QUESTION),
+        *bindings(Scope.APPROVALS),
     ]
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
@@ -17,6 +17,7 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Role
 from engine.records import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone, tokens
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
@@ -46,23 +47,7 @@ class ContextSheet(Sheet[str]):
     DEFAULT_CSS = """
     ContextSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", priority=True),
-        Binding("down,j", "move(1)", "Down", priority=True),
-        Binding("pageup", "move(-10)", "Up", priority=True),
-        Binding("pagedown", "move(10)", "Down", priority=True),
-        Binding("enter", "go", "Go there", priority=True),
-        Binding("c", "summarize", "Summarize"),
-        Binding("p", "edit('prune')", "Shorten"),
-        Binding("i", "edit('strip_images')", "Take images out"),
-        Binding("x", "edit('part')", "Take this out or put it back"),
-        Binding("b", "edit('put_back')", "Put all back"),
-        Binding("u", "edit('undo')", "Undo"),
-        Binding("r", "edit('restore')", "Put the older messages back"),
-        Binding("minus", "threshold(-1)", "Summarize earlier"),
-        Binding("plus,equals_sign", "threshold(1)", "Summarize later"),
-        Binding("q", "close", "Close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="go"), *bindings(Scope.CONTEXT)]
 
     def __init__(self, conversation: ConversationSurface, *, plain: bool = False) -> None:
         super().__init__()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.editor import edit_outside
@@ -38,12 +39,7 @@ class EditSheet(Sheet[str]):
         }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s,ctrl+enter", "keep", "Keep", priority=True),
-        Binding("ctrl+g", "outside", "In the editor", priority=True),
-        Binding("ctrl+f", "to_file", "Make it a file", priority=True),
-        Binding("ctrl+underscore", "undo", "Undo", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.PASTE)
 
     def __init__(self, heading: str, text: str, *, may_be_file: bool = False) -> None:
         super().__init__()

@@ -7,12 +7,13 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from phoenix_tui.commands.fuzzy import BASE_SCATTERED, places, rank
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
@@ -52,12 +53,7 @@ class EntriesSheet(Sheet[str]):
         & #remark { color: $text-muted; margin: 0 0 0 2; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True),
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True),
-        Binding("pageup", "page(-1)", "Up", priority=True),
-        Binding("pagedown", "page(1)", "Down", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED)
     WRAPS: ClassVar[bool] = False
     """Whether a long meaning goes on below itself; else it is cut."""
 

@@ -16,6 +16,7 @@ from textual.widgets import Static, TextArea
 
 from engine.ports import StorageError
 from engine.records import FoundText
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import LibrarySurface
@@ -61,10 +62,14 @@ class FindBar(Sheet[str]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,ctrl+p", "step(-1)", "Older", priority=True),
-        Binding("down,ctrl+n,shift+enter", "step(1)", "Newer", priority=True),
-        Binding("pageup", "scroll(-1)", "Up", priority=True),
-        Binding("pagedown", "scroll(1)", "Down", priority=True),
+        *bindings(
+            Scope.TYPED,
+            typed_up="step(-1)",
+            typed_down="step(1)",
+            typed_page_up="scroll(-1)",
+            typed_page_down="scroll(1)",
+        ),
+        *bindings(Scope.FIND),
         Binding("ctrl+f", "everywhere", "In all conversations", priority=True, id="workspace.find"),
     ]
 

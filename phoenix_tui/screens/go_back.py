@@ -7,13 +7,14 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
+from phoenix_tui import keymap
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind import FRAME, MARGIN, SHARE
@@ -41,14 +42,8 @@ class GoBackSheet(Sheet[GoBackChoice]):
     GoBackSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", priority=True),
-        Binding("down,j", "move(1)", "Down", priority=True),
-        Binding("pageup", "move(-10)", "Up", priority=True),
-        Binding("pagedown", "move(10)", "Down", priority=True),
-        Binding("enter", "take", "Do it", priority=True),
-        Binding("space", "overwrite", "Overwrite or keep", priority=True),
-        Binding("d", "diff", "Show the change", priority=True),
-        Binding("q", "close", "Close"),
+        *keymap.bindings(keymap.Scope.ROWS),
+        *keymap.bindings(keymap.Scope.REWIND, "rewind_overwrite", "rewind_diff"),
     ]
 
     def __init__(

@@ -24,7 +24,7 @@ class HelpSheet(EntriesSheet):
 
     WRAPS = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f1", "close", "Close", priority=True),
+        Binding("f1", "close", "Close", priority=True, id="workspace.help"),
         Binding("question_mark", "close_or_type", "Close", priority=True),
     ]
 

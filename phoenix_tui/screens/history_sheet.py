@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
@@ -44,12 +45,14 @@ class HistorySheet(Sheet[str]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,ctrl+r,ctrl+p", "move(1)", "Older", priority=True),
-        Binding("down,ctrl+n", "move(-1)", "Newer", priority=True),
-        Binding("pageup", "move(8)", "Older", priority=True),
-        Binding("pagedown", "move(-8)", "Newer", priority=True),
-        Binding("ctrl+s", "widen", "All folders", priority=True),
-        Binding("tab", "take", "Take", priority=True),
+        *bindings(
+            Scope.TYPED,
+            typed_up="move(1)",
+            typed_down="move(-1)",
+            typed_page_up="move(8)",
+            typed_page_down="move(-8)",
+        ),
+        *bindings(Scope.HISTORY),
     ]
 
     def __init__(self, here: Sequence[str], everywhere: Callable[[], Sequence[str]], text: str = "") -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -22,11 +23,10 @@ class HitBar(Sheet[str]):
     HitBar { & > .sheet { max-height: 3; } & Static { height: 1; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,i", "answer('stay')", "Stay", priority=True),
-        Binding("up,k,N,ctrl+p", "answer('previous')", "Hit before", priority=True),
-        Binding("down,j,n,ctrl+n", "answer('next')", "Next hit", priority=True),
-        Binding("pageup", "scroll(-1)", "Up", priority=True),
-        Binding("pagedown", "scroll(1)", "Down", priority=True),
+        *bindings(Scope.HIT),
+        *bindings(
+            Scope.TYPED, "typed_page_up", "typed_page_down", typed_page_up="scroll(-1)", typed_page_down="scroll(1)"
+        ),
     ]
 
     def __init__(self, transcript: TranscriptView, place: int, count: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.strip import Strip
@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from engine.records import Attachment
 from phoenix_tui.images.boxes import box_of
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from tools.contract import ImageRejected
@@ -87,12 +88,7 @@ class PictureView(Widget):
 class ImageSheet(Sheet[None]):
     """Left and Right between images; what was taken away is gone from the message at once."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,up,k", "step(-1)", "The one before", priority=True),
-        Binding("right,down,j,space,tab", "step(1)", "The next one", priority=True),
-        Binding("delete,d,backspace", "take_away", "Take it away", priority=True),
-        Binding("enter,q", "close", "Close", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.IMAGES)
     DEFAULT_CSS = "ImageSheet { & Static { height: auto; } }"
 
     def __init__(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -16,6 +16,7 @@ from engine.executor.requests import Answer, Choice, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import READY, Label, Tone, short_state
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
@@ -52,14 +53,8 @@ class PeekScreen(Sheet[str]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("pageup", "scroll(-10)", "Up", priority=True),
-        Binding("pagedown", "scroll(10)", "Down", priority=True),
-        Binding("up", "scroll(-1)", "Up", priority=True),
-        Binding("down", "scroll(1)", "Down", priority=True),
-        *(Binding(letter, f"answer('{letter}')", "Answer") for letter in ANSWERS),
-        Binding("r,tab", "reply", "Reply"),
-        Binding("o,enter", "open", "Open"),
-        Binding("left,q", "close", "Close"),
+        *bindings(Scope.PEEK),
+        *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
     ]
 
     def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Teller, *, plain: bool = False) -> None:

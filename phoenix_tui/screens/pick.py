@@ -7,11 +7,12 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
@@ -40,12 +41,7 @@ class PickScreen(Sheet[str]):
     DEFAULT_CSS = """
     PickScreen { & Static { height: auto; } & LineInput { margin: 0 0 0 2; background: $background; } }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True),
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True),
-        Binding("pageup", "move(-10)", "Up", priority=True),
-        Binding("pagedown", "move(10)", "Down", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
 
     def __init__(self, heading: str, choices: Sequence[Choice], *, current: str = "", free: bool = False) -> None:
         super().__init__()

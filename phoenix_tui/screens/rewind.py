@@ -7,12 +7,13 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind_rows import change_row, files_of, fitting, point_row, stay_row, uncovered, when
@@ -43,16 +44,8 @@ class RewindSheet(Sheet[Order]):
     RewindSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", priority=True),
-        Binding("down,j", "move(1)", "Down", priority=True),
-        Binding("pageup", "move(-10)", "Up", priority=True),
-        Binding("pagedown", "move(10)", "Down", priority=True),
-        Binding("enter", "take", "Choose", priority=True),
-        Binding("u", "order('undo')", "Undo the last rewind", priority=True),
-        Binding("b", "order('branches')", "Branches", priority=True),
-        Binding("f", "order('finish')", "Finish what was cut off", priority=True),
-        Binding("t", "order('take_back')", "Take back what was cut off", priority=True),
-        Binding("q", "close", "Close"),
+        *bindings(Scope.ROWS),
+        *bindings(Scope.REWIND, "rewind_undo", "rewind_branches", "rewind_finish", "rewind_take_back"),
     ]
 
     def __init__(self, found: RewindList, *, plain: bool = False) -> None:

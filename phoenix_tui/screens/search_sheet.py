@@ -9,13 +9,14 @@ from typing import ClassVar, Final
 from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, parse_search
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.hit_list import HitList
@@ -69,13 +70,7 @@ class SearchSheet(Sheet[SearchHit]):
         & HitList { height: 1fr; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True),
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True),
-        Binding("pageup", "page(-1)", "Up", priority=True),
-        Binding("pagedown", "page(1)", "Down", priority=True),
-        Binding("tab", "here", "This folder only", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.TYPED), *bindings(Scope.SEARCH)]
 
     def __init__(self, library: LibrarySurface, folder: Path, memory: SearchMemory) -> None:
         super().__init__()

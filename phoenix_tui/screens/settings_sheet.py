@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widgets import TextArea
 
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.surface import Setting
@@ -21,7 +22,7 @@ RESET: Final = "-"
 class SettingsSheet(EntriesSheet):
     """Gives the name of the setting to change, with a `-` before it to reset it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("delete", "reset", "Reset", priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SETTINGS)
 
     def __init__(self, settings: Sequence[Setting], current: str = "") -> None:
         self._by_name = {one.name: one for one in settings}

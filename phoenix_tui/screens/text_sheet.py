@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 
@@ -23,11 +24,7 @@ class TextSheet(Sheet[None]):
     DEFAULT_CSS = """
     TextSheet { & Static { height: auto; } & VerticalScroll { scrollbar-size-vertical: 1; } }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,question_mark,f1,enter", "close", "Close", priority=True),
-        Binding("j", "scroll(1)", "Down"),
-        Binding("k", "scroll(-1)", "Up"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.READING)
 
     def __init__(self, heading: str, text: Content, hang: int = 0) -> None:
         super().__init__()
