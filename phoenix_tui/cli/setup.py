@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -14,10 +15,18 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.config.credentials import Credentials, load_credentials
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.paths import Paths, find_paths
-from phoenix_tui.config.profiles import beneath, profile_layer
+from phoenix_tui.config.profiles import chosen_profile, instructed, open_profiles, with_profile
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, Value
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+
+
+class SettingsNow(Protocol):
+    """Reads the files again and merges them as at the start."""
+
+    def __call__(self, profile: str | None = None) -> Settings:
+        """The settings in force, or as they would be with another profile. Raises ConfigError."""
+        ...
 
 
 class Setup(Struct, frozen=True):
@@ -28,8 +37,7 @@ class Setup(Struct, frozen=True):
     credentials: Credentials
     project: Project
     trust: TrustStatus
-    settings_now: Callable[[], Settings]
-    """Reads the files again and merges them as at the start. Raises ConfigError."""
+    settings_now: SettingsNow
     ephemeral: bool = False
 
     @property
@@ -60,7 +68,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         trust = _trust(paths, project, give=arguments.trust)
         asked = (environment_layer(environment), flag_layer(_flags(arguments)))
         narrowing = _project_layer(project) if trust.trust is Trust.GIVEN else Layer()
-        settings_now = partial(_merged, paths, narrowing, asked)
+        settings_now = partial(_merged, paths, project.folder, narrowing, asked)
         settings = settings_now()
         credentials = load_credentials(paths.credentials_file, environment)
     except ConfigError as error:
@@ -70,13 +78,17 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
     return Setup(paths, settings, credentials, project, trust, settings_now, arguments.ephemeral)
 
 
-def _merged(paths: Paths, narrowing: Layer, asked: tuple[Layer, Layer]) -> Settings:
+def _merged(
+    paths: Paths, cwd: Path, narrowing: Layer, asked: tuple[Layer, Layer], profile: str | None = None
+) -> Settings:
     user = user_layer(paths.config_file)
-    profile = profile_layer(paths.profiles, merge(user, Layer(), *asked).text("profile"))
-    return merge(beneath(user, profile), narrowing, *asked)
+    name = merge(user, Layer(), *asked).text("profile") if profile is None else profile
+    chosen = chosen_profile(open_profiles(paths.profiles, TrustFile(paths.trust_file)), name, cwd) if name else None
+    return instructed(merge(*with_profile(user, narrowing, chosen), *asked), chosen)
 
 
-def _merged_for_command(paths: Paths, environment: Layer) -> Settings:
+def _merged_for_command(paths: Paths, environment: Layer, profile: str | None = None) -> Settings:
+    """A sub-command begins no conversation, so no profile counts."""
     return merge(user_layer(paths.config_file), Layer(), environment, Layer())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 
 
@@ -16,6 +17,23 @@ def make_private_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
+
+
+def read_regular(path: Path, limit: int) -> bytes | None:
+    """The first `limit` bytes of a regular file; None for anything else, so that a pipe cannot hold us up."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def write_private(path: Path, content: str) -> None:

@@ -1,76 +1,112 @@
-"""Agent profiles: `profiles/NAME.md`, front matter for settings and a body for the system prompt."""
+"""What a conversation begun with `--profile NAME` takes from that profile."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from phoenix_tui.config.load import Layer, check
-from phoenix_tui.config.settings import KEYS, ConfigError, Value
+from msgspec.structs import replace
 
-GENERAL = "general"
-"""The built-in profile: it changes nothing."""
-FENCE = "---"
-DESCRIPTIVE = ("name", "description")
-SETTINGS = ("model", "permission_mode", "sandbox")
+from phoenix_tui.config.load import Layer
+from phoenix_tui.config.settings import MODE_FREEDOM, SANDBOX_FREEDOM, ConfigError, Settings, Value
+
+if TYPE_CHECKING:
+    from engine.ports.profiles import Profile
+    from phoenix_tui.config.profile_files import ProfileFiles
+    from phoenix_tui.config.trust import TrustFile
+
+NARROWED = ("permission_mode", "sandbox")
+"""What a project can only narrow."""
 
 
-def profile_layer(folder: Path, name: str) -> Layer:
-    """What the profile `name` sets; its body is added to the system prompt.
+def open_profiles(folder: Path, trust: TrustFile) -> ProfileFiles:
+    """The user's profiles in `folder`, and those of projects that are trusted."""
+    from phoenix_tui.config.profile_files import ProfileFiles  # noqa: PLC0415 - engine modules, not for every start
+
+    return ProfileFiles(folder, trust)
+
+
+def chosen_profile(profiles: ProfileFiles, name: str, cwd: Path) -> Profile | None:
+    """The profile of a conversation of the user; None where nothing is asked for.
 
     Raises:
-        ConfigError: there is no such profile, or its front matter is wrong; file, line and allowed keys are named.
+        ConfigError: there is no such profile, or its file is wrong; file, line and allowed values are named.
     """
-    if not name or name == GENERAL:
-        return Layer()
-    path = folder / f"{name}.md"
-    if name not in profile_names(folder):
-        raise ConfigError(f"There is no profile '{name}' in {folder}. There are: {', '.join(profile_names(folder))}.")
+    from engine.ports.profiles import BUILT_IN, GENERAL, ProfileError  # noqa: PLC0415 - as above
+
+    if not name:
+        return None
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from error
-    return _parse(text, path)
+        found = profiles.resolve(name, cwd)
+    except ProfileError as error:
+        raise ConfigError(str(error)) from error
+    return None if (found.name, found.source) == (GENERAL, BUILT_IN) else found
 
 
-def profile_names(folder: Path) -> tuple[str, ...]:
-    """Every profile that can be chosen, the built-in one first."""
-    return (GENERAL, *sorted(path.stem for path in folder.glob("*.md") if path.stem != GENERAL))
+def profile_layer(profile: Profile) -> Layer:
+    """Its settings, each with file and line. Limits count where a file names them: built-in ones are for sub-agents."""
+    from engine.ports.profiles import BUILT_IN  # noqa: PLC0415 - as above
+
+    values: dict[str, Value] = {
+        "model": profile.model,
+        "permission_mode": profile.permission_mode.value if profile.permission_mode is not None else "",
+        "sandbox": profile.sandbox,
+    }
+    if profile.source != BUILT_IN:
+        values |= {"max_turns": profile.max_turns, "timeout": profile.timeout}
+    given = {name: value for name, value in values.items() if value}
+    return Layer(given, {name: _source(profile, name) for name in given})
 
 
-def beneath(user: Layer, profile: Layer) -> Layer:
-    """The user's settings with the chosen profile on top of them."""
-    return Layer(user.values | profile.values, user.sources | profile.sources, user.providers)
+def with_profile(user: Layer, narrowing: Layer, profile: Profile | None) -> tuple[Layer, Layer]:
+    """The user's settings and the project's, with a profile on top of those it comes from."""
+    if profile is None:
+        return user, narrowing
+    layer = profile_layer(profile)
+    if not profile.project:
+        return Layer(user.values | layer.values, user.sources | layer.sources, user.providers), narrowing
+    above = [name for name in layer.values if name not in NARROWED and not _widens(name, layer, user)]
+    below = [name for name in layer.values if name in NARROWED and _narrower(name, layer, narrowing)]
+    return _laid(user, layer, above), _laid(narrowing, layer, below)
 
 
-def _parse(text: str, path: Path) -> Layer:
-    lines = text.splitlines()
-    values: dict[str, Value] = {}
-    sources: dict[str, str] = {}
-    body = 0
-    if lines and lines[0].strip() == FENCE:
-        body = _end_of_front_matter(lines, path) + 1
-        for number, line in enumerate(lines[1 : body - 1], 2):
-            key, value = _entry(line, f"{path}:{number}")
-            if key in SETTINGS:
-                values[key] = check(KEYS[key], value, f"{path}:{number}")
-                sources[key] = f"{path}:{number}"
-    prompt = "\n".join(lines[body:]).strip()
-    if prompt:
-        values["append_system_prompt"], sources["append_system_prompt"] = prompt, str(path)
-    return Layer(values, sources)
+def instructed(settings: Settings, profile: Profile | None) -> Settings:
+    """With the profile's prompt before what else is added to the system prompt."""
+    if profile is None or not profile.prompt:
+        return settings
+    added = settings.text("append_system_prompt")
+    source = f"{_source(profile, '')} and {settings.sources['append_system_prompt']}" if added else _source(profile, "")
+    return replace(
+        settings,
+        values=settings.values | {"append_system_prompt": "\n\n".join(filter(None, (profile.prompt, added)))},
+        sources=settings.sources | {"append_system_prompt": source},
+    )
 
 
-def _end_of_front_matter(lines: list[str], path: Path) -> int:
-    for number, line in enumerate(lines[1:], 1):
-        if line.strip() == FENCE:
-            return number
-    raise ConfigError(f"{path}:1: the front matter that begins here has no closing '{FENCE}'.")
+def _source(profile: Profile, key: str) -> str:
+    from engine.ports.profiles import BUILT_IN  # noqa: PLC0415 - as above
+    from phoenix_tui.config.profile_text import key_lines  # noqa: PLC0415 - as above
+
+    if profile.source == BUILT_IN:
+        return f"built-in profile {profile.name}"
+    try:
+        line = key_lines(Path(profile.source).read_text("utf-8", "replace")).get(key, 0)
+    except OSError:
+        line = 0
+    return f"{profile.source}:{line}" if line else profile.source
 
 
-def _entry(line: str, where: str) -> tuple[str, str]:
-    key, colon, value = (part.strip() for part in line.partition(":"))
-    if not line.strip() or line.lstrip().startswith("#"):
-        return "", ""
-    if not colon or key not in (*DESCRIPTIVE, *SETTINGS):
-        raise ConfigError(f"{where}: '{line.strip()}' is no setting. Known are {', '.join((*DESCRIPTIVE, *SETTINGS))}.")
-    return key, value.strip("\"'")
+def _laid(base: Layer, layer: Layer, names: list[str]) -> Layer:
+    values = {name: layer.values[name] for name in names}
+    return Layer(base.values | values, base.sources | {name: layer.sources[name] for name in names}, base.providers)
+
+
+def _widens(name: str, layer: Layer, user: Layer) -> bool:
+    """Whether a project's limit is above the user's own; a model is no limit."""
+    own, wanted = user.values.get(name), layer.values[name]
+    return isinstance(own, int | float) and isinstance(wanted, int | float) and 0 < own < wanted
+
+
+def _narrower(name: str, layer: Layer, narrowing: Layer) -> bool:
+    freedom = MODE_FREEDOM if name == "permission_mode" else SANDBOX_FREEDOM
+    return name not in narrowing.values or freedom[str(layer.values[name])] < freedom[str(narrowing.values[name])]

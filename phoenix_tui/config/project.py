@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec import Struct
+
+from phoenix_tui.config.files import read_regular
 
 INSTRUCTIONS = "AGENTS.md"
 FOLDER = ".phoenix"
@@ -60,7 +61,7 @@ def find_project(folder: Path) -> Project:
     for place in _places(real):
         candidates = [place / INSTRUCTIONS, *_below(place / FOLDER)]
         for path in candidates[:COUNT_LIMIT]:
-            content = _read(path)
+            content = read_regular(path, FILE_LIMIT)
             if content is not None:
                 files.append(ProjectFile(path, content))
     return Project(real, tuple(files))
@@ -86,15 +87,3 @@ def _below(folder: Path) -> list[Path]:
         if len(found) >= COUNT_LIMIT:
             break
     return found
-
-
-def _read(path: Path) -> bytes | None:
-    """The bytes of a regular file; None for anything else, so that a pipe cannot hold us up."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        return file.read(FILE_LIMIT)

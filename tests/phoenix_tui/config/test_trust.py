@@ -100,6 +100,12 @@ def test_instructions_go_from_the_repository_down_and_not_above_it(repository: P
     assert "Not mine." not in text
 
 
+def test_a_folder_in_place_of_a_file_is_no_file(repository: Path) -> None:
+    (repository / "AGENTS.md").unlink()
+    (repository / "AGENTS.md").mkdir()
+    assert find_project(repository).files == ()
+
+
 def test_a_pipe_in_place_of_a_file_does_not_hold_us_up(repository: Path) -> None:
     (repository / "AGENTS.md").unlink()
     os.mkfifo(repository / "AGENTS.md")

@@ -1,0 +1,246 @@
+"""A profile as text: front matter that sets, and a body that instructs.
+
+---
+description: reads, never writes
+tools: read_file, search          (or [read_file, search], or one below the other with dashes)
+---
+Look for mistakes first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from engine.ports.profiles import KNOWN_TOOLS, Profile, ProfileError
+from engine.records import PermissionMode
+from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
+from tools.clean import clean_line
+
+FENCE: Final = "---"
+MOST_TURNS: Final = 1_000
+LONGEST_RUN: Final = 86_400.0
+"""Seconds."""
+LONGEST_QUOTE: Final = 60
+"""Characters of a wrong value that are repeated."""
+YES_NO: Final = {"true": True, "yes": True, "false": False, "no": False}
+FOLDED: Final = frozenset({">", ">-", "|", "|-"})
+"""A value that stands on the indented lines below."""
+_NEWLINE: Final = re.compile(r"\r\n|\r|\n")
+_QUOTED: Final = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*(?:#.*)?""")
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
+_PLAIN: Final = re.compile(r"[^\s\"'#\[>|-](?:.*\S)?")
+"""A text that needs no quotes, unless a comment seems to begin in it."""
+
+
+class _Field(Struct):
+    """One key with its value, as it stands there."""
+
+    key: str
+    line: int
+    text: str
+    items: list[str]
+
+
+class _Reading(Struct, frozen=True):
+    """One file while it is read."""
+
+    path: Path
+
+    def wrong(self, line: int, sentence: str) -> ProfileError:
+        """The error that says so."""
+        return ProfileError(f"{clean_line(str(self.path))}:{line}: {sentence}", self.path, line)
+
+
+def parse_profile(text: str, path: Path, *, project: bool = False) -> Profile:
+    """The profile that the file `path` holds, named like the file.
+
+    Raises:
+        ProfileError: the front matter is wrong; file, line and what is allowed are named.
+    """
+    reading = _Reading(path)
+    lines = _NEWLINE.split(text.removeprefix("\ufeff"))
+    end = _end_of_front_matter(lines, reading)
+    values: dict[str, object] = {}
+    for field in _fields(lines[1:end], reading):
+        if field.key in values:
+            raise reading.wrong(field.line, f"'{field.key}' stands here twice.")
+        values[field.key] = CHECKS[field.key](field, reading)
+    if values.pop("name", path.stem) != path.stem:
+        line = key_lines(text)["name"]
+        raise reading.wrong(line, f"'name' must be {_quote(path.stem)}, as the file is called, or be left out.")
+    prompt = "\n".join(lines[end + 1 :] if end else lines).strip()
+    return Profile(name=path.stem, prompt=prompt, source=str(path), project=project, **values)  # type: ignore[arg-type]  # each by its own check
+
+
+def key_lines(text: str) -> Mapping[str, int]:
+    """On which line each key of the front matter stands."""
+    lines = _NEWLINE.split(text.removeprefix("\ufeff"))
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip() == FENCE:
+            break
+        key = line.partition(":")[0].strip()
+        if key in CHECKS:
+            found[key] = number
+    return found
+
+
+def profile_text(profile: Profile, *, comment: str = "") -> str:
+    """The file that says the same; what it leaves to the parent is left out."""
+    lines = [FENCE, *(f"# {line}" for line in comment.splitlines())]
+    mode = profile.permission_mode
+    settings = {
+        "description": _written(profile.description),
+        "model": _written(profile.model),
+        "tools": ", ".join(profile.tools),
+        "permission_mode": mode.value if mode is not None else "",
+        "sandbox": profile.sandbox,
+        "max_turns": str(profile.max_turns or ""),
+        "timeout": f"{profile.timeout:g}" if profile.timeout else "",
+        "locked": "true" if profile.locked else "",
+    }
+    lines += [f"{key}: {value}" for key, value in settings.items() if value]
+    return "\n".join([*lines, FENCE, "", profile.prompt, ""])
+
+
+def _end_of_front_matter(lines: list[str], reading: _Reading) -> int:
+    """The place of the closing fence; 0 where there is no front matter."""
+    if lines[0].strip() != FENCE:
+        return 0
+    for number, line in enumerate(lines[1:], 1):
+        if line.strip() == FENCE:
+            return number
+    raise reading.wrong(1, f"the front matter that begins here has no closing '{FENCE}'.")
+
+
+def _fields(lines: list[str], reading: _Reading) -> Iterator[_Field]:
+    field: _Field | None = None
+    for number, line in enumerate(lines, 2):
+        bare = line.strip()
+        if not bare or bare.startswith("#"):
+            continue
+        if field is not None and _goes_on(field, line, bare):
+            continue
+        if field is not None:
+            yield field
+        key, colon, value = (part.strip() for part in bare.partition(":"))
+        if not colon or key not in CHECKS:
+            raise reading.wrong(number, f"{_quote(bare)} is no setting. Known are {', '.join(CHECKS)}.")
+        field = _Field(key, number, value, [])
+    if field is not None:
+        yield field
+
+
+def _goes_on(field: _Field, line: str, bare: str) -> bool:
+    """Take a line that belongs to the key above: an item with a dash, or an indented one of a folded text."""
+    if bare.startswith("- ") and field.text in {"", *FOLDED} and field.key == "tools":
+        field.items.append(_value(bare[2:].strip()))
+        return True
+    if line[0] in " \t" and field.text in FOLDED:
+        field.items.append(bare)
+        return True
+    return False
+
+
+def _value(text: str) -> str:
+    """Without quotes, or without a comment behind it."""
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        return _COMMENT.sub("", text, count=1).rstrip()
+    body = quoted[1]
+    if body.startswith("'"):
+        return body[1:-1].replace("''", "'")
+    try:
+        return str(json.loads(body, strict=False))
+    except ValueError:
+        return body[1:-1]
+
+
+def _text(field: _Field, _: _Reading) -> str:
+    value = " ".join(field.items) if field.text in FOLDED else _value(field.text)
+    return " ".join(value.encode("utf-8", "replace").decode().split())
+
+
+def _tools(field: _Field, reading: _Reading) -> tuple[str, ...]:
+    names = field.items
+    if not names:
+        words = _value(field.text).strip()
+        inner = words[1:-1] if words.startswith("[") and words.endswith("]") else words
+        names = [_value(name.strip()) for name in inner.split(",") if name.strip()]
+    if not names:
+        raise reading.wrong(field.line, f"'tools' must name some of {', '.join(KNOWN_TOOLS)}, or be left out for all.")
+    for name in names:
+        if name not in KNOWN_TOOLS:
+            raise reading.wrong(field.line, f"there is no tool {_quote(name)}. Known are {', '.join(KNOWN_TOOLS)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def _mode(field: _Field, reading: _Reading) -> PermissionMode | None:
+    value = _one_of(PERMISSION_MODES)(field, reading)
+    return PermissionMode(value) if value else None
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[_Field, _Reading], str]:
+    def check(field: _Field, reading: _Reading) -> str:
+        value = _text(field, reading)
+        if value and value not in allowed:
+            words = f"'{field.key}' must be one of {', '.join(allowed)}, not {_quote(value)}."
+            raise reading.wrong(field.line, words)
+        return value
+
+    return check
+
+
+def _turns(field: _Field, reading: _Reading) -> int:
+    words = _text(field, reading) or "0"
+    if not re.fullmatch(r"[0-9]{1,6}", words) or int(words) > MOST_TURNS:
+        allowed = f"a whole number up to {MOST_TURNS}, 0 for the usual limit"
+        raise reading.wrong(field.line, f"'max_turns' must be {allowed}, not {_quote(words)}.")
+    return int(words)
+
+
+def _seconds(field: _Field, reading: _Reading) -> float:
+    words = _text(field, reading) or "0"
+    if not re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", words) or float(words) > LONGEST_RUN:
+        allowed = f"seconds up to {LONGEST_RUN:.0f}, 0 for the usual limit"
+        raise reading.wrong(field.line, f"'timeout' must be {allowed}, not {_quote(words)}.")
+    return float(words)
+
+
+def _yes_or_no(field: _Field, reading: _Reading) -> bool:
+    words = _text(field, reading).lower()
+    if words not in YES_NO:
+        raise reading.wrong(field.line, f"'{field.key}' must be true or false, not {_quote(words)}.")
+    return YES_NO[words]
+
+
+def _quote(value: str) -> str:
+    """A wrong value on one line, without anything that a terminal would obey."""
+    short = value if len(value) <= LONGEST_QUOTE else f"{value[:LONGEST_QUOTE]}…"
+    return f"'{clean_line(short)}'"
+
+
+def _written(text: str) -> str:
+    """A text as a value; quoted where it would be read as something else."""
+    plain = _PLAIN.fullmatch(text) is not None and _value(text) == text
+    return text if plain or not text else json.dumps(text, ensure_ascii=False)
+
+
+CHECKS: Final[Mapping[str, Callable[[_Field, _Reading], object]]] = {
+    "name": _text,
+    "description": _text,
+    "model": _text,
+    "tools": _tools,
+    "permission_mode": _mode,
+    "sandbox": _one_of(SANDBOXES),
+    "max_turns": _turns,
+    "timeout": _seconds,
+    "locked": _yes_or_no,
+}
+"""Every key of the front matter, and what makes a value of it."""
