@@ -68,6 +68,7 @@ class Stage(PhoenixScreen[None]):
             StatusLine(plain=launch.plain),
             self.greet,
         )
+        self.parts.status.beside = lambda: self.parts.transcript.frames.catch_up()
         self.backstage: Backstage | None = None
         """Everything that needs the services; its modules are loaded behind the first frame."""
         self._told: dict[str, float] = {}

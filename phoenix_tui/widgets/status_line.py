@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from textual.content import Content
 from textual.reactive import reactive
 from textual.timer import Timer
@@ -51,7 +52,7 @@ class StatusLine(Still, MeterRow):
     DEFAULT_CSS = """
     StatusLine { height: 1; width: 1fr; background: $background; color: $foreground; padding: 0 1; }
     """
-    status: reactive[Status] = reactive(Status)
+    status: reactive[Status] = reactive(Status, repaint=False)
     """Set by the screen."""
     errand: reactive[str] = reactive("")
     """What goes on beside the conversation in view, such as an installation; set by the screen."""
@@ -64,9 +65,14 @@ class StatusLine(Still, MeterRow):
         self._turn = 0
         self._drawn = ""
         """What the row last said of the state: a tick that changes nothing costs no paint."""
+        self.beside: Callable[[], None] | None = None
+        """Called right before a tick paints: what waits to be painted is painted along with it."""
 
-    def watch_status(self, status: Status) -> None:
-        """Start the clock with a run and end it with the run."""
+    def watch_status(self, before: Status, status: Status) -> None:
+        """Start the clock with a run and end it with the run; a pace alone is said with the next tick."""
+        paced = replace(before, moment=replace(before.moment, rate=status.moment.rate))
+        if paced != status or self._timer is None:
+            self.refresh()
         runs = is_busy(status.state) and not status.read_only
         if runs and self._timer is None:
             self._timer = self.set_interval(TICK, self._tick)
@@ -77,6 +83,8 @@ class StatusLine(Still, MeterRow):
     def _tick(self) -> None:
         self._turn += 1
         if self._shown(self._label()) != self._drawn:
+            if self.beside is not None:
+                self.beside()
             self.refresh()
 
     @property
@@ -122,8 +130,8 @@ class StatusLine(Still, MeterRow):
             sign = TURNING[self._turn % len(TURNING)]
         return f"{sign} {now.text}"
 
-    def _lefts(self) -> list[Content]:
-        """What may stand before the state, longest first."""
+    def _lefts(self) -> Iterator[Content]:
+        """What may stand before the state, longest first; nearly always the first has room."""
         status = self.status
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
@@ -141,7 +149,8 @@ class StatusLine(Still, MeterRow):
             (mode, context),
             (mode,),
         )
-        return [_joined(parts) for parts in choices] + [Content("")]
+        yield from (_joined(parts) for parts in choices)
+        yield Content("")
 
 
 def short_model(reference: str) -> str:

@@ -103,12 +103,20 @@ class Canvas:
 
     def parts_in_sight(self) -> Iterator[Part]:
         """Each part that has a row in the window, top down."""
-        seen: set[int] = set()
-        for _, row, drawn in self.viewport.rows():
-            found = None if drawn is None else drawn.locate(row)
-            if found is not None and id(found[0]) not in seen:
-                seen.add(id(found[0]))
-                yield found[0]
+        heights, slot, left = self.stack.heights, self.viewport.slot, self.viewport.height
+        above = self.viewport.row
+        while left > 0 and slot < len(heights):
+            drawn = self.stack.drawn(slot)
+            for part in () if drawn is None else drawn.parts:
+                height = part.height()
+                if height > above and left > 0:
+                    yield part
+                    left -= height - above
+                above = max(above - height, 0)
+            if drawn is None:
+                left -= max(heights[slot] - above, 0)
+                above = 0
+            slot += 1
 
     def place(self) -> Placed:
         """Take in what changed in the model and find the window's place."""

@@ -48,6 +48,11 @@ class Frames:
         self._ended = self._clock()
         self._cost = self._ended - began
 
+    def catch_up(self) -> None:
+        """Draw now what was to be drawn soon: something else is painted at this moment anyway."""
+        if self.waiting:
+            self.flush()
+
     def stop(self) -> None:
         """Forget a frame that is still to come."""
         if self._handle is not None:

@@ -47,7 +47,7 @@ class TranscriptView(BlockKeys, can_focus=True):
 
     def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
         super().__init__(model or TranscriptModel(), widget_id)
-        self._frames = Frames(lambda: self._place(whole=False))
+        self.frames = Frames(lambda: self._place(whole=False))
         self._errands = Errands(self, self.canvas, self.add_history)
         self._bar_at = float("-inf")
         self._places = Places()
@@ -69,18 +69,18 @@ class TranscriptView(BlockKeys, can_focus=True):
             case Snapshot():
                 self._errands.reset()
                 self.canvas.reset()
-                self._frames.stop()
+                self.frames.stop()
                 self._place(whole=True)
             case MessageSaved(message=message):
                 mine = message.role is Role.USER and message.origin is Origin.HUMAN
                 self.canvas.note_new(counts=message.origin is not Origin.TOOL, follow=mine)
-                self._frames.request(REQUEST_FIRST if mine else 0.0)
+                self.frames.request(REQUEST_FIRST if mine else 0.0)
             case TextArrived() | ThinkingArrived() if begins:
-                self._frames.flush()  # what a user waits for: the first word
+                self.frames.flush()  # what a user waits for: the first word
             case RunEnded():
-                self._frames.flush()  # and the last one
+                self.frames.flush()  # and the last one
             case _:
-                self._frames.request()
+                self.frames.request()
 
     def set_history(self, loader: Loader | None) -> None:
         """Where older messages come from."""
@@ -104,7 +104,7 @@ class TranscriptView(BlockKeys, can_focus=True):
 
     def on_unmount(self) -> None:
         """Leave no frame behind."""
-        self._frames.stop()
+        self.frames.stop()
 
     def on_resize(self, event: events.Resize) -> None:
         """Keep the place at another width or height."""
@@ -188,4 +188,4 @@ class TranscriptView(BlockKeys, can_focus=True):
 
     def _tick(self) -> None:
         self.canvas.model.calls.touch_running()
-        self._frames.request()
+        self.frames.request()
