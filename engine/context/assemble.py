@@ -28,13 +28,15 @@ class Assembly(Struct, frozen=True):
     """The part of the reference after the provider's name."""
     now: float
     view: ContextView = ContextView()
+    note: str = ""
+    """What every request of this turn ends with, and no message holds."""
 
 
 async def assemble(
     store: Store, rows: Sequence[StoredMessage], growing: GrowingView, ask: RequestLlm, assembly: Assembly
 ) -> ModelRequest:
     """The request for one model call over the stored messages `rows`; `growing` knows those of the last request."""
-    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask))
+    messages = growing.build(rows, assembly.view, ask.partial, _transient(ask, assembly.note))
     return ModelRequest(
         model=assembly.model,
         system=(
@@ -47,12 +49,12 @@ async def assemble(
     )
 
 
-def _transient(ask: RequestLlm) -> str:
+def _transient(ask: RequestLlm, note: str) -> str:
     if ask.truncated_call:
         return TRUNCATED_TEXT
     if ask.partial:
         return CONTINUE_TEXT
-    return iterations_left(ask.iteration, ask.max_iterations)
+    return "\n".join(filter(None, (note, iterations_left(ask.iteration, ask.max_iterations))))
 
 
 def image_ids(messages: Iterable[ModelMessage]) -> list[str]:

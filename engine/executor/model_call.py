@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context.assemble import Assembly, assemble
@@ -28,7 +28,9 @@ from engine.ports import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from engine.records import StoredMessage
 from engine.rewinding.keeper import CHANGING
+from engine.rewinding.told import files_note
 from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
 
 CENT = 0.01
@@ -36,8 +38,7 @@ CENT = 0.01
 NO_REPLY = ProviderError("the answer ended too early", kind="network", retryable=True)
 
 
-@dataclass(slots=True)
-class ToolDraft:
+class ToolDraft(Struct, eq=False):
     """The tool call that is being written."""
 
     name: str = ""
@@ -62,7 +63,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
             await _hold_back(session)  # a retry has waited already
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
-        request = await assemble(session.ports.store, rows, session.growing, ask, _assembly(session, name))
+        request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
         reply = await _stream(session, provider, request)
     except ProviderError as error:
         _note_failure(session, request, error)
@@ -123,8 +124,11 @@ def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) ->
     return tuple(fresh)
 
 
-def _assembly(session: Session, name: str) -> Assembly:
-    return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view)
+async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) -> Assembly:
+    run, rewinding = session.run, session.ports.rewinding
+    if run.files_note is None:
+        run.files_note = await files_note(rewinding.log, session.record.id, rows) if rewinding is not None else ""
+    return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view, run.files_note)
 
 
 def _check_budget(session: Session) -> None:

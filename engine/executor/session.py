@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.context.compaction import FEWEST
@@ -75,8 +74,7 @@ class EngineSettings(Struct, frozen=True):
     """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
 
 
-@dataclass(slots=True)
-class RunFacts:
+class RunFacts(Struct, eq=False):
     """What is known of the run under way beside its state."""
 
     started: float = 0.0
@@ -85,6 +83,8 @@ class RunFacts:
     cost_usd: float | None = 0.0
     reply_cost_usd: float | None = None
     reply_estimated: bool = False
+    files_note: str | None = None
+    """What the model is told of files that went back ahead of it; None until the first request."""
 
 
 class CompactionDraft(Struct, frozen=True):
@@ -98,8 +98,7 @@ class CompactionDraft(Struct, frozen=True):
     cost_usd: float | None
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct, eq=False):
     """One conversation while it is open here."""
 
     record: ConversationRecord

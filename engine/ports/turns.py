@@ -110,6 +110,10 @@ class TurnLog(Protocol):
         """All of a conversation, oldest first."""
         ...
 
+    async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
+        """The restores of files alone since the message `from_seq`, oldest first."""
+        ...
+
     async def every_change(self) -> list[FileChange]:
         """The changes of all conversations."""
         ...

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports import Clock, Ids, StorageError
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 CHANGING = frozenset({ToolClass.EDIT, ToolClass.RUN})
 """Classes of tools before which a look is taken."""
+AHEAD = 0.25
+"""Seconds a request gets to go out before its run's folder is looked at: another thread would hold it up."""
 PATIENCE = 2.0
 """Seconds the tools of a run wait for its first look at a large folder; the look goes on beside them."""
 SETTLING = 10.0
@@ -32,8 +34,7 @@ FRESH = 2.0
 """Seconds for which a look that was taken ahead of its tool holds."""
 
 
-@dataclass(slots=True)
-class Begun:
+class Begun(Struct, eq=False):
     """The first look of a run."""
 
     step_id: str
@@ -46,14 +47,14 @@ class Begun:
     """Whether a tool has waited for it in vain; the next ones do not."""
 
 
-@dataclass(slots=True)
-class TurnKeeper:
+class TurnKeeper(Struct, eq=False):
     """The looks of all conversations that are open here. Nothing it does can fail a run."""
 
     folders: Folders
     log: TurnLog
     clock: Clock
     ids: Ids
+    ahead: float = AHEAD
     patience: float = PATIENCE
     settling: float = SETTLING
     closing: float = CLOSING
@@ -129,6 +130,7 @@ class TurnKeeper:
             log.warning("contents stay as they are: %s", error)
 
     async def _warm(self, record: ConversationRecord) -> None:
+        await asyncio.sleep(self.ahead)
         try:
             await self.folders.warm(record.cwd)
         except FilesError as error:

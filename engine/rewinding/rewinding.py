@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.states import State, is_busy
@@ -33,8 +33,7 @@ class CannotRewind(Exception):
     """Nothing was changed; the message is one sentence that names the fix."""
 
 
-@dataclass(slots=True)
-class Rewinding:
+class Rewinding(Struct, eq=False):
     """All conversations of one store."""
 
     folders: Folders

@@ -134,6 +134,16 @@ def of_conversation(connection: sqlite3.Connection, conversation_id: str) -> lis
     return [_step(row) for row in rows]
 
 
+def restored(connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
+    """The restores of files alone since the message `from_seq`, oldest first."""
+    rows = connection.execute(
+        """SELECT * FROM file_steps WHERE conversation_id = ? AND kind = 'restore' AND state = 'done' AND seq >= ?
+            ORDER BY began, rowid""",
+        (conversation_id, from_seq),
+    ).fetchall()
+    return [_step(row) for row in rows]
+
+
 def every_change(connection: sqlite3.Connection) -> list[FileChange]:
     """The changes of all conversations."""
     rows = connection.execute("SELECT changes FROM file_steps").fetchall()

@@ -27,6 +27,12 @@ class SqliteTurnLog:
         """All of a conversation, oldest first."""
         return await self._transactions.read(lambda connection: file_steps.of_conversation(connection, conversation_id))
 
+    async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
+        """The restores of files alone since the message `from_seq`, oldest first."""
+        return await self._transactions.read(
+            lambda connection: file_steps.restored(connection, conversation_id, from_seq)
+        )
+
     async def every_change(self) -> list[FileChange]:
         """The changes of all conversations."""
         return await self._transactions.read(file_steps.every_change)

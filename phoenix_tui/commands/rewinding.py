@@ -161,7 +161,11 @@ def _name(path: bytes) -> str:
 def _outcome(before: ConversationRecord, done: Done) -> str:
     files = f"{count_text(done.restored, 'file')} went back. " if done.restored else ""
     if done.conversation_id == before.id:
-        return f"{files}The agent is not told of it. Esc Esc, then u takes it back." if files else "No file changed."
+        return (
+            f"{files}The agent is told with your next message. Esc Esc, then u takes it back."
+            if files
+            else "No file changed."
+        )
     files = files or "Files stay as they are. "
     return f"{files}This is another branch; Esc Esc, then u goes back to the other one."
 

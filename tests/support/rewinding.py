@@ -58,6 +58,7 @@ class Scene:
     tool: DeedTool
     cwd: Path
     home: Path
+    provider: ScriptedProvider
 
     async def conversation(self) -> Conversation:
         options = ConversationOptions(self.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
@@ -107,7 +108,7 @@ async def scene(home: Path, *turns: int) -> AsyncGenerator[Scene]:
     engine = Engine(ports)
     try:
         await engine.start()
-        yield Scene(engine, store, rewinding, tool, cwd, home)
+        yield Scene(engine, store, rewinding, tool, cwd, home, provider)
     finally:
         await engine.close()
 

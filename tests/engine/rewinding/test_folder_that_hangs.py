@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import engine.checkpoints.folders
+import engine.checkpoints.work
 from engine.checkpoints.folders import CheckpointFolders
 from engine.checkpoints.none import NoFolders
 from engine.checkpoints.walk import Walked
@@ -81,7 +82,7 @@ async def test_closing_waits_for_no_look_that_hangs(
             os.close(os.open(fifo, os.O_RDONLY))
             return Walked({}, frozenset())
 
-    monkeypatch.setattr(engine.checkpoints.folders, "Walker", Hanging)
+    monkeypatch.setattr(engine.checkpoints.work, "Walker", Hanging)
     monkeypatch.setattr(engine.checkpoints.folders, "CLOSING", 0.01)
     folders = CheckpointFolders(tmp_path / "kept" / "contents.db")
     look = asyncio.create_task(folders.look(tmp_path))
