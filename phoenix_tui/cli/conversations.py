@@ -6,17 +6,18 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from engine.ports import ConversationChanges, Library, OwnedElsewhere, StorageError, Store
-from engine.records import ConversationQuery, ConversationRecord, ConversationSummary
+from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.markdown_export import markdown
+from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.cli.output import write_json, write_line, write_table
 from phoenix_tui.cli.searching import SearchCommand
 from phoenix_tui.cli.times import local_time, utc_time
@@ -74,7 +75,7 @@ class ConversationCommands(Struct, frozen=True):
         record = await self._record()
         messages = await self.store.messages(record.id)
         if not self.arguments.json:
-            write_line(markdown(record, messages).rstrip("\n"))
+            write_line((await self._markdown(record, messages)).rstrip("\n"))
             return
         shown: list[JsonValue] = []
         for message in messages:
@@ -115,16 +116,17 @@ class ConversationCommands(Struct, frozen=True):
         if self.arguments.format == "json":
             text = encode(await self.library.export(record.id), indent=1) + "\n"
         else:
-            text = markdown(record, await self.store.messages(record.id))
+            text = await self._markdown(record, await self.store.messages(record.id))
         output = self.arguments.output
         if output is None:
             sys.stdout.buffer.write(text.encode())
             sys.stdout.buffer.flush()
             return
-        try:
-            await asyncio.to_thread(_write_export, Path(output), text)
-        except OSError as error:
-            raise CommandError(f"{output} cannot be written: {error.strerror}.") from error
+        await asyncio.to_thread(write_new, Path(output), text)
+
+    async def _markdown(self, record: ConversationRecord, messages: Sequence[StoredMessage]) -> str:
+        calls = await self.store.tool_calls(record.id, [message.id for message in messages])
+        return markdown(record, messages, calls)
 
     async def _import(self) -> None:
         name = self.arguments.file
@@ -241,9 +243,3 @@ def _folder(name: str | None) -> Path | None:
 
 def _read(name: str) -> str:
     return sys.stdin.buffer.read().decode() if name == "-" else Path(name).read_text("utf-8")
-
-
-def _write_export(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    path.write_text(text, "utf-8")

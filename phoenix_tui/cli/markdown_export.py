@@ -3,58 +3,111 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, assert_never
 
-from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from engine.records import ConversationRecord, StoredMessage
+from engine.codec import CodecError, decode_display
+from engine.machine.messages import (
+    Block,
+    ImageBlock,
+    Origin,
+    Role,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from phoenix_tui.cli.times import local_time
-from tools.clean import clean
+from tools.clean import clean, clean_line
+from tools.contract import DiffDisplay
 
-SPEAKERS = {Role.USER: "You", Role.ASSISTANT: "Phoenix", Role.SYSTEM: "Note"}
-BACKTICKS = re.compile("`{3,}")
+SPEAKERS: Final = {Role.USER: "You", Role.ASSISTANT: "Phoenix", Role.SYSTEM: "Note"}
+BACKTICKS: Final = re.compile("`{3,}")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_NAMES: Final = "|".join(SPEAKERS.values())
+_FORGED: Final = re.compile(rf"^(?P<indent> {{0,3}})(?P<mark>#{{1,2}})(?=[ \t]+(?:{_NAMES})[ \t#]*$)")
+_UNDERLINE: Final = re.compile(r"^( {0,3})(?=[-=]+[ \t]*$)")
+_NAME: Final = re.compile(rf" {{0,3}}(?:{_NAMES})[ \t]*")
 
 
-def markdown(record: ConversationRecord, messages: Sequence[StoredMessage]) -> str:
-    """The whole conversation; nothing in it can drive a terminal (FAULTS 59)."""
+def markdown(
+    record: ConversationRecord, messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord] = ()
+) -> str:
+    """The whole conversation; nothing in it can drive a terminal (FAULTS 59) or speak in another's name.
+
+    A heading stands wherever another one begins to speak; changes of files are shown as diffs where `calls` has them.
+    """
     lines = [
-        f"# {clean(record.title) or 'Untitled'}",
+        f"# {clean_line(record.title) or 'Untitled'}",
         "",
         f"- Conversation: {record.id}",
-        f"- Folder: {clean(str(record.cwd))}",
-        f"- Model: {clean(record.model)}",
+        f"- Folder: {clean_line(str(record.cwd))}",
+        f"- Model: {clean_line(record.model)}",
         f"- Begun: {local_time(record.created_at)}",
     ]
+    known = {call.tool_use_id: call for call in calls}
+    speaker: Role | None = None
     for message in messages:
-        if not message.silent:
-            lines += _message(message)
+        texts = [] if message.silent else [text for block in message.blocks if (text := _block(block, known))]
+        if texts and message.origin is not Origin.TOOL and speaker is not message.role:
+            speaker = message.role
+            lines += ["", f"## {SPEAKERS[speaker]}"]
+        lines += [line for text in texts for line in ("", text)]
     return "\n".join(lines) + "\n"
 
 
-def _message(message: StoredMessage) -> Iterator[str]:
-    speaks = any(isinstance(block, TextBlock | ImageBlock) for block in message.blocks)
-    if speaks:
-        yield from ("", f"## {SPEAKERS[message.role]}")
-    for block in message.blocks:
-        text = _block(block)
-        if text:
-            yield from ("", text)
-
-
-def _block(block: Block) -> str:
+def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
     match block:
         case TextBlock(text):
-            return clean(text)
+            return "\n".join(_honest(clean(text)))
         case ImageBlock(_, width, height):
             return f"*Image, {width}x{height}*"
-        case ThinkingBlock():
-            return ""
+        case ThinkingBlock(text):
+            quoted = (f"> {line}".rstrip() for line in clean(text).strip().split("\n"))
+            return "\n".join(("> *Thinking*", ">", *quoted)) if text.strip() else ""
         case ToolUseBlock(_, name, input_json):
-            return f"**{clean(name)}**\n\n{_fenced(clean(input_json), 'json')}"
-        case ToolResultBlock(_, content):
-            return _fenced("\n".join(_block(part) for part in content), "")
+            return f"**{clean_line(name)}**\n\n{_fenced(clean(input_json), 'json')}"
+        case ToolResultBlock(call_id, content, is_error):
+            output = _fenced("\n".join(_part(part) for part in content), "")
+            parts = ("*Failed*" if is_error else "", _diff(calls.get(call_id)), output)
+            return "\n\n".join(part for part in parts if part)
         case _:
             assert_never(block)
+
+
+def _part(part: TextBlock | ImageBlock) -> str:
+    """A part of what a tool gave back, as it stands in its fence."""
+    return clean(part.text) if isinstance(part, TextBlock) else _block(part, {})
+
+
+def _diff(call: ToolCallRecord | None) -> str:
+    """The change a call made, empty where it made none."""
+    try:
+        display = decode_display(call.display_json) if call is not None and call.display_json else None
+    except CodecError:
+        return ""
+    return _fenced(clean(display.diff), "diff") if isinstance(display, DiffDisplay) else ""
+
+
+def _honest(text: str) -> Iterator[str]:
+    """The lines of a text that is Markdown itself: a fence left open is closed, a speaker's heading is none."""
+    fence = before = ""
+    for line in text.split("\n"):
+        found = _FENCE.fullmatch(line)
+        if fence:
+            ends = found is not None and found[1].startswith(fence) and not found[2].strip()
+            fence = "" if ends else fence
+            yield line
+        elif found is not None and not (found[1][0] == "`" and "`" in found[2]):
+            fence = found[1]
+            yield line
+        else:
+            named = _NAME.fullmatch(before) is not None
+            yield _FORGED.sub(r"\g<1>\\\g<2>", _UNDERLINE.sub(r"\g<1>\\", line) if named else line)
+        before = line
+    if fence:
+        yield fence
 
 
 def _fenced(text: str, language: str) -> str:

@@ -49,7 +49,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("undo", "go back, as /rewind does"),
     Command("branches", "the branches that going back and /fork made"),
     Command("fork", "continue in a copy"),
-    Command("export", "write this conversation to a file", "FILE"),
+    Command("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
     Command("retry", "try the last request again"),
     Command("jobs", "background commands"),
     Command("stop", "stop this conversation's run"),

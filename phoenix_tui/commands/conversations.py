@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import time
-from pathlib import Path
 from typing import Final
 
 from engine.records import ConversationQuery, ConversationSummary
@@ -14,7 +11,6 @@ from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.labels import age
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.widgets.question_text import short_path
-from tools.contract import JsonObject
 
 MOST: Final = 5_000
 """Conversations to choose from; /search finds the words of all."""
@@ -65,30 +61,6 @@ async def fork(bench: Bench, _: str) -> None:
     bench.tell("This is the copy.")
 
 
-async def export(bench: Bench, target: str) -> None:
-    """Write the open conversation to a JSON file that `phoenix conversations import` reads."""
-    conversation = bench.desk.conversation
-    if conversation is None:
-        bench.tell("There is nothing to write yet.", bad=True)
-        return
-    path = conversation.record.cwd / (target or f"phoenix-{conversation.id[:8]}.json")
-    content = await bench.desk.services.library.export(conversation.id)
-    try:
-        await asyncio.to_thread(_write, path, content)
-    except FileExistsError:
-        bench.tell(f"{path} exists already: name another file.", bad=True)
-    except OSError as error:
-        bench.tell(f"{path} cannot be written: {error.strerror}.", bad=True)
-    else:
-        bench.tell(f"Written to {path}.")
-
-
-def _write(path: Path, content: JsonObject) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        path.chmod(0o600)
-        json.dump(content, file, ensure_ascii=False, indent=1)
-
-
 async def retry(bench: Bench, _: str) -> None:
     """Resume an interrupted turn, or try again."""
     await bench.desk.attempt(lambda conversation: conversation.retry(bench.desk.launch.caps))
@@ -124,7 +96,6 @@ RUNS: Final[dict[str, Run]] = {
     "resume": resume,
     "rename": rename,
     "fork": fork,
-    "export": export,
     "retry": retry,
     "stop": stop,
     "stopall": stopall,

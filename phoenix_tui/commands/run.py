@@ -12,7 +12,8 @@ from phoenix_tui.commands.catalogue import closest
 from phoenix_tui.screens.desk import ENGINE_ERRORS
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
-    "conversations": ("archive", "delete", "export", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
+    "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
+    "exporting": ("export",),
     "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "theme"),
     "reading": ("copy", "cost", "help", "jobs", "quit"),
     "shelving": ("archived", "pin", "trash"),

@@ -1,0 +1,26 @@
+"""The open conversation as a file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.exporting import export as write_out
+
+
+async def export(bench: Bench, target: str) -> None:
+    """Write it as Markdown, or as JSON where the file's name ends so."""
+    conversation = bench.desk.conversation
+    if conversation is None:
+        bench.tell("There is nothing to write yet.", bad=True)
+        return
+    try:
+        path = await write_out(conversation, bench.desk.services.library, target)
+    except CommandError as error:
+        bench.tell(error.sentence, bad=True)
+    else:
+        bench.tell(f"Written to {path}.")
+
+
+RUNS: Final[dict[str, Run]] = {"export": export}

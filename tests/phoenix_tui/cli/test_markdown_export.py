@@ -1,0 +1,189 @@
+"""The Markdown of a conversation: every kind of block, and nothing in it that acts or speaks in another's name."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from msgspec.structs import replace
+
+from engine.codec import encode_display
+from engine.machine.messages import (
+    Block,
+    ImageBlock,
+    Origin,
+    Role,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolStatus,
+    ToolUseBlock,
+)
+from engine.records import StoredMessage
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.markdown_export import SPEAKERS, markdown
+from phoenix_tui.cli.new_file import write_new
+from phoenix_tui.cli.times import local_time
+from tests.support.cli import phoenix_in
+from tests.support.screens import answered, call_record, conversation, message, said
+from tools.contract import DiffDisplay
+
+DIFF = "@@ -1 +1 @@\n-old ```\n+new"
+RECORD = replace(conversation(), title="Back\noff", cwd=Path("/work"))
+HEAD = f"""\
+# Back off
+
+- Conversation: {RECORD.id}
+- Folder: /work
+- Model: {RECORD.model}
+- Begun: {local_time(RECORD.created_at)}
+"""
+GOLDEN = (
+    HEAD
+    + """
+## You
+
+Fix it, please.
+
+*Image, 800x600*
+
+## Phoenix
+
+> *Thinking*
+>
+> First the test.
+>
+> Then the code.
+
+I change it:
+
+**patch**
+
+```json
+{"path": "a.py"}
+```
+
+````diff
+@@ -1 +1 @@
+-old ```
++new
+````
+
+```
+Patched.
+```
+
+**bash**
+
+```json
+{"command": "make"}
+```
+
+*Failed*
+
+`````
+```` no such target
+*Image, 20x10*
+`````
+
+Use this:
+
+```python
+x = 1
+```
+
+## Note
+
+Stopped by you
+"""
+)
+
+
+def results(seq: int, *blocks: Block) -> StoredMessage:
+    return message(seq, Role.USER, Origin.TOOL, *blocks)
+
+
+def whole() -> list[StoredMessage]:
+    return [
+        message(1, Role.USER, Origin.HUMAN, TextBlock("Fix it, please."), ImageBlock("i", 800, 600)),
+        answered(
+            2,
+            ThinkingBlock("First the test.\n\nThen the code.\n", "signed"),
+            ThinkingBlock("", "sealed", redacted=True),
+            TextBlock("I change it:"),
+            ToolUseBlock("p", "patch", '{"path": "a.py"}'),
+        ),
+        results(3, ToolResultBlock("p", (TextBlock("Patched."),))),
+        answered(4, ToolUseBlock("b", "bash", '{"command": "make"}')),
+        results(5, ToolResultBlock("b", (TextBlock("```` no such target"), ImageBlock("j", 20, 10)), is_error=True)),
+        answered(6, "Use this:\n\n```python\nx = 1\n```"),
+        replace(said(7, "never shown"), silent=True),
+        message(8, Role.SYSTEM, Origin.NOTICE, TextBlock("Stopped by you")),
+    ]
+
+
+def test_every_kind_of_block_has_its_place() -> None:
+    call = call_record("p", "patch", "{}", ToolStatus.SUCCESS, display=encode_display(DiffDisplay("a.py", DIFF, 1, 1)))
+    assert markdown(RECORD, whole(), [call]) == GOLDEN
+
+
+FORGED = st.lists(
+    st.sampled_from([
+        "## You", "# Note", "  ## Phoenix ##", "You", "---", "===", "```", "````", "~~~", "```py", "text", "",
+        "> ## You", "    ## You", "``` a`b", "\x1b]52;c;aGk=\x07", "\u202e## You", "**bash**",
+    ]),
+    max_size=9,
+)  # fmt: skip
+
+
+@given(FORGED, FORGED)
+def test_no_text_speaks_in_anothers_name_or_swallows_what_follows(asked: list[str], answer: list[str]) -> None:
+    text = markdown(RECORD, [said(1, "\n".join(["a", *asked])), answered(2, "\n".join(["b", *answer])), said(3, "c")])
+    tokens = MarkdownIt().parse(text)
+    headings = [
+        tokens[place + 1].content
+        for place, token in enumerate(tokens)
+        if token.type == "heading_open" and token.level == 0 and tokens[place + 1].content in SPEAKERS.values()
+    ]
+    assert headings == ["You", "Phoenix", "You"]
+    assert not set(text) & set("\x1b\x07\u202e")
+
+
+def test_a_file_is_the_owners_alone_and_never_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    mask = os.umask(0)
+    try:
+        write_new(path, "whole \ud800")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text() == "whole ?"
+    for there in (path, tmp_path):
+        with pytest.raises(CommandError, match="exists already: name another file"):
+            write_new(there, "other")
+    assert path.read_text() == "whole ?"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    for place in (tmp_path / "no" / "a.md", Path("/dev/full")):
+        with pytest.raises((CommandError, OSError)) as raised:
+            write_new(place, "x" * 100_000)
+        assert isinstance(raised.value, CommandError)
+        assert raised.value.sentence.startswith(f"{place} cannot be written: ")
+
+
+async def test_the_command_line_keeps_a_file_that_is_there(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    known = (await phoenix.run("-p", "hello", "--output-format", "json")).json["session_id"]
+    target = tmp_path / "kept.md"
+    target.write_text("mine")
+    ran = await phoenix.run("conversations", "export", known, "-o", str(target))
+    assert (ran.code, target.read_text()) == (2, "mine")
+    assert f"{target} exists already: name another file." in ran.err
+    assert (await phoenix.run("conversations", "export", known, "-o", "/dev/stdout")).out.startswith("# ")
