@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from phoenix_tui.markdown.code import is_loaded
-from phoenix_tui.markdown.lines import Line
+from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Span
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
@@ -58,6 +59,8 @@ class Canvas:
         """A row of a part that shows an image; set by whoever has the pictures."""
         self.new_below = 0
         """Messages that came while the end was out of sight."""
+        self.is_reading = False
+        """Whether a row says that messages in sight are still being read."""
         self._marked = 0
         """What the mark at the bottom says."""
 
@@ -171,6 +174,8 @@ class Canvas:
         rows = list(self.viewport.rows())
         strips = [self._row_strip(drawn, row, slot, painter, selection, blank) for slot, row, drawn in rows]
         strips.extend([blank] * (self.viewport.height - len(strips)))
+        if self.is_reading:
+            self._say_reading(strips, rows, painter)
         self._overlay(strips, painter)
         self._show_cursor(strips, rows, painter)
         for line_filter in filters:
@@ -207,6 +212,13 @@ class Canvas:
         if span is None:
             return strip
         return painted(strip, part.lines[index].text, span, painter.selection)
+
+    @staticmethod
+    def _say_reading(strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter) -> None:
+        """Say so once, in the first row that is still to come and not under the prompt that stays on top."""
+        gaps = (position for position, (_, _, drawn) in enumerate(rows) if drawn is None and position)
+        for position in islice(gaps, 1):
+            strips[position] = painter.spans_strip((Span(" " * MARGIN), Span("reading…", QUIET)))
 
     def _overlay(self, strips: list[Strip], painter: Painter) -> None:
         """Lay the prompt over the top row and what is new over the bottom one."""

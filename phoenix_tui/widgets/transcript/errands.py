@@ -28,7 +28,8 @@ class Errands:
         self._canvas = canvas
         self._loaded = loaded
         self.loader: Loader | None = None
-        self._loading = False
+        self.is_loading = False
+        """Whether messages are being read."""
         self._absent: set[int] = set()
         """Slots that were asked for in vain."""
         self._ticker: Timer | None = None
@@ -71,20 +72,20 @@ class Errands:
     def _load_missing(self) -> None:
         missing = self._canvas.viewport.missing - self._absent
         window = window_for(missing, self._canvas.model.count)
-        if window is None or self._loading:
+        if window is None or self.is_loading:
             return
         if self.loader is None:
             self._absent |= missing
             self._view.post_message(MoreNeeded(self._view, *window))
             return
-        self._loading = True
+        self.is_loading = True
         self._view.run_worker(self._load(self.loader, *window), group="history")
 
     async def _load(self, loader: Loader, before_seq: int, limit: int) -> None:
         try:
             history = await loader(before_seq, limit)
         finally:
-            self._loading = False
+            self.is_loading = False
         found = {message.seq - 1 for message in history[0]}
         self._absent.update(slot for slot in range(before_seq - 1 - limit, before_seq - 1) if slot not in found)
         self._loaded(history)

@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
 from phoenix_tui.widgets.transcript.scroll_keys import ScrollKeys
@@ -58,6 +59,7 @@ class PaintedTranscript(ScrollKeys):
         self._painter: Painter | None = None
         self._stale = True
         self._rows: list[Strip] | None = None
+        self.kept = KeptRows(self, self.canvas)
         self._pressed_row = 0
         self._bar: TranscriptBar | None = None
 
@@ -82,15 +84,16 @@ class PaintedTranscript(ScrollKeys):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """The rows within `crop`."""
-        rows = self._painted_rows()
+        width = self.size.width  # found anew by Textual each time
+        rows = self._painted_rows(width)
         first, last = crop.y, crop.y + crop.height
-        if crop.x == 0 and crop.width == self.size.width:
+        if crop.x == 0 and crop.width == width:
             return rows if first == 0 and last == len(rows) else rows[first:last]
         return [row.crop(crop.x, crop.x + crop.width) for row in rows[first:last]]
 
     def render_line(self, y: int) -> Strip:
         """One row with its offsets, for the mouse: never on the painting path."""
-        rows = self._painted_rows()
+        rows = self._painted_rows(self.size.width)
         strip = rows[y] if 0 <= y < len(rows) else Strip.blank(self.size.width)
         found = self.canvas.line_at(y)
         return strip if found is None else strip.apply_offsets(0, row_number(found[0], found[1]))
@@ -114,20 +117,26 @@ class PaintedTranscript(ScrollKeys):
         """Remember where, for a double click."""
         self._pressed_row = event.y
 
-    def _painted_rows(self) -> list[Strip]:
+    def _painted_rows(self, width: int) -> list[Strip]:
         if self._rows is None:
-            painter = self._current_painter()
-            # The painter's colours are true colours already, so this filter would only copy every row.
-            filters = [each for each in self.get_line_filters() if not isinstance(each, ANSIToTruecolor)]
-            self._rows = self.canvas.strips(painter, self.text_selection, filters, self.background_colors[1])
+            painter = self._current_painter(width)
+            before = self.kept.instead(painter, self.canvas.viewport.height + self.canvas.reserved)
+            self._rows = self._paint(painter) if before is None else before
         return self._rows
 
-    def _current_painter(self) -> Painter:
+    def _paint(self, painter: Painter) -> list[Strip]:
+        # The painter's colours are true colours already, so this filter would only copy every row.
+        filters = [each for each in self.get_line_filters() if not isinstance(each, ANSIToTruecolor)]
+        rows = self.canvas.strips(painter, self.text_selection, filters, self.background_colors[1])
+        self.kept.painted(rows, painter)
+        return rows
+
+    def _current_painter(self, width: int) -> Painter:
         """The painter of the theme and width in force."""
-        if self._painter is None or self._stale or self._painter.width != self.size.width:
+        if self._painter is None or self._stale or self._painter.width != width:
             colours, self._stale = self._read_colours(), False
-            if self._painter is None or (self._painter.colours, self._painter.width) != (colours, self.size.width):
-                self._painter = Painter(colours, self.size.width)
+            if self._painter is None or (self._painter.colours, self._painter.width) != (colours, width):
+                self._painter = Painter(colours, width)
                 self.canvas.stack.drop_strips()
         return self._painter
 

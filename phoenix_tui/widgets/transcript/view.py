@@ -68,6 +68,7 @@ class TranscriptView(BlockKeys, can_focus=True):
         match update:
             case Snapshot():
                 self._errands.reset()
+                self.kept.forget()
                 self.canvas.reset()
                 self.frames.stop()
                 self._place(whole=True)
@@ -154,33 +155,34 @@ class TranscriptView(BlockKeys, can_focus=True):
         self._place(whole=True)
 
     def _place(self, *, whole: bool) -> None:
-        placed = self.canvas.place()
-        if not self.size.height:
+        placed, size = self.canvas.place(), self.size
+        if not size.height:
             return
         moved = whole or placed.y != self.scroll_y
-        self._set_position(placed, bar=whole or not self.canvas.model.live.pieces)
+        self._set_position(placed, size, bar=whole or not self.canvas.model.live.pieces)
         if moved:
             self.refresh()
         elif placed.first is not None:
             self._repaint_from(placed.first)
         self._errands.see_to(self._tick, self._repaint_coloured)
+        self.kept.see_to(is_reading=self._errands.is_loading)
         self.gallery.see_to()
 
-    def _set_position(self, placed: Placed, *, bar: bool) -> None:
+    def _set_position(self, placed: Placed, size: Size, *, bar: bool) -> None:
         """Move scroll position and bar without a layout."""
-        y = float(placed.y)
-        size = Size(self.size.width, placed.total)
+        y, whole = float(placed.y), Size(size.width, placed.total)
         # pyright takes a descriptor read on the class for its value.
-        self.set_reactive(Widget.virtual_size, size)  # pyright: ignore[reportArgumentType] - as said
+        self.set_reactive(Widget.virtual_size, whole)  # pyright: ignore[reportArgumentType] - as said
         self.set_reactive(Widget.scroll_y, y)
         self.set_reactive(Widget.scroll_target_y, y)  # pyright: ignore[reportArgumentType] - as said
         now = self.canvas.model.now()
         if bar or now - self._bar_at >= BAR_SECONDS:
             self._bar_at = now
-            self.vertical_scrollbar.stand(placed.total, self.size.height, y)
+            self.vertical_scrollbar.stand(placed.total, size.height, y)
 
     def _repaint_from(self, row: int) -> None:
-        self.refresh(Region(0, row, self.size.width, self.size.height - row))
+        width, height = self.size
+        self.refresh(Region(0, row, width, height - row))
 
     def _repaint_coloured(self, row: int) -> None:
         self._repaint_from(row)

@@ -69,6 +69,17 @@ class Viewport:
         self.slot, self.row = heights.find(y)
         return y
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether a row in sight is of a message that is not in memory, as of the last `place`."""
+        heights, slot, left = self._stack.heights, self.slot, self.height + self.row
+        while self.missing and left > 0 and slot < len(heights):
+            if slot in self.missing:
+                return True
+            left -= heights[slot]
+            slot += 1
+        return False
+
     def rows(self) -> Iterator[tuple[int, int, Drawn | None]]:
         """Slot, row and drawing of every row in sight, top down."""
         heights, slot, row = self._stack.heights, self.slot, self.row
