@@ -7,9 +7,10 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import Event
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from engine.checkpoints.contents import Contents
 from engine.checkpoints.looks import NOTHING, RACY_NS, LookAt, Seen, stamp_of
@@ -30,8 +31,7 @@ BATCH_FILES = 1000
 SHOWN = 20
 
 
-@dataclass(slots=True)
-class Capture:
+class Capture(Struct, eq=False):
     """One look in the making."""
 
     contents: Contents

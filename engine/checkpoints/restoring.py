@@ -7,7 +7,8 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.checkpoints.capture import Capture
 from engine.checkpoints.contents import Contents
@@ -19,8 +20,7 @@ NOT_KEPT = "its earlier content is not kept"
 NOT_EMPTY = "holds other files"
 
 
-@dataclass(slots=True)
-class Restoring:
+class Restoring(Struct, eq=False):
     """One restore. `before` of a change is what is expected, `after` what shall be; both are looked at."""
 
     contents: Contents

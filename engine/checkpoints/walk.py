@@ -10,12 +10,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.checkpoints.places import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
 
@@ -49,8 +48,7 @@ class Walked(Struct, frozen=True):
     """The topmost paths that were passed over."""
 
 
-@dataclass(slots=True)
-class _Decision:
+class _Decision(Struct, eq=False):
     """Which names of one folder are ignored, for one list of names and one state of the rules."""
 
     names: frozenset[bytes]
@@ -58,8 +56,7 @@ class _Decision:
     rules: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct, eq=False):
     entries: dict[bytes, os.stat_result] = field(default_factory=dict[bytes, os.stat_result])
     left_out: set[bytes] = field(default_factory=set[bytes])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 LOWEST, HIGHEST = 1.0, 3.0
 EASE, TIGHTEN = 0.9, 1.5
@@ -10,8 +10,7 @@ DELAY_PER_STEP = 2.0
 """Seconds of delay per unit of the multiplier above 1.0."""
 
 
-@dataclass(slots=True)
-class Governor:
+class Governor(Struct, eq=False):
     """One multiplier per model: 1.0 means no delay, 3.0 four seconds before every call."""
 
     _multipliers: dict[str, float] = field(default_factory=dict[str, float])

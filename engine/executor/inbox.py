@@ -6,8 +6,9 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.machine.events import Event
@@ -22,8 +23,7 @@ class Priority(IntEnum):
     OUTCOME = 2
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct, eq=False):
     """An event to come: built when its turn comes, so that the facts in it are those of that moment."""
 
     build: Callable[[], Event]
@@ -39,8 +39,7 @@ class Entry:
             self.receipt.set_result(receipt)
 
 
-@dataclass(slots=True)
-class Inbox:
+class Inbox(Struct, eq=False):
     """A priority queue; within a priority, first come, first served."""
 
     _heap: list[tuple[Priority, int, Entry]] = field(default_factory=list[tuple[Priority, int, Entry]])

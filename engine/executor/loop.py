@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.executor.inbox import Entry
@@ -36,8 +36,7 @@ from engine.updates import (
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class MoveLoop:
+class MoveLoop(Struct, eq=False):
     """Runs the moves of one conversation, one at a time."""
 
     session: Session

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
+
+from msgspec import Struct, field
 
 from engine.executor.compacting import compact
 from engine.executor.model_call import call_model
@@ -54,8 +55,7 @@ AskingAct: TypeAlias = RequestLlm | AbortLlm | ScheduleRetry | CancelTimer | Com
 ToolAct: TypeAlias = ExecTool | KillTool | StartCancelDeadline | AskApproval
 
 
-@dataclass(slots=True)
-class Performer:
+class Performer(Struct, eq=False):
     """The running effects of one conversation."""
 
     session: Session

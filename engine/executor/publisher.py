@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.machine.messages import Role
 from engine.updates import LiveTextDropped, MessageSaved, TextArrived, ThinkingArrived, Update
@@ -13,8 +14,7 @@ Listener = Callable[[Update], None]
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Publisher:
+class Publisher(Struct, eq=False):
     """The listeners of one conversation and the text that is streaming now."""
 
     text: list[str] = field(default_factory=list[str])

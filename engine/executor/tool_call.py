@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
 import msgspec
@@ -41,8 +40,7 @@ TAIL = 4096
 """Characters of a running call's newest output that a late subscriber is told."""
 
 
-@dataclass(slots=True)
-class CallFacts:
+class CallFacts(Struct, eq=False):
     """What happened to a call while it ran."""
 
     started: float = 0.0

@@ -69,10 +69,15 @@ class Bench(Struct, frozen=True):
     tell: Teller
     clipboard: Clipboard
     keymap: Mapping[str, str]
-    deeds: Deeds
+    make_deeds: Callable[[], Deeds]
     around: Surroundings
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """What u in the list takes back, the newest last."""
+
+    @property
+    def deeds(self) -> Deeds:
+        """What is done for the keys and widgets of the workspace; loaded with the first of it."""
+        return self.make_deeds()
 
 
 Run: TypeAlias = Callable[[Bench, str], Awaitable[None]]

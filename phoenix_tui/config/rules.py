@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -74,8 +73,7 @@ class RuleFile(Struct, frozen=True):
         write_private(self.path, f"# Tool calls that run without asking.\nallow = [\n{lines}]\n{since}")
 
 
-@dataclass(slots=True)
-class RulesInMemory:
+class RulesInMemory(Struct, eq=False):
     """Rules of an ephemeral run: read from a file, never written back."""
 
     kept: tuple[KeptRule, ...] = ()

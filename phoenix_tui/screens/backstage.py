@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from textual.content import Content
@@ -14,29 +15,24 @@ from engine.ports import ConversationChanges
 from phoenix_tui.approvals import titles_of_others
 from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
-from phoenix_tui.commands.panes import restore
 from phoenix_tui.commands.run import run_command
-from phoenix_tui.commands.settings import use_model
 from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
-from phoenix_tui.screens.ask_line import AskLineScreen
+from phoenix_tui.panes.memory import recall
 from phoenix_tui.screens.base import Result, Sheet
-from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.deeds import Deeds
 from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.surroundings import Surroundings
-from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.screens.welcoming import Welcoming
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from phoenix_tui.widgets.welcome_panel import GUIDE
 from tools.images.previewing import Previewer
 
 if TYPE_CHECKING:
     from textual.signal import Signal
 
     from phoenix_tui.driver import QuietDriver
+    from phoenix_tui.screens.deeds import Deeds
     from phoenix_tui.screens.stage import Stage
     from phoenix_tui.surface import Launch, Services
 
@@ -63,7 +59,7 @@ class Backstage:
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         overview.shown = self.around.mark.show
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
-        self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, Deeds(stage), self.around)
+        self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, self._deeds, self.around)
         join_sources(self.bench)
         parts.dock.question.others = lambda: titles_of_others(services.engine, desk.conversation)
         self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
@@ -82,8 +78,15 @@ class Backstage:
             else:
                 if launch.reopened:
                     self._stage.tell("Phoenix had ended unexpectedly: this is where you were.")
-        if not await restore(self.bench) and desk.conversation is None:
+        if not await self._panes_again(launch) and desk.conversation is None:
             await desk.begin()
+
+    async def _panes_again(self, launch: Launch) -> bool:
+        if not recall(launch.state_folder, launch.cwd).ids:
+            return False
+        from phoenix_tui.commands.panes import restore  # noqa: PLC0415 - only where panes are remembered
+
+        return await restore(self.bench)
 
     async def begin(self, launch: Launch) -> None:
         """What was typed meanwhile, and what the command line brought."""
@@ -117,10 +120,14 @@ class Backstage:
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
         """One line."""
+        from phoenix_tui.screens.ask_line import AskLineScreen  # noqa: PLC0415 - a sheet is loaded when it is shown
+
         return await self._stage.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Text to read."""
+        from phoenix_tui.screens.text_sheet import TextSheet  # noqa: PLC0415 - as above
+
         self._stage.app.push_screen(TextSheet(heading, text, hang))
 
     def themes(self) -> tuple[str, ...]:
@@ -143,8 +150,19 @@ class Backstage:
         )
         if not busy:
             return True
+        from phoenix_tui.screens.confirm import ConfirmScreen  # noqa: PLC0415 - as above
+
         answer = await self._stage.app.push_screen_wait(ConfirmScreen(what, "quit", "stay"))
         return answer is True
+
+    @cached_property
+    def _made_deeds(self) -> Deeds:
+        from phoenix_tui.screens.deeds import Deeds  # noqa: PLC0415 - with all its sheets 20 ms, which no start needs
+
+        return Deeds(self._stage)
+
+    def _deeds(self) -> Deeds:
+        return self._made_deeds
 
     def _mark_unread(self, conversation_id: str) -> None:
         unread = ConversationChanges(unread=True)
@@ -157,18 +175,7 @@ class Backstage:
         self._stage.parts.status.errand = words
 
     def _installed(self, reference: str) -> None:
-        self._stage.when_ready(lambda bench: _use_installed(bench, reference))
-
-
-async def _use_installed(bench: Bench, reference: str) -> None:
-    """Use a model that was just installed, but not in a conversation that has a real one."""
-    conversation = bench.desk.conversation
-    if conversation is None or conversation.record.model == GUIDE:
-        await use_model(bench, reference)
-        bench.tell(f"{reference} is installed and in use.")
-    else:
-        bench.desk.prefer(model=reference)
-        bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
+        self._stage.when_ready(lambda bench: bench.deeds.use_installed(bench, reference))
 
 
 def _drop(_: str) -> None:

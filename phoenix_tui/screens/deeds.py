@@ -13,6 +13,7 @@ from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.desk import resume
 from phoenix_tui.screens.editor import edit_outside
 from phoenix_tui.screens.writing_deeds import WritingDeeds
+from phoenix_tui.widgets.welcome_panel import GUIDE
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.bench import Bench
@@ -50,6 +51,16 @@ class Deeds:
     async def keep_key(self, bench: Bench, secret: str) -> None:
         """Keep an API key."""
         await settings.keep_key(bench, secret)
+
+    async def use_installed(self, bench: Bench, reference: str) -> None:
+        """Use a model that was just installed, but not in a conversation that has a real one."""
+        conversation = bench.desk.conversation
+        if conversation is None or conversation.record.model == GUIDE:
+            await settings.use_model(bench, reference)
+            bench.tell(f"{reference} is installed and in use.")
+        else:
+            bench.desk.prefer(model=reference)
+            bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
 
     async def next_mode(self, bench: Bench) -> None:
         """The next permission mode."""

@@ -17,6 +17,7 @@ from phoenix_tui.labels import invitation
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.parts import Parts
+from phoenix_tui.screens.stillness import Stillness
 from phoenix_tui.still import StillRow
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
@@ -74,6 +75,9 @@ class Stage(PhoenixScreen[None]):
         self._told: dict[str, float] = {}
         """What was said of late, and when."""
         self._ready = asyncio.Event()
+        self._furnishing = False
+        """The first frame stands."""
+        self._stillness = Stillness(self)
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
 
@@ -100,6 +104,9 @@ class Stage(PhoenixScreen[None]):
 
     async def furnish(self) -> None:
         """Mount what the first frame does not show."""
+        self._furnishing = True
+        if self._asked_early or self.launch.prompt:
+            self._stillness.begin()
         await self.parts.dock.furnish()
         await self.query_one("#conversation").mount(self.parts.welcome, after=self.parts.transcript)
 
@@ -109,6 +116,8 @@ class Stage(PhoenixScreen[None]):
         await backstage.open(self.launch)
         self._ready.set()
         await backstage.begin(self.launch)
+        if not self._asked_early:
+            self._stillness.end_soon()
 
     @property
     def bench(self) -> Bench | None:
@@ -122,7 +131,10 @@ class Stage(PhoenixScreen[None]):
 
     def when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
         """Do `work` as soon as the services are there, in the order of asking."""
-        self._asked_early = self._asked_early or not self._ready.is_set()
+        if not self._ready.is_set():
+            self._asked_early = True
+            if self._furnishing:
+                self._stillness.begin()
         self.run_worker(self._when_ready(work), group="work")
 
     async def _when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
@@ -131,6 +143,7 @@ class Stage(PhoenixScreen[None]):
             return
         await self.backstage.do(work)
         if self._asked_early:
+            self._stillness.end_soon()
             self._asked_early = False
             self.greet(not self.parts.transcript.display)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.messages import Role
@@ -46,8 +46,7 @@ RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
 
-@dataclass(slots=True)
-class Stream:
+class Stream(Struct, eq=False):
     """The answer that arrives now."""
 
     began: float = 0.0

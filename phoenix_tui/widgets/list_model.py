@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from engine.machine.states import is_busy
 from engine.records import ConversationSummary
@@ -18,8 +19,7 @@ Line: TypeAlias = "Row | str"
 """A conversation, or a heading."""
 
 
-@dataclass(slots=True)
-class ListModel:
+class ListModel(Struct, eq=False):
     """Windowed: only lines in view are put into words, however many conversations there are."""
 
     here: Callable[[], Here]

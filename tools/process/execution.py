@@ -9,7 +9,8 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tools.contract import Captured, Command, Finished, ProcessesEnded, ProcessStarted, Progress
 from tools.process.link import ZygoteLink
@@ -23,8 +24,7 @@ class NotSupervisedError(Exception):
     """The supervisor was gone before it had read the request: nothing ran."""
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct, eq=False):
     """What the supervisor has said so far."""
 
     supervisor: int = 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tools.contract import Captured, Command, JobInfo
 from tools.process.supervision import Running, Supervision
@@ -15,8 +16,7 @@ ENDED_KEPT = 20
 NOTHING = Captured(b"")
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct, eq=False):
     """One background command."""
 
     id: str

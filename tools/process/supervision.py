@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from tools.contract import Captured, Command, Progress
 from tools.process.execution import Execution, NotSupervisedError
@@ -28,8 +29,7 @@ LAUNCH_PAUSE = 0.002
 SWEEP_PAUSE = 0.005
 
 
-@dataclass(slots=True, eq=False)
-class Running:
+class Running(Struct, eq=False):
     """An execution, and what its sandbox made on disk."""
 
     execution: Execution

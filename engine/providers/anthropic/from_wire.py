@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
+from msgspec import Struct, field
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
@@ -66,8 +65,7 @@ class WireEvent(msgspec.Struct, gc=False):
     error: ErrorDetail | str | None = None
 
 
-@dataclass(slots=True)
-class _OpenBlock:
+class _OpenBlock(Struct, eq=False):
     start: WireBlock
     parts: list[str] = field(default_factory=list[str])
     signature: str = ""

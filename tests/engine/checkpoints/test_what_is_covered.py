@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.checkpoints import capture, walk
-from engine.checkpoints import folders as folders_module
+from engine.checkpoints import work as work_module
 from engine.checkpoints.folders import CheckpointFolders
 from engine.ports.files import FileChange, FileKind, FilesError, FileState
 
@@ -137,7 +137,7 @@ async def test_a_folder_with_too_many_files_is_not_covered_and_says_so(
     assert (look.id, look.coverage.refusal != "") == ("", True)
     (folder / "0").unlink()
     assert await folders.look(folder) == look, "it is not walked again at once"
-    monkeypatch.setattr(folders_module, "TRIED_AGAIN", 0.0)
+    monkeypatch.setattr(work_module, "TRIED_AGAIN", 0.0)
     assert (await folders.look(folder)).id
 
 

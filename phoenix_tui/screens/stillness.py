@@ -1,0 +1,40 @@
+"""Keeps the screen still while what was asked for before Phoenix was ready goes out."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.stage import Stage
+
+MOST: Final = 0.5
+"""Seconds without a new frame, at the most."""
+UNTIL_SENT: Final = 0.03
+"""Seconds in which a message that was taken becomes a request."""
+
+
+class Stillness:
+    """Once, behind the first frame: drawing the frames between would hold the request up by 60 ms."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._batch: ExitStack | None = None
+
+    def begin(self) -> None:
+        """Draw nothing until `end`."""
+        if self._batch is None:
+            self._batch = ExitStack()
+            self._batch.enter_context(self._stage.app.batch_update())
+            self._stage.set_timer(MOST, self.end)
+
+    def end_soon(self) -> None:
+        """Draw again as soon as the request is out."""
+        if self._batch is not None:
+            self._stage.set_timer(UNTIL_SENT, self.end)
+
+    def end(self) -> None:
+        """Draw again, now."""
+        if self._batch is not None:
+            self._batch.close()
+            self._stage.app.screen.check_idle()
