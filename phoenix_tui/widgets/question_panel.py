@@ -116,7 +116,7 @@ class QuestionPanel(Vertical):
             return
         self.query_one("#asker", Static).update(self._asker(question, place))
         self.query_one("#request", Flowing).flow(partial(request_rows, question))
-        self.run_worker(partial(self._colour, question), group="colour", exclusive=True)  # made when it starts
+        self.run_worker(self._colour(question), group="colour")  # exclusive, one might end before it began
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
         self._offer(question, guarded=True)
         self.set_timer(GRACE, partial(self._offer, question, guarded=False))
