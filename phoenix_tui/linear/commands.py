@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-
-from msgspec import Struct
 
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from engine.search import SearchSyntaxError, parse_search
-from phoenix_tui.labels import MODE_MEANINGS, age, money, tokens
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.exporting import export
+from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
+from phoenix_tui.linear import approving, attaching, going_back, queueing, window
+from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import count
+from tools.clean import reveal
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -22,13 +25,6 @@ if TYPE_CHECKING:
 MOST_LISTED: Final = 20
 READ_BACK: Final = 4
 OUTPUT_ROWS: Final = 200
-
-
-class LinearCommand(Struct, frozen=True):
-    """One command: what it does in words, and the work."""
-
-    meaning: str
-    run: Callable[[LinearFront, str], Awaitable[None]]
 
 
 async def run_linear(front: LinearFront, name: str, argument: str) -> None:
@@ -46,7 +42,8 @@ async def _help(front: LinearFront, _: str) -> None:
     front.say(
         "!COMMAND runs a command for you, and the model reads its output. !!COMMAND is for you alone.",
         "Up and Down bring back earlier lines. Ctrl+J begins a new line in a message.",
-        "A question is answered y, s, a, n or r, then Enter.",
+        "A question is answered y, s, a, n or r, then Enter. A message sent while the agent works is queued.",
+        "The path of an image, alone on a line, attaches it.",
     )
 
 
@@ -114,13 +111,10 @@ async def _permissions(front: LinearFront, word: str) -> None:
     front.say(f"Mode {word}: {MODE_MEANINGS[front.talk.mode]}.")
 
 
-async def _context(front: LinearFront, _: str) -> None:
-    if front.talk.conversation is None:
-        front.say("Nothing was sent yet.")
-        return
-    record = front.talk.conversation.record
-    window = f" of {record.context_window:,}" if record.context_window else ""
-    front.say(f"Context: {record.context_tokens:,}{window} tokens{', estimated' if record.context_estimated else ''}.")
+async def _compact(front: LinearFront, focus: str) -> None:
+    conversation = open_conversation(front)
+    if conversation is not None:
+        await front.talk.attempt(conversation.context.compact(focus))
 
 
 async def _cost(front: LinearFront, _: str) -> None:
@@ -176,6 +170,47 @@ async def _search(front: LinearFront, text: str) -> None:
     chosen = await front.choose("Found:", rows)
     if chosen is not None:
         await front.open(hits[chosen].conversation_id)
+        front.say("The message that was found:")
+        await front.talk.read_at(hits[chosen].seq)
+
+
+async def _find(front: LinearFront, text: str) -> None:
+    conversation = open_conversation(front)
+    text = text or (await front.ask_line("Find: ") if conversation is not None else "")
+    if conversation is None or not text:
+        return
+    found = (await front.services.library.find(conversation.id, text))[-MOST_LISTED:]
+    if not found:
+        front.say("It does not stand in this conversation. /search looks everywhere.")
+        return
+    rows = [
+        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {count(one.count, 'time')}" for one in found
+    ]
+    chosen = await front.choose("Found, the newest last:", rows)
+    if chosen is not None:
+        await front.talk.read_at(found[chosen].seq)
+
+
+async def _export(front: LinearFront, name: str) -> None:
+    conversation = open_conversation(front)
+    if conversation is None:
+        return
+    try:
+        front.say(f"Written to {await export(conversation, front.services.library, name)}.")
+    except CommandError as error:
+        front.say(f"Refused: {error.sentence}")
+
+
+async def _jobs(front: LinearFront, _: str) -> None:
+    conversation = open_conversation(front)
+    running = [job for job in conversation.jobs() if job.running] if conversation is not None else []
+    if conversation is None or not running:
+        front.say("No background command runs.")
+        return
+    rows = [f"{reveal(job.command)}, for {clock(job.elapsed)}" for job in running]
+    chosen = await front.choose("Running in the background. A number ends one:", rows)
+    if chosen is not None:
+        await conversation.kill_job(running[chosen].id)
 
 
 async def _config(front: LinearFront, text: str) -> None:
@@ -239,12 +274,20 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "output": LinearCommand("read the whole output of the last tool", _output),
     "state": LinearCommand("what happens now", _state),
     "now": LinearCommand("/now TEXT stops the run and sends the text", _now),
+    **queueing.COMMANDS,
+    **attaching.COMMANDS,
+    **approving.COMMANDS,
+    "jobs": LinearCommand("background commands; end one", _jobs),
     "model": LinearCommand("choose the model", _model),
     "permissions": LinearCommand("choose what runs without asking", _permissions),
-    "context": LinearCommand("what fills the context window", _context),
+    **window.COMMANDS,
+    "compact": LinearCommand("summarize older messages now; /compact WHAT MATTERS keeps that above all", _compact),
     "cost": LinearCommand("tokens and cost of this conversation", _cost),
     "search": LinearCommand("search everything that was said, open what was found", _search),
     "config": LinearCommand("every setting; /config NAME VALUE changes one, mostly from the next start", _config),
+    "find": LinearCommand("find in this conversation, and read what was found", _find),
+    **going_back.COMMANDS,
+    "export": LinearCommand("write this conversation to a file: Markdown, or JSON for .json", _export),
     "fork": LinearCommand("continue in a copy", _fork),
     "retry": LinearCommand("try the last request again", _retry),
     "stop": LinearCommand("stop this conversation's run, as Esc does", _stop),

@@ -8,24 +8,25 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from engine.executor.requests import Answer, Choice
 from engine.machine.states import Errored
 from engine.updates import Question
 from phoenix_tui.commands.catalogue import is_command, split_command
 from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.linear.approving import OthersAsk, answer_of
+from phoenix_tui.linear.attaching import attach_all, attach_dropped
 from phoenix_tui.linear.commands import run_linear
 from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
+from phoenix_tui.linear.queueing import queue_up
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import TROUBLES, Talk
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.surface import Launch, Services
+from phoenix_tui.surface import ConversationSurface, Launch, Services
 from tools.clean import clean_line
 
 SAY_PROMPT: Final = "You: "
 ANSWER_PROMPT: Final = "Answer: "
 AGAIN: Final = 3.0
 """Seconds within which a second Ctrl+C leaves."""
-ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "a": Choice.ALWAYS, "n": Choice.DENY, "r": Choice.DENY}
 LAST_MESSAGES: Final = 2
 """Messages read out when a conversation is opened."""
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -41,6 +42,7 @@ class LinearFront:
         self.terminal = terminal
         rings = launch.notifications != "off"
         self.talk = Talk(services, launch, self.say, self.invite, terminal.ring if rings else lambda: None)
+        self._others = OthersAsk(self)
         self.history = PromptHistory(launch.state_folder, launch.cwd)
         self.leaving: int | None = None
         """The exit code, once the user or a signal wants to leave."""
@@ -63,6 +65,7 @@ class LinearFront:
     async def run(self) -> int:
         """Until the user leaves; gives the exit code."""
         ticking = asyncio.create_task(self._tick())
+        unwatch = self.services.engine.watch(self._others.follow)
         self._listen_to_signals()
         with self.terminal.listening():
             try:
@@ -75,6 +78,7 @@ class LinearFront:
                     await self._do_next()
             finally:
                 ticking.cancel()
+                unwatch()
                 self.last_conversation = self._way_back()
                 await self.talk.put_away(self.terminal.line.text)
         return self.leaving or 0
@@ -103,6 +107,8 @@ class LinearFront:
             await self.talk.attempt(self.open(launch.conversation_id))
         if launch.pick:
             await self.talk.attempt(run_linear(self, "resume", ""))
+        if launch.images:
+            await attach_all(self, launch.images)
         if launch.prompt:
             self.say(*said("You", launch.prompt))
             await self.talk.send(launch.prompt)
@@ -135,33 +141,46 @@ class LinearFront:
             elif text.startswith("!") and text.strip("! \n"):
                 conversation = await talk.current()
                 await talk.attempt(conversation.shell(text.lstrip("!").strip(), not text.startswith("!!")))
-            elif text.strip():
+            elif text.strip() and not await attach_dropped(self, text):
                 await self._send(text)
-            elif talk.conversation is not None and isinstance(talk.conversation.state, Errored):
-                await talk.attempt(talk.conversation.retry(self.launch.caps))
+            elif not text.strip() and talk.conversation is not None:
+                await self._go_on(talk.conversation)
         except TROUBLES as error:
             self.say(f"Refused: {clean_line(str(error))}")
 
+    async def _go_on(self, conversation: ConversationSurface) -> None:
+        """Enter on an empty line: try again after an error, send what waits for the user, or images alone."""
+        if isinstance(conversation.state, Errored):
+            await self.talk.attempt(conversation.retry(self.launch.caps))
+        elif conversation.queue.held and conversation.queue.waiting:
+            await self.talk.attempt(conversation.queue.go_on(self.launch.caps))
+        elif self.talk.images and not self.talk.busy:
+            await self.talk.send("")
+
     async def _send(self, text: str) -> None:
-        await self.talk.send(text)
+        if self.talk.busy:
+            await queue_up(self, text)
+        else:
+            await self.talk.send(text)
         try:
             self.history.add(text)
         except OSError as error:
             self.say(f"Note: the prompt history cannot be written: {error.strerror}.")
 
     async def _answer(self, question: Question, text: str) -> None:
-        choice = ANSWERS.get(text.lower())
-        if choice is None or (choice is Choice.ALWAYS and not question.rule):
-            self.say("A question is open: answer y, s, a, n or r and press Enter. Esc stops the run.")
-            return
-        reason = await self.ask_line("Reason: ") if text.lower() == "r" else ""
-        await self.talk.answer(question, Answer(choice, reason, question.rule if choice is Choice.ALWAYS else ""))
+        answer = await answer_of(self, question, text)
+        if answer is None:
+            self.say("A question is open: answer with one of its letters and press Enter. Esc stops the run.")
+        else:
+            await self.talk.answer(question, answer)
 
-    async def ask_line(self, prompt: str) -> str:
-        """One line; empty for Esc."""
+    async def ask_line(self, prompt: str, text: str = "") -> str:
+        """One line, with `text` to be changed; empty for Esc."""
         self.terminal.prompt = prompt
         self.terminal.show_prompt()
         self._asking = True
+        if text:
+            self.terminal.put(text)
         wish = await self.terminal.next_wish()
         self._asking = False
         if isinstance(wish, LeaveWanted):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from engine.codec import decode_display
-from engine.machine.messages import Origin, Role, TextBlock, ToolResult, ToolStatus
+from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ToolResult, ToolStatus
 from engine.machine.states import RETRIES, Errored
 from engine.records import StoredMessage
 from engine.updates import (
@@ -19,6 +19,7 @@ from engine.updates import (
     MessageSaved,
     Noticed,
     Question,
+    QueueChanged,
     RetryScheduled,
     RunEnded,
     StateChanged,
@@ -28,6 +29,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.labels import TROUBLES, clock
+from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
 
@@ -113,6 +115,8 @@ class Spoken:
     """Background commands whose end was said."""
     last_output: str = ""
     context: float = 0.0
+    held: bool = False
+    """Whether it was said that the queue waits for the user."""
     title: str = ""
 
     def follow(self, update: Update) -> Lines:
@@ -155,6 +159,10 @@ class Spoken:
             case ConversationChanged(conversation=record) if record.title and record.title != self.title:
                 self.title = record.title
                 return [f"Title: {clean_line(record.title)}"]
+            case QueueChanged(waiting=waiting, held=held):
+                told, self.held = self.held, held and bool(waiting)
+                ways = "Enter on an empty line sends them, /queue shows them."
+                return [f"{count(len(waiting), 'message')} waiting for you. {ways}"] if self.held and not told else []
             case JobsChanged(jobs=jobs):
                 ended = [job for job in jobs if not job.running and job.id not in self.ended_jobs]
                 self.ended_jobs |= {job.id for job in ended}
@@ -210,8 +218,10 @@ def said(who: str, text: str) -> list[str]:
 
 
 def text_of(message: StoredMessage) -> str:
-    """The words of a message."""
-    return "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    """The words of a message, and what its images are."""
+    parts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    images = [block for block in message.blocks if isinstance(block, ImageBlock)]
+    return "\n".join([*parts, *(f"Image, {image.width} by {image.height}." for image in images)])
 
 
 def speaker(message: StoredMessage) -> str:
@@ -226,7 +236,7 @@ def asked(question: Question) -> list[str]:
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
             lines.append(f"It would change {reveal(path)}: {count(added, 'line')} added, {removed} removed.")
-            lines += [words for row in diff.splitlines() if (words := _changed_row(row))]
+            lines += [_changed_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
         case PlainDisplay(text=text):
             lines += _command(text)
         case TerminalDisplay(output=text):
@@ -235,8 +245,8 @@ def asked(question: Question) -> list[str]:
             lines += _command(question.request.summary)
     if question.reason:
         lines.append(f"Why it asks: {reveal(question.reason)}")
-    always = f", a always: {reveal(question.rule)}" if question.rule else ""
-    lines.append(f"y once, s this conversation{always}, n no, r no with a reason.")
+    more = f", s this conversation, a always: {reveal(question.rule)}" if question.rule else ""
+    lines.append(f"y once{more}, n no, r no with a reason.")
     return lines
 
 
@@ -245,11 +255,11 @@ def _command(text: str) -> list[str]:
     return [f"It would run: {first}", *(f"  {row}" for row in rest)]
 
 
-def _changed_row(row: str) -> str:
-    if row.startswith(("+++", "---", "@@")):
-        return ""
-    words = {"+": "Added: ", "-": "Removed: "}.get(row[:1], "Same: ")
-    return f"{words}{reveal(row[1:])}"
+def _changed_row(row: DiffRow) -> str:
+    if row.sign == GAP:
+        return "Lines between are the same."
+    words = {"+": "Added", "-": "Removed"}.get(row.sign, "Same")
+    return f"{words}: {reveal(row.text)}"
 
 
 def count(number: int, one: str, many: str = "") -> str:

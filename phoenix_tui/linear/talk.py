@@ -11,12 +11,13 @@ from engine.engine import EngineError
 from engine.executor.requests import Answer, Receipt, Refused
 from engine.machine.states import Errored, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
-from engine.records import PermissionMode
+from engine.records import Attachment, PermissionMode
 from engine.updates import Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.labels import clock
 from phoenix_tui.linear.spoken import Spoken, asked, count, said, speaker, text_of
 from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
-from tools.clean import clean_line
+from phoenix_tui.unsent import joined, parsed
+from tools.clean import clean, clean_line
 
 RING_FROM: Final = 5.0
 """Seconds of work after which its end rings."""
@@ -48,6 +49,8 @@ class Talk:
         """Model and mode of the next new conversation."""
         self.conversation: ConversationSurface | None = None
         self.spoken = Spoken()
+        self.images: list[Attachment] = []
+        """What goes with the next message."""
         self.rested = asyncio.Event()
         """Set while nothing runs and nothing is asked."""
         self.rested.set()
@@ -87,7 +90,7 @@ class Talk:
         return conversation
 
     async def open(self, conversation: ConversationSurface, last: int) -> str:
-        """Follow this conversation from now on and read out its `last` messages; gives its draft."""
+        """Follow this conversation from now on and read out its `last` messages; gives the text of its draft."""
         await self.put_away("")
         record = conversation.record
         title = clean_line(record.title) or "new conversation"
@@ -96,7 +99,11 @@ class Talk:
             self.say(f"Read-only: {clean_line(conversation.read_only)}")
         await self._attend(conversation)
         await self.read(last)
-        return record.draft
+        draft = parsed(record.draft)
+        self.images = list(await self.services.engine.attachments(draft.image_ids)) if draft.image_ids else []
+        if self.images:
+            self.say(f"{count(len(self.images), 'image')} attached to the next message; /images shows them.")
+        return draft.text
 
     async def _attend(self, conversation: ConversationSurface) -> None:
         self.conversation, self.spoken = conversation, Spoken(title=conversation.record.title)
@@ -108,6 +115,8 @@ class Talk:
             self._unsubscribe()
             self._unsubscribe = None
         conversation, self.conversation = self.conversation, None
+        draft = joined(draft, [image.id for image in self.images])
+        self.images = []
         self._began = 0.0
         self.rested.set()
         if conversation is not None and not conversation.read_only and draft != conversation.record.draft:
@@ -122,19 +131,33 @@ class Talk:
         for message in spoken[-number:]:
             self.say(*said(speaker(message), text_of(message)))
 
+    async def read_at(self, seq: int) -> None:
+        """Read out one message, whole."""
+        found = await self.conversation.history(seq + 1, 1) if self.conversation is not None else None
+        for message in found.messages if found is not None else ():
+            calls = {call.tool_use_id: call for call in found.tool_calls} if found is not None else {}
+            text = text_of(message).strip()
+            self.say(*(said(speaker(message), text) if text else ()))
+            for call in calls.values():
+                self.say(
+                    f"Tool {clean_line(call.name)}: {clean_line(call.input_json)}",
+                    *clean(call.output_text).splitlines(),
+                )
+
     async def send(self, text: str, *, interrupt: bool = False) -> bool:
         """Send a message; whether it was taken."""
         self._early = []
         try:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
-            receipt: Receipt = await ask(text, (), self.launch.caps)
+            receipt: Receipt = await ask(text, [image.id for image in self.images], self.launch.caps)
         except TROUBLES as error:
             receipt = Refused(str(error))
         if isinstance(receipt, Refused):
             self.say(f"Refused: {clean_line(receipt.reason)} Up brings your text back.")
         else:
             self.spoken.own.add(receipt.message_id)
+            self.images.clear()
         early, self._early = self._early, None
         for update in early:
             self._follow(update)

@@ -1,0 +1,72 @@
+"""What waits for a yes or no in the other conversations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.executor.requests import Activity, Answer, Choice, Refused
+from engine.updates import Question
+from phoenix_tui.approvals import pending
+from phoenix_tui.linear.command import LinearCommand, tell_outcome
+from phoenix_tui.linear.spoken import asked
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.linear.front import LinearFront
+
+ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "a": Choice.ALWAYS, "n": Choice.DENY, "r": Choice.DENY}
+
+
+async def answer_of(front: LinearFront, question: Question, text: str) -> Answer | None:
+    """The answer that a letter gives; None for any other line, and for what needs a rule where there is none."""
+    choice = ANSWERS.get(text.strip().lower())
+    if choice is None or (choice in {Choice.ALWAYS, Choice.CONVERSATION} and not question.rule):
+        return None
+    reason = await front.ask_line("Reason: ") if text.strip().lower() == "r" else ""
+    return Answer(choice, reason, question.rule if choice is Choice.ALWAYS else "")
+
+
+class OthersAsk:
+    """Says once that another conversation asks something."""
+
+    def __init__(self, front: LinearFront) -> None:
+        self._front = front
+        self._told: set[str] = set()
+        """Calls that were spoken of."""
+
+    def follow(self, _: Activity) -> None:
+        """Something changed in a conversation that is open here."""
+        front = self._front
+        waiting = [one for one in pending(front.services.engine) if one.conversation is not front.talk.conversation]
+        for one in waiting:
+            if one.question.call.id not in self._told:
+                front.terminal.ring()
+                front.say(f"Another conversation asks, {one.title}: {_words(one.question)}. /approvals answers it.")
+        self._told = {one.question.call.id for one in waiting}
+
+
+async def _approvals(front: LinearFront, _: str) -> None:
+    waiting = pending(front.services.engine)
+    if not waiting:
+        front.say("Nothing waits for your approval.")
+        return
+    chosen = await front.choose("They ask:", [f"{one.title}: {_words(one.question)}" for one in waiting])
+    if chosen is None:
+        return
+    one = waiting[chosen]
+    front.say(*asked(one.question))
+    answer = await answer_of(front, one.question, await front.ask_line("Answer, or Enter for later: "))
+    if answer is None:
+        front.say("Not answered.")
+        return
+    outcome = await one.conversation.answer(one.question.call.id, answer)
+    tell_outcome(front, outcome, "Answered." if not isinstance(outcome, Refused) else "")
+
+
+def _words(question: Question) -> str:
+    return f"{clean_line(question.call.name)}, {clean_line(question.request.summary)}"
+
+
+COMMANDS: Final[dict[str, LinearCommand]] = {
+    "approvals": LinearCommand("what waits for a yes or no in any conversation, answered from here", _approvals),
+}

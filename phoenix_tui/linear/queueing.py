@@ -1,0 +1,77 @@
+"""The messages that wait until the conversation rests: what they are, and what can be done with each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.executor.requests import Receipt, Refused
+from engine.records import QueuedMessage
+from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
+from phoenix_tui.linear.spoken import count
+from phoenix_tui.queue_surface import QueueSurface
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.linear.front import LinearFront
+
+LONGEST: Final = 120
+DEEDS: Final = ("Send it now, stopping what runs", "Change its text", "Take it out", "Move it up", "Move it down")
+
+
+async def queue_up(front: LinearFront, text: str) -> Receipt:
+    """Put a message behind the others, with the images that are attached, and say where it stands."""
+    conversation = await front.talk.current()
+    images = [image.id for image in front.talk.images]
+    receipt = await conversation.queue.add(text, images, front.launch.caps)
+    if not isinstance(receipt, Refused):
+        front.talk.images.clear()
+    place = len(conversation.queue.waiting)
+    tell_outcome(front, receipt, f"Queued as number {place}: it is sent when this has ended. /queue shows what waits.")
+    return receipt
+
+
+async def _queue(front: LinearFront, text: str) -> None:
+    if text:
+        await queue_up(front, text)
+        return
+    conversation = open_conversation(front)
+    if conversation is None:
+        return
+    queue = conversation.queue
+    waiting = queue.waiting
+    if not waiting:
+        front.say("Nothing waits. /queue TEXT queues a message, as does one that is sent while the agent works.")
+        return
+    held = " They wait for you: Enter on an empty line sends them." if queue.held else ""
+    chosen = await front.choose(f"{count(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
+    if chosen is None:
+        return
+    deed = await front.choose(f"{_row(waiting[chosen])}:", DEEDS)
+    if deed is not None:
+        await _do(front, queue, waiting[chosen], chosen, deed)
+
+
+async def _do(front: LinearFront, queue: QueueSurface, message: QueuedMessage, place: int, deed: int) -> None:
+    match deed:
+        case 0:
+            tell_outcome(front, await queue.send_now(message.id, front.launch.caps), "It goes now.")
+        case 1:
+            text = await front.ask_line("New text: ", message.text)
+            if text:
+                tell_outcome(front, await queue.edit(message.id, text), "Changed.")
+        case 2:
+            tell_outcome(front, await queue.remove(message.id), "Taken out.")
+        case _:
+            to = min(max(place + (-1 if deed == 3 else 1), 0), len(queue.waiting) - 1)
+            tell_outcome(front, await queue.move(message.id, to), f"It is number {to + 1} now.")
+
+
+def _row(message: QueuedMessage) -> str:
+    text = clean_line(message.text)
+    words = f"{text[:LONGEST]}{'…' if len(text) > LONGEST else ''}" or "no words"
+    return f"{words}, with {count(len(message.image_ids), 'image')}" if message.image_ids else words
+
+
+COMMANDS: Final[dict[str, LinearCommand]] = {
+    "queue": LinearCommand("what waits to be sent: send, change, take out, move; /queue TEXT adds a message", _queue),
+}

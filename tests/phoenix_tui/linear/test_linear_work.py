@@ -1,0 +1,172 @@
+"""All the work in lines: images, the queue, the context, finding, going back, approvals elsewhere, export."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+from tests.support.cli import phoenix_in, with_claude
+from tests.support.journeys import calls, says, starts_to_say
+from tests.support.loopback import Talk, serve
+from tests.support.loopback_anthropic import TINY_PNG
+from tests.support.program import ESC, program
+
+ROWS = 200
+"""Nothing scrolls away while a test looks."""
+
+
+async def test_an_image_is_attached_by_its_path_said_and_sent(tmp_path: Path) -> None:
+    shot = tmp_path / "a shot.png"
+    shot.write_bytes(TINY_PNG)
+    async with serve(says("A dot.")) as server:
+        async with program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running:
+            await running.shows("You:")
+            running.type("/images\r")
+            await running.shows("No image is attached.")
+            running.paste(f"'{shot}'")
+            running.type("\r")
+            await running.shows("Attached 1: image, 1 by 1, from a shot.png.")
+            running.type(f"/attach {shot}\r")
+            await running.shows("Attached 2:")
+            running.type("/images\r")
+            await running.shows("2 images go with the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
+            running.type("2\r")
+            await running.shows("Taken away. 1 image attached.")
+            running.type("/attach nothing.png\r")
+            await running.shows("Refused: nothing.png cannot be read: No such file or directory.")
+            running.type("what is it\r")
+            await running.shows("Assistant: A dot.")
+            running.type("/images\r/read\r")
+            await running.shows("Image, 1 by 1.")
+    assert server.requests[0].body.count(b'"type":"image"') == 1
+
+
+async def test_a_message_sent_while_the_agent_works_is_queued_changed_and_sent(tmp_path: Path) -> None:
+    async with serve(starts_to_say("Once.\n"), says("Both done.")) as server:
+        async with program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running:
+            await running.shows("You:")
+            running.type("tell\r")
+            await running.shows("Assistant: Once.")
+            running.type("second\r")
+            await running.shows("Queued as number 1")
+            running.type("/queue third\r")
+            await running.shows("Queued as number 2")
+            running.type("/queue\r")
+            await running.shows("2 messages waiting.", "1. second", "2. third", "Number, or Enter for none:")
+            running.type("2\r")
+            await running.shows("third:", "3. Take it out")
+            running.type("3\r")
+            await running.shows("Taken out.")
+            running.type("/queue\r")
+            await running.shows("1 message waiting.")
+            running.type("1\r")
+            await running.shows("second:")
+            running.type("2\r")
+            await running.shows("New text: second")
+            running.type(" thing\r")
+            await running.shows("Changed.")
+            running.type(ESC)
+            await running.shows("Stopped by you", "1 message waiting for you.")
+            running.type("\r")
+            await running.shows("You: second thing", "Assistant: Both done.", "Ready")
+
+
+async def test_another_conversation_that_asks_is_said_and_answered_from_here(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def later(talk: Talk) -> None:
+        await gate.wait()
+        await calls("bash", command="echo ho")(talk)
+
+    async with serve(later, says("Done there.")) as server:
+        async with program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running:
+            await running.shows("You:")
+            running.type("please\r")
+            await running.shows("Assistant is working.")
+            running.type("/new\r")
+            await running.shows("New conversation.")
+            gate.set()
+            await running.shows("Another conversation asks, please: bash, echo ho. /approvals answers it.")
+            running.type("/approvals\r")
+            await running.shows("They ask:", "1. please: bash, echo ho")
+            running.type("1\r")
+            await running.shows("It would run: echo ho", "Answer, or Enter for later:")
+            running.type("y\r")
+            await running.shows("Answered.")
+            await running.until(lambda: len(server.requests) == 2, "the run goes on")
+            running.type("/approvals\r")
+            await running.shows("Nothing waits for your approval.")
+
+
+async def test_context_finding_and_export_are_text(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    lines = [
+        "say wombat",
+        "/context",
+        "/context threshold 80",
+        "/context threshold 7",
+        "/context nonsense",
+        "/context prune",
+        "/find wombat",
+        "1",
+        "/find zebra",
+        "/export talk.md",
+        "/export talk.md",
+        "/queue",
+        "/jobs",
+        "/undo",
+    ]
+    said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
+    order = [
+        "Context: ",
+        "messages: about ",
+        "Older messages are summarized at ",
+        "summarized at 80 per cent",
+        "A threshold is 30 to 95 per cent, or never.",
+        "There is no /context nonsense.",
+        "Refused: There is no old tool result",
+        "1. message 1, 1 time",
+        "You: say wombat",
+        "It does not stand in this conversation.",
+        "Written to ",
+        "talk.md exists already: name another file.",
+        "Nothing waits.",
+        "No background command runs.",
+        "Nothing went back here",
+    ]
+    places = [said.find(piece) for piece in order]
+    assert -1 not in places, (order[places.index(-1)], said)
+    assert "You: say wombat" in said[said.index("1. message 1") :]
+    assert "## You\n\nsay wombat\n" in (phoenix.cwd / "talk.md").read_text()
+
+
+async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    made = phoenix.cwd / "made.txt"
+    async with program(phoenix, "--screen-reader", "--permission-mode", "auto", rows=ROWS) as running:
+        await running.shows("You:")
+        running.type("run echo one > made.txt\r")
+        await running.shows("Ready, after")
+        assert made.exists()
+        running.type("/rewind\r")
+        await running.shows("1. run echo one > made.txt", "1 file changed", "Number, or Enter for none:")
+        running.type("1\r")
+        await running.shows("Delete made.txt", "How far?", "1. Both", "3. The files alone")
+        running.type("1\r")
+        await running.shows("1 file went back. /undo takes it back.", "You: run echo one > made.txt")
+        assert not made.exists()
+        running.type("\x15/undo\r")
+        await running.shows("Create made.txt")
+        await running.until(lambda: running.words.count("1 file went back.") == 2, "it is undone")
+        assert made.read_text() == "one\n"
+
+
+async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> None:
+    said = (await phoenix_in(tmp_path).run("--screen-reader", stdin=b"/help\n")).out
+    listed = re.findall(r"^/(\w+): .+\.$", said, re.MULTILINE)
+    wanted = {"attach", "paste", "images", "queue", "context", "compact", "find", "search", "rewind", "undo"}
+    assert wanted | {"branches", "approvals", "export", "jobs"} <= set(listed)
+    assert len(listed) == len(set(listed))
+    for name in ("attach", "rewind", "approvals"):
+        assert f"There is no /{name}" not in said
