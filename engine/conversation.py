@@ -13,8 +13,8 @@ from engine.executor.composing import (
     ask,
     keep_rule,
     read_history,
+    run_shell,
     send,
-    shell_arguments,
     window_of,
 )
 from engine.executor.context_desk import ContextDesk
@@ -26,8 +26,7 @@ from engine.executor.performer import Performer
 from engine.executor.publisher import Listener
 from engine.executor.requests import Accepted, Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
-from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, UserShell, Verdict
-from engine.machine.messages import ToolCall
+from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
 from engine.machine.states import State, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
@@ -169,13 +168,7 @@ class Conversation:
 
     async def shell(self, command: str, send_to_model: bool) -> Receipt:
         """Run a command of the user in the conversation's directory."""
-        session, new_id = self._session, self._session.ports.ids.new
-        arguments = shell_arguments(command)
-        call = ToolCall(f"shell_{new_id()}", "bash", arguments)
-        message_id, run_id = new_id(), new_id()
-        return await ask(
-            self._session, lambda: UserShell(message_id, call, run_id, send_to_model, session.last, command), message_id
-        )
+        return await run_shell(self._session, command, send_to_model)
 
     async def change(self, changes: ConversationChanges) -> None:
         """Change draft, title, model, mode and the like.

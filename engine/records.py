@@ -225,11 +225,13 @@ class Attachment(Struct, frozen=True):
 
 
 class QueuedMessage(Struct, frozen=True):
-    """A message of the user that is sent when the conversation is idle."""
+    """A message of the user that is sent, or a shell line that is run, when the conversation is idle."""
 
     id: str
     text: str
     image_ids: tuple[str, ...] = ()
+    is_shell: bool = False
+    """Whether the text is a command behind `!` or `!!`."""
 
 
 class SearchHit(Struct, frozen=True):

@@ -81,12 +81,20 @@ class RuleDesk:
         """
         if why := self.problem(rule.text):
             raise EngineError(why)
+        self.put_back(rule)
+
+    def put_back(self, rule: Standing) -> None:
+        """What was taken out, as it was, even where it counts for nothing.
+
+        Raises:
+            EngineError: the file cannot be written, or the conversation is closed.
+        """
         parsed, since = parse_rule(rule.text), rule.since or self._ports.clock.now()
         if rule.conversation_id and parsed is not None:
             self._conversation(rule).rules[parsed] = since
             return
         try:
-            self._ports.rules.add(str(parsed), since)
+            self._ports.rules.add(rule.text, since)
         except OSError as error:
             raise _unwritten(error) from error
 
@@ -112,7 +120,7 @@ class RuleDesk:
         Raises:
             EngineError: it is no rule, the file cannot be written, or the conversation is closed.
         """
-        new = Standing(text.strip(), old.conversation_id, self._ports.clock.now(), old.title)
+        new = Standing(text, old.conversation_id, self._ports.clock.now(), old.title)
         self.add(new)
         if new.text != old.text:
             self.remove(old)

@@ -185,6 +185,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("deny_all", "D", "deny_all", "no to all that wait, with a reason", Scope.APPROVALS, priority=False),
     Key("rule_new", "n", "new", "write one", Scope.RULES, priority=False),
     Key("rule_remove", "d,delete", "remove", "take it back", Scope.RULES, priority=False),
+    Key("rule_here", "tab", "here", "keep a new one for this conversation alone", Scope.RULES),
     Key("rule_undo", "u", "undo", "undo what was done to rules last", Scope.RULES, priority=False),
     Key("context_compact", "c", "summarize", "summarize older messages", Scope.CONTEXT, priority=False),
     Key("context_prune", "p", "edit('prune')", "shorten old results", Scope.CONTEXT, priority=False),

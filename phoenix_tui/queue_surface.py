@@ -22,8 +22,10 @@ class QueueSurface(Protocol):
         """Whether they wait for the user: a stop, an error or a restart came between."""
         ...
 
-    async def add(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
-        """Queue a message behind the others."""
+    async def add(
+        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+    ) -> Receipt:
+        """Queue a message, or a line that begins with `!`, behind the others."""
         ...
 
     async def edit(self, message_id: str, text: str) -> Receipt:

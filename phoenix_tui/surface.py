@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from phoenix_tui.context_surface import ContextSurface
     from phoenix_tui.queue_surface import QueueSurface
     from phoenix_tui.rewind_surface import RewindSurface
+    from phoenix_tui.rules_surface import RulesSurface
     from tools.contract import JobInfo, JsonObject, ProcessRunner
 
 Unsubscribe = Callable[[], None]
@@ -150,6 +151,11 @@ class ShelfSurface(Protocol):
 
 class EngineSurface(Protocol):
     """All conversations, as the screens use them (ARCHITECTURE.md section 4)."""
+
+    @property
+    def rules(self) -> RulesSurface:
+        """What may run without asking."""
+        ...
 
     @property
     def shelf(self) -> ShelfSurface:

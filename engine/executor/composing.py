@@ -12,8 +12,8 @@ from engine.executor.inbox import Entry, Priority
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
-from engine.machine.events import Event, UserMessage
-from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock
+from engine.machine.events import Event, UserMessage, UserShell
+from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
 from engine.permissions.rules import Call, parse_rule, refusal
 from engine.ports import ProviderError, RemoveQueued, Write
 from engine.records import Attachment, StoredMessage, ToolCallRecord
@@ -145,6 +145,14 @@ def answer_text(answer: Answer, suggested: str) -> str:
             return f"denied: {answer.reason}" if answer.reason else "denied"
 
 
-def shell_arguments(command: str) -> str:
-    """The bash tool's arguments for a command the user typed."""
-    return json.dumps({"command": command})
+async def run_shell(session: Session, command: str, send_to_model: bool, queued_id: str = "") -> Receipt:
+    """Run a command of the user; it leaves the queue where it stood in it."""
+    new_id = session.ports.ids.new
+    call = ToolCall(f"shell_{new_id()}", "bash", json.dumps({"command": command}))
+    message_id, run_id = new_id(), new_id()
+    writes = (RemoveQueued(queued_id),) if queued_id else ()
+
+    def typed() -> UserShell:
+        return UserShell(message_id, call, run_id, send_to_model, session.last, command)
+
+    return await ask(session, typed, message_id, writes=writes)

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from engine.executor.composing import send
-from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
+from engine.executor.composing import run_shell, send
+from engine.executor.requests import Accepted, Receipt, Refused, RunCaps, shell_line
 from engine.executor.session import Session
 from engine.machine.states import Errored, Idle, State, is_busy
 from engine.ports import StorageError
@@ -41,8 +41,10 @@ class MessageQueue:
         self.waiting = await self._session.ports.queue.queued(self._session.record.id)
         self.held = bool(self.waiting)
 
-    async def add(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
-        """Queue a message behind the others; where nothing runs and nothing holds the queue it is sent at once."""
+    async def add(
+        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+    ) -> Receipt:
+        """Queue a message or a shell line; where nothing runs and nothing holds the queue it is sent at once."""
         if not text.strip() and not image_ids:
             return Refused(NOTHING_QUEUED)
         if len(self.waiting) >= MOST_WAITING:
@@ -50,17 +52,17 @@ class MessageQueue:
         if not self.waiting:
             self.held = isinstance(self._session.state, Errored)  # whatever held it before is over
         self._caps = caps or RunCaps()
-        message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids))
+        message = QueuedMessage(self._session.ports.ids.new(), text, tuple(image_ids), is_shell)
         receipt = await self._change(lambda waiting: (*waiting, message))
         self._send_if_idle()
         return receipt
 
     async def edit(self, message_id: str, text: str) -> Receipt:
-        """Give a waiting message another text; without text and images it goes."""
+        """Give a waiting message another text; without text and images it goes. A shell line keeps its `!`."""
 
         def edited(waiting: tuple[QueuedMessage, ...]) -> tuple[QueuedMessage, ...]:
             return tuple(
-                replace(one, text=text) if one.id == message_id else one
+                replace(one, text=text, is_shell=one.is_shell and text.startswith("!")) if one.id == message_id else one
                 for one in waiting
                 if one.id != message_id or text.strip() or one.image_ids
             )
@@ -169,7 +171,7 @@ class MessageQueue:
                 return
             first = self.waiting[0]
             try:
-                receipt = await send(self._session, first.text, first.image_ids, self._caps, first.id)
+                receipt = await self._send(first)
             except StorageError as error:
                 receipt = Refused(str(error))
             if isinstance(receipt, Accepted):
@@ -178,6 +180,11 @@ class MessageQueue:
                 self.held = True
                 self._session.publisher.publish(Noticed(f"The queue waits: {receipt.reason}"))
             self._tell()
+
+    async def _send(self, first: QueuedMessage) -> Receipt:
+        if first.is_shell:
+            return await run_shell(self._session, *shell_line(first.text), first.id)
+        return await send(self._session, first.text, first.image_ids, self._caps, first.id)
 
     def _tell(self) -> None:
         if self.waiting or not self.held:

@@ -54,6 +54,11 @@ class Answer(Struct, frozen=True):
     rule: str = ""
 
 
+def shell_line(text: str) -> tuple[str, bool]:
+    """The command of a line that begins with `!`, and whether the model reads its output: not with two of them."""
+    return text.strip().lstrip("!").strip(), not text.strip().startswith("!!")
+
+
 class EngineError(Exception):
     """A request makes no sense; the message is one sentence that names the fix."""
 

@@ -18,6 +18,7 @@ class _Content(msgspec.Struct, frozen=True):
 
     text: str
     image_ids: tuple[str, ...] = ()
+    shell: bool = False
 
 
 class SqliteQueue:
@@ -77,7 +78,7 @@ def remove(connection: sqlite3.Connection, message_id: str) -> None:
 
 
 def _encoded(message: QueuedMessage) -> str:
-    return msgspec.json.encode(_Content(storable(message.text), message.image_ids)).decode()
+    return msgspec.json.encode(_Content(storable(message.text), message.image_ids, message.is_shell)).decode()
 
 
 def _message(message_id: str, content: str) -> QueuedMessage:
@@ -85,4 +86,4 @@ def _message(message_id: str, content: str) -> QueuedMessage:
         known = msgspec.json.decode(content, type=_Content)
     except msgspec.MsgspecError as error:
         raise CodecError(f"This is no queued message: {error}.") from error
-    return QueuedMessage(message_id, known.text, known.image_ids)
+    return QueuedMessage(message_id, known.text, known.image_ids, known.shell)

@@ -34,7 +34,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("rename", "give this conversation a title", "TITLE"),
     Command("model", "choose the model", "PROVIDER/MODEL"),
     Command("key", "paste an API key"),
-    Command("permissions", "choose what runs without asking", "MODE"),
+    Command("permissions", "choose what runs without asking; rules: by which rule", "MODE OR rules"),
+    Command("rules", "what runs without asking by rule: see, edit, take back"),
     Command("approvals", "what waits for your yes in any conversation"),
     Command("context", "what fills the context window, and making room"),
     Command("compact", "summarize older messages now", "WHAT MATTERS"),
@@ -74,6 +75,11 @@ def is_command(text: str) -> bool:
     """Whether a message is meant as a command, known or not; a path such as /usr/bin or /etc.conf is not."""
     word = text.split(maxsplit=1)[0] if text.strip() else ""
     return _COMMAND.fullmatch(word) is not None and "\n" not in text.strip()
+
+
+def is_shell_line(text: str) -> bool:
+    """Whether a message is a command for the shell: one or two `!` and something behind them."""
+    return text.startswith("!") and bool(text.strip("! \n"))
 
 
 def split_command(text: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "blocks": ("turns",),
     "panes": ("close", "pane", "split"),
     "approvals": ("approvals",),
+    "rules": ("rules",),
     "rewinding": ("branches", "rewind", "undo"),
     "history": ("history",),
     "images": ("images",),

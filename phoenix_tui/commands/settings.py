@@ -10,11 +10,16 @@ from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.rules import rules
 from phoenix_tui.labels import MODE_MEANINGS, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick
 from phoenix_tui.surface import Setting
+from phoenix_tui.widgets.blocks.rows import count_text
 from phoenix_tui.widgets.pasting import provider_of
+
+RULES: Final = "rules"
+"""What stands beside the modes: the rules."""
 
 
 async def model(bench: Bench, reference: str) -> None:
@@ -70,14 +75,18 @@ async def keep_key(bench: Bench, secret: str) -> None:
 async def permissions(bench: Bench, word: str) -> None:
     """Choose what runs without asking."""
     modes = {mode.value: mode for mode in PermissionMode}
-    if word and word not in modes:
-        bench.tell(f"Modes: {', '.join(modes)}.", bad=True)
+    if word and word not in {*modes, RULES}:
+        bench.tell(f"Modes: {', '.join(modes)}; {RULES} shows the rules.", bad=True)
         return
     if not word:
         choices = [Choice(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
+        count = len(bench.desk.services.engine.rules.all())
+        choices.append(Choice(RULES, RULES, f"{count_text(count, 'rule')}: see, edit, take back"))
         now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
         word = await bench.sheets.pick(PickScreen("What runs without asking", choices, current=now.value)) or ""
-    if word:
+    if word == RULES:
+        await rules(bench, "")
+    elif word:
         await use_mode(bench, modes[word])
 
 

@@ -20,6 +20,7 @@ from phoenix_tui.screens.one_at_a_time import OneAtATime
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.places import keep_place
+from phoenix_tui.screens.shell_lines import run_line
 from phoenix_tui.screens.visible import Visible
 from phoenix_tui.screens.waiting_words import waiting_words
 from phoenix_tui.surface import ConversationSurface, Launch, Services
@@ -278,16 +279,16 @@ class Desk:
             chips.trouble = receipt.reason
         await self._sent(text, receipt)
 
-    async def shell(self, command: str, text: str, *, send_to_model: bool) -> None:
-        """Run the user's own command; `text` is what was typed."""
+    async def shell(self, line: str, *, now: bool = False) -> None:
+        """Run the user's own command, behind what runs, or `now` in its place."""
         self._sending += 1
         try:
-            receipt: Receipt = await (await self.current()).shell(command, send_to_model)
+            receipt: Receipt = await run_line(await self.current(), line, now=now)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         finally:
             self._sending -= 1
-        await self._sent(text, receipt)
+        await self._sent(line, receipt)
 
     async def _sent(self, text: str, receipt: Receipt) -> None:
         composer = self.parts.dock.composer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from textual import on
 
-from phoenix_tui.commands.catalogue import is_command
+from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.screens.writing import Writing
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
@@ -29,10 +29,8 @@ class WorkspaceScreen(Writing):
         if is_command(text):
             self.remember(text)
             self.when_ready(lambda bench: bench.deeds.command(bench, text))
-        elif text.startswith("!") and text.strip("! \n"):
-            command = text.lstrip("!").strip()
-            send = not text.startswith("!!")
-            self.when_ready(lambda bench: bench.desk.shell(command, text, send_to_model=send))
+        elif is_shell_line(text):
+            self.when_ready(lambda bench: bench.desk.shell(text))
         else:
             self.when_ready(lambda bench: bench.desk.send(text))
 

@@ -9,8 +9,10 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 
+from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.screens.stage import Stage
+from phoenix_tui.widgets.composer import Composer
 
 DOUBLE: Final = 0.6
 """Seconds within which a second Esc makes a pair."""
@@ -129,7 +131,11 @@ class WorkspaceKeys(Stage):
 
     def _send_now(self) -> None:
         text = self.parts.dock.composer.take()
-        if text.strip():
+        if is_command(text):
+            self.post_message(Composer.Submitted(text))
+        elif is_shell_line(text):
+            self.when_ready(lambda bench: bench.desk.shell(text, now=True))
+        elif text.strip():
             self.when_ready(lambda bench: bench.desk.send(text, interrupt=True))
         elif self.parts.dock.queue.waiting:
             self.when_ready(lambda bench: bench.desk.attempt(lambda one: one.queue.send_now("", self.launch.caps)))

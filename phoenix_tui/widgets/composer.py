@@ -17,6 +17,7 @@ from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.still import Still
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import ComposerKeys
+from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted, provider_of
 from phoenix_tui.widgets.readline import Readline
@@ -163,6 +164,8 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
             event.stop()
             event.prevent_default()
             self.post_message(message)
+        elif self.text and edit_at_once(self, event):
+            self.leave_mark()  # not when the message of the move arrives: the next key may be here before it
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.actions import SkipAction
-
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.readline import Readline
@@ -17,7 +15,11 @@ else:
 
 
 class ComposerKeys(_Base):
-    """Actions alone; the composer holds the text and what the screen tells it."""
+    """Actions alone; the composer holds the text and what the screen tells it.
+
+    The app runs priority bindings itself, ahead of keys that still wait in this widget's queue: each action stands in
+    line behind them before it looks at the text.
+    """
 
     completing: bool
     busy: bool
@@ -39,7 +41,6 @@ class ComposerKeys(_Base):
 
     def action_send(self) -> None:
         """Enter: accept the chosen completion, or send."""
-        # The app runs priority bindings itself, ahead of letters that still wait in this widget's queue.
         self.call_later(self._send)
 
     def _send(self) -> None:
@@ -61,10 +62,13 @@ class ComposerKeys(_Base):
 
     def action_edit(self, name: str) -> None:
         """One of the shell's editing keys."""
-        self.call_later(self.readline.run, name)  # behind the letters typed before it, as in `action_send`
+        self.call_later(self.readline.run, name)
 
     def action_older(self) -> None:
         """Up: completions, else the text, else the open question, else older prompts."""
+        self.call_later(self._older)
+
+    def _older(self) -> None:
         if self.completing:
             self.post_message(messages.CompletionMoved(-1))
         elif self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
@@ -78,6 +82,9 @@ class ComposerKeys(_Base):
 
     def action_newer(self) -> None:
         """Down: completions, else the text, else newer prompts."""
+        self.call_later(self._newer)
+
+    def _newer(self) -> None:
         if self.completing:
             self.post_message(messages.CompletionMoved(1))
         elif self.wrapped_document.location_to_offset(self.cursor_location).y < self.wrapped_document.height - 1:
@@ -94,18 +101,17 @@ class ComposerKeys(_Base):
 
     def action_complete(self) -> None:
         """Tab: accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`."""
-        if self.completing or self.text.startswith("!") or self.busy or self.has_queue:
-            self.call_later(self._complete_or_queue)
-            return
-        if not self.text:
-            self.post_message(messages.ChoiceWanted())
-        raise SkipAction
+        self.call_later(self._complete)
 
-    def _complete_or_queue(self) -> None:
+    def _complete(self) -> None:
         if self.completing:
             self.post_message(messages.CompletionTaken(send=False))
         elif self.text.startswith("!"):
             self._switch_sending()
+        elif not (self.busy or self.has_queue):
+            if not self.text:
+                self.post_message(messages.ChoiceWanted())
+            self.screen.focus_next()
         elif self.text.strip():
             self.screen.post_message(messages.QueueWanted(self.take()))
 
@@ -118,6 +124,9 @@ class ComposerKeys(_Base):
 
     def action_leave(self) -> None:
         """Ctrl+D: quit on an empty text, else delete to the right."""
+        self.call_later(self._leave)
+
+    def _leave(self) -> None:
         if self.text:
             self.action_delete_right()
         else:

@@ -6,27 +6,37 @@ to the app: what was typed in one burst (a paste without brackets, a busy loop) 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from textual import events
+from textual.actions import parse
+from textual.binding import Binding
 from textual.widgets import TextArea
 
-EDITS: Final = {
-    "backspace": TextArea.action_delete_left,
-    "delete": TextArea.action_delete_right,
-    "left": TextArea.action_cursor_left,
-    "right": TextArea.action_cursor_right,
-    "home": TextArea.action_cursor_line_start,
-    "end": TextArea.action_cursor_line_end,
-}
+EDITS: Final = ("cursor_", "delete_", "select_")
+"""What the actions begin with that move the cursor of a text area, take text away or select it."""
+
+
+@cache
+def _edits(kind: type[TextArea]) -> dict[str, str]:
+    """Actions by key, of the class and those it is made of; what a priority binding does, the app does itself."""
+    return {
+        key.strip(): each.action
+        for one in reversed(kind.__mro__)
+        for each in vars(one).get("BINDINGS", ())
+        if isinstance(each, Binding) and not each.priority and each.action.startswith(EDITS)
+        for key in each.key.split(",")
+    }
 
 
 def edit_at_once(area: TextArea, event: events.Key) -> bool:
     """Carry out an editing key now; False where it is none."""
-    edit = EDITS.get(event.key)
-    if edit is None:
+    action = _edits(type(area)).get(event.key)
+    if action is None:
         return False
     event.stop()
     event.prevent_default()
-    edit(area)
+    _, name, arguments = parse(action)
+    getattr(area, f"action_{name}")(*arguments)
     return True

@@ -140,6 +140,7 @@ class QueuePanel(Still, Widget):
 
 def _remark(message: QueuedMessage) -> str:
     lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
-    parts = [f"{lines} lines"] if lines > 1 else []
+    parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []
+    parts += [f"{lines} lines"] if lines > 1 else []
     parts += [f"{images} image{'s' if images > 1 else ''}"] if images else []
     return " · ".join(parts)

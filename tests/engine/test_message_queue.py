@@ -245,3 +245,33 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
             assert [one.text for one in stored] == expected
 
     asyncio.run(run())
+
+
+async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HELLO, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        await conversation.queue.add("!make test", is_shell=True)
+        await conversation.queue.add("second")
+        await conversation.queue.add("!! ls", is_shell=True)
+        assert [one.is_shell for one in await bench.store.queue.queued(conversation.id)] == [True, False, True]
+        await rested(conversation, lambda: len(bench.tool.calls) == 2 and not conversation.queue.waiting)
+        assert [call["command"] for call in bench.tool.calls] == ["make test", "ls"]
+        assert await bench.store.queue.queued(conversation.id) == ()
+        told = [row.origin for row in await bench.store.messages(conversation.id)]
+        assert told.count(Origin.HUMAN) == 3  # the line with one ! is said to the model, the other is not
+
+
+async def test_a_shell_line_that_lost_its_sign_is_a_message(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HANGS, HELLO) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        await until(lambda: is_busy(conversation.state))
+        await conversation.queue.add("!ls", is_shell=True)
+        [line] = conversation.queue.waiting
+        await conversation.queue.edit(line.id, "!ls -la")
+        assert conversation.queue.waiting[0].is_shell
+        await conversation.queue.edit(line.id, "list it")
+        assert not conversation.queue.waiting[0].is_shell
+        conversation.cancel()
+        await conversation.wait_idle()

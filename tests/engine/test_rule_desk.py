@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,13 +16,7 @@ from engine.records import PermissionMode
 from engine.rule_desk import RuleDesk, Standing
 from phoenix_tui.config.rules import RuleFile
 from tests.support.engine import engine_bench, until
-from tools.contract import ToolClass, ToolSpec
-
-NOW = 1_763_000_000.0
-
-
-def tool(name: str, tool_class: ToolClass) -> Any:
-    return SimpleNamespace(spec=ToolSpec(name, "", {}, tool_class))
+from tests.support.fake_rules import NOW, rule_desk
 
 
 @pytest.fixture
@@ -32,13 +26,11 @@ def file(tmp_path: Path) -> RuleFile:
 
 @pytest.fixture
 def desk(file: RuleFile) -> RuleDesk:
-    tools = {"bash": tool("bash", ToolClass.RUN), "write_file": tool("write_file", ToolClass.EDIT)}
-    ports = SimpleNamespace(rules=file, tools=tools, clock=SimpleNamespace(now=lambda: NOW))
     opened = {
         "c1": SimpleNamespace(id="c1", rules={}, read_only="", record=SimpleNamespace(title="Fix the parser")),
         "c2": SimpleNamespace(id="c2", rules={}, read_only="owned", record=SimpleNamespace(title="")),
     }
-    return RuleDesk(cast("Any", ports), cast("Any", opened))
+    return rule_desk(opened, file)
 
 
 def test_a_rule_is_seen_with_where_it_holds_and_since_when(desk: RuleDesk, file: RuleFile) -> None:
@@ -65,7 +57,7 @@ def test_what_was_taken_back_holds_no_longer_and_comes_back_as_it_was(desk: Rule
 
 def test_an_edited_rule_holds_where_the_old_one_did(desk: RuleDesk, file: RuleFile) -> None:
     desk.add(Standing("bash(make*)"))
-    new = desk.replace(Standing("bash(make*)"), " bash(make test*) ")
+    new = desk.replace(Standing("bash(make*)"), "bash(make test*)")
     assert (new.text, file.rules()) == ("bash(make test*)", ("bash(make test*)",))
     with pytest.raises(EngineError, match="is no rule"):
         desk.replace(new, "make")

@@ -28,6 +28,7 @@ from engine.machine.states import (
     ToolRound,
     is_busy,
 )
+from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
 from engine.records import (
     Attachment,
@@ -59,6 +60,7 @@ from engine.updates import (
 from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
 from tests.support.fake_context import FakeContext
 from tests.support.fake_queue import FakeQueue
+from tests.support.fake_rules import rule_desk
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
 
 RUN = Run("run-1", 50)
@@ -94,6 +96,7 @@ class FakeConversation:
     def __post_init__(self) -> None:
         self.queue = FakeQueue(self.play)
         self.context = FakeContext()
+        self.rules: dict[Rule, float] = {}
 
     @property
     def id(self) -> str:
@@ -253,6 +256,7 @@ class FakeEngine:
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
         self.shelf = FakeShelf(self)
+        self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""
 

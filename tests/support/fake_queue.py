@@ -31,10 +31,12 @@ class FakeQueue:
     def _keep(self, waiting: Sequence[QueuedMessage]) -> Receipt:
         return self.become(*waiting, held=self.held)
 
-    async def add(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+    async def add(
+        self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
+    ) -> Receipt:
         if self.refusal:
             return Refused(self.refusal)
-        return self._keep((*self.waiting, QueuedMessage(f"q{len(self.waiting) + 1}", text, tuple(image_ids))))
+        return self._keep((*self.waiting, QueuedMessage(f"q{len(self.waiting) + 1}", text, tuple(image_ids), is_shell)))
 
     async def edit(self, message_id: str, text: str) -> Receipt:
         return self._keep([replace(one, text=text) if one.id == message_id else one for one in self.waiting])

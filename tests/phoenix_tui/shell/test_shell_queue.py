@@ -123,3 +123,39 @@ async def test_the_queue_of_a_conversation_goes_with_it(open_shell: Any, engine:
         await shell.until(lambda: "queue 1" not in shell.text)
         await shell.open(conversation)
         await shell.until(lambda: "queue 1" in shell.text)
+
+
+async def test_a_shell_line_is_queued_while_the_agent_works_and_says_who_reads_it(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.type("!make test")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: waiting(shell) == ["!make test"])
+        await shell.type("!!ls")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: waiting(shell) == ["!make test", "!!ls"])
+        assert all(one.is_shell for one in conversation.queue.waiting)
+        await shell.until(lambda: "shell, only you" in shell.text and shell.composer.text == "")
+        assert conversation.shells == []
+
+
+async def test_a_shell_line_that_cannot_be_queued_stays_written(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.queue.refusal = "100 messages wait already: send or remove some first."
+        await shell.type("!ls")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.composer.text == "!ls")
+        assert conversation.queue.refusal in shell.toasts
+
+
+async def test_interrupt_and_send_runs_a_shell_line_and_a_command_instead_of_sending_them(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.type("!ls")
+        await shell.pilot.press("ctrl+s")
+        await shell.until(lambda: conversation.queue.sent_now == ["q1"])
+        await shell.type("/rename kept")
+        await shell.pilot.press("escape", "ctrl+s")
+        await shell.until(lambda: conversation.record.title == "kept")
+        assert [text for text, _ in conversation.said] == ["go"]

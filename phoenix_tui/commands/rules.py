@@ -1,0 +1,26 @@
+"""/rules: what may run without asking, and taking it back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.records import PermissionMode
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.labels import MODE_MEANINGS
+from phoenix_tui.screens.rules_sheet import RulesSheet
+
+RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS})
+"""Modes in which a rule is looked at; the others run or refuse everything."""
+
+
+async def rules(bench: Bench, _: str) -> None:
+    """All of them; the sheet stays open over changes."""
+    desk = bench.desk
+    conversation = desk.conversation
+    mode = conversation.record.permission_mode if conversation else desk.mode
+    note = "" if mode in RULES_COUNT else f"In mode {mode.value} no rule counts: {MODE_MEANINGS[mode]}."
+    here = conversation.id if conversation is not None and not conversation.read_only else ""
+    await bench.sheets.show(RulesSheet(desk.services.engine.rules, here, note))
+
+
+RUNS: Final[dict[str, Run]] = {"rules": rules}

@@ -1,0 +1,63 @@
+"""The rows of the permission rules. Pure: values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.content import Content
+
+from engine.rule_desk import Standing
+from phoenix_tui.approvals import UNTITLED
+from phoenix_tui.labels import Tone, age
+from phoenix_tui.rules_surface import RulesSurface
+from phoenix_tui.widgets.blocks.rows import count_text
+from tools.clean import clean_line
+
+WIDEST: Final = 100
+"""Columns from which rows grow no more: the eye must find the end of a row."""
+FOR_GOOD: Final = "Always, in every conversation (rules.toml)"
+NONE_YET: Final = "No rule yet. The answer a (always) to a question makes one, s one for its conversation."
+
+
+def rows_of(rules: Sequence[Standing], chosen: int, width: int, room: int, now: float, trouble: str) -> list[Content]:
+    """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
+    head = Content.assemble(
+        ("What runs without asking", "bold"), (f"   {count_text(len(rules), 'rule')}", Tone.QUIET.value)
+    )
+    lines = [head.truncate(width, ellipsis=True)]
+    if trouble:
+        lines += Content.styled(clean_line(trouble), Tone.NEEDS_YOU.value).wrap(width)
+    if not rules:
+        return [*lines, *Content.styled(NONE_YET, Tone.QUIET.value).wrap(width)]
+    body: list[Content] = []
+    first = last = 0
+    for place, rule in enumerate(rules):
+        if begins := place == 0 or rules[place - 1].conversation_id != rule.conversation_id:
+            body.append(Content.styled(_where(rule), f"bold {Tone.YOU.value}").truncate(width, ellipsis=True))
+        if place == chosen:
+            first, last = len(body) - begins, len(body) + 1
+        body.append(_row(rule, min(width, WIDEST), now, chosen=place == chosen))
+    top = max(0, min(max(last - room, first - room // 2), len(body) - room))
+    return [*lines, *body[top : top + room]]
+
+
+def remark(text: str, rules: RulesSurface, *, writing: bool) -> Content:
+    """What a rule lets through, or why it is none."""
+    if not text.strip():
+        return Content("")
+    if why := rules.problem(text.strip()):
+        return Content.styled(why if writing else f"Counts for nothing: {why}", Tone.BAD.value)
+    return Content.styled(rules.effect(text.strip()), Tone.QUIET.value)
+
+
+def _where(rule: Standing) -> str:
+    return f"Only in “{clean_line(rule.title) or UNTITLED}”" if rule.conversation_id else FOR_GOOD
+
+
+def _row(rule: Standing, width: int, now: float, *, chosen: bool) -> Content:
+    since = Content.styled(f"  {age(now - rule.since)} ago" if rule.since else "", Tone.QUIET.value)
+    room = max(width - since.cell_length - 2, 1)
+    words = Content(clean_line(rule.text)).truncate(room, ellipsis=True, pad=True)
+    line = Content.assemble("› " if chosen else "  ", words, since)
+    return Content.styled(line.plain, "reverse") if chosen else line

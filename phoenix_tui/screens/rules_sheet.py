@@ -1,0 +1,230 @@
+"""The permission rules that hold here: seen with where and since when, edited, taken back, written by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from msgspec import Struct
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from engine.executor.requests import EngineError
+from engine.rule_desk import Standing
+from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.labels import Tone
+from phoenix_tui.rules_surface import RulesSurface
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.rule_rows import remark, rows_of
+from phoenix_tui.widgets.line_input import LineInput
+from tools.clean import clean_line
+
+MARGIN: Final = 2
+"""Cells of the sheet's padding."""
+SHARE: Final = 0.85
+"""Of the rows of the screen that the sheet may take."""
+AROUND: Final = 9
+"""Rows of the sheet beside the rules: rule, heading, remark (2), line, its effect (2), keys, margin."""
+KEYS: Final = "Enter edits · d takes back · n writes one · u undoes · Esc closes"
+EMPTY_KEYS: Final = "n writes one · u undoes · Esc closes"
+WRITING_KEYS: Final = "Enter keeps it for good · Tab for this conversation · Esc goes back"
+EDITING_KEYS: Final = "Enter keeps it · Esc goes back"
+
+
+class Step(Struct, frozen=True):
+    """One change of the rules, which undo turns around."""
+
+    added: Standing | None = None
+    removed: Standing | None = None
+
+
+class RulesSheet(Sheet[None]):
+    """Stays open over its changes; each can be undone while it is."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = """
+    RulesSheet {
+        & > .sheet { max-height: 85%; }
+        & Static { height: auto; }
+        & LineInput { margin: 0 0 0 2; background: $background; display: none; }
+        & #remark { padding: 0 0 0 2; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="edit"), *bindings(Scope.RULES)]
+
+    def __init__(
+        self, rules: RulesSurface, here: str, note: str = "", *, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__()
+        self._rules = rules
+        self._here = here
+        """Id of the conversation in view; empty for none."""
+        self._note = note
+        self._clock = clock
+        self._found: tuple[Standing, ...] = ()
+        self._chosen = 0
+        self._done: list[Step] = []
+        self._edited: Standing | None = None
+        """The rule in the line; None for a new one."""
+        self._said = Content("")
+
+    def compose(self) -> ComposeResult:
+        """Rules, what the chosen one lets through, a line to write in, keys."""
+        with Vertical(classes="sheet"):
+            yield Static(id="rows", markup=False)
+            yield LineInput(placeholder="tool(pattern), such as bash(make test*)")
+            yield Static(id="remark", markup=False)
+            yield Static(id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Read, and again each second: another Phoenix may change them."""
+        self._look()
+        self.set_interval(1.0, self._look)
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    @property
+    def _writing(self) -> bool:
+        return self.query_one(LineInput).display
+
+    @property
+    def _row(self) -> Standing | None:
+        return self._found[self._chosen] if self._found else None
+
+    def _look(self) -> None:
+        before = self._row
+        self._found = self._rules.all()
+        same = [place for place, one in enumerate(self._found) if before is not None and one == before]
+        self._chosen = same[0] if same else max(min(self._chosen, len(self._found) - 1), 0)
+        self._draw()
+
+    def _draw(self) -> None:
+        width = max(self.size.width - MARGIN, 1)
+        room = max(int(self.size.height * SHARE) - AROUND, 3)
+        trouble = " ".join(part for part in (self._rules.trouble(), self._note) if part)
+        rows = rows_of(self._found, self._chosen, width, room, self._clock(), trouble)
+        self.query_one("#rows", Static).update(Content("\n").join(rows))
+        text = self.query_one(LineInput).text if self._writing else self._row.text if self._row else ""
+        said = remark(text, self._rules, writing=self._writing)
+        self.query_one("#remark", Static).update(self._said if self._said and not self._writing else said)
+        keys = EDITING_KEYS if self._edited else WRITING_KEYS if self._here else EDITING_KEYS
+        keys = keys if self._writing else KEYS if self._found else EMPTY_KEYS
+        self.query_one("#keys", Static).update(Content.styled(keys, Tone.QUIET.value).truncate(width, ellipsis=True))
+
+    def _say(self, words: str, *, bad: bool = False) -> None:
+        self._said = Content.styled(words, (Tone.BAD if bad else Tone.GOOD).value)
+        self._look()
+
+    def action_move(self, by: int) -> None:
+        """Choose another rule."""
+        if self._found and not self._writing:
+            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._said = Content("")
+            self._draw()
+
+    def action_edit(self) -> None:
+        """The chosen rule into the line."""
+        if self._row is not None:
+            self._write(self._row)
+
+    def action_new(self) -> None:
+        """An empty line."""
+        self._write(None)
+
+    def action_remove(self) -> None:
+        """Take the chosen one back."""
+        rule = self._row
+        if rule is not None and self._do(lambda: self._rules.remove(rule)):
+            self._done.append(Step(removed=rule))
+            self._say(f"{clean_line(rule.text)} asks again from now on; u brings it back.")
+
+    def action_undo(self) -> None:
+        """Turn the last change around."""
+        if not self._done:
+            self._say("Nothing to undo.")
+            return
+        step = self._done[-1]
+        if self._do(lambda: self._turn(step)):
+            self._done.pop()
+            self._say("Undone.")
+
+    def _turn(self, step: Step) -> None:
+        if step.removed is not None:
+            self._rules.put_back(step.removed)
+        if step.added is not None:
+            self._rules.remove(step.added)
+
+    def action_here(self) -> None:
+        """Tab in a new rule: for this conversation alone."""
+        if not self._writing:
+            raise SkipAction
+        if self._edited is None and self._here:
+            self._keep(self.query_one(LineInput).text, self._here)
+
+    def action_close(self) -> None:
+        """Close the line, else the sheet."""
+        if self._writing:
+            self._stop_writing()
+            self._draw()
+        else:
+            self.dismiss(None)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Say what it would let through."""
+        event.stop()
+        self._draw()
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """For good, or where the edited one held."""
+        event.stop()
+        self._keep(event.text, "")
+
+    def _keep(self, text: str, conversation_id: str) -> None:
+        """A rule that can match something; another one stays in its line with the reason below it."""
+        text, old = text.strip(), self._edited
+        if old is not None and text in {old.text, clean_line(old.text).strip()}:
+            self.action_close()  # untouched, also where a line cannot show it as it is
+        elif self._rules.problem(text):
+            return
+        elif self._do(lambda: self._put(old, text, conversation_id)):
+            self._stop_writing()
+            self._say("Kept; it counts from now on.")
+
+    def _put(self, old: Standing | None, text: str, conversation_id: str) -> None:
+        if old is not None:
+            self._done.append(Step(self._rules.replace(old, text), old))
+            return
+        new = Standing(text, conversation_id)
+        if any((one.text, one.conversation_id) == (text, conversation_id) for one in self._found):
+            raise EngineError("This rule is there already.")
+        self._rules.add(new)
+        self._done.append(Step(new))
+
+    def _do(self, change: Callable[[], None]) -> bool:
+        try:
+            change()
+        except EngineError as error:
+            self._stop_writing()
+            self._say(str(error), bad=True)
+            return False
+        return True
+
+    def _write(self, rule: Standing | None) -> None:
+        line = self.query_one(LineInput)
+        self._edited, self._said = rule, Content("")
+        line.display = True
+        line.fill(rule.text if rule is not None else "")
+        self.set_focus(line)
+        self._draw()
+
+    def _stop_writing(self) -> None:
+        self.query_one(LineInput).display = False
+        self._edited = None
+        self.set_focus(None)

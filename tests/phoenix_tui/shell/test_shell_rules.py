@@ -1,0 +1,145 @@
+"""What runs without asking is seen, taken back, edited and written by hand in one sheet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.permissions.rules import Rule
+from engine.rule_desk import Standing
+from phoenix_tui.config.rules import RuleFile
+from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.rules_sheet import RulesSheet
+from phoenix_tui.widgets.line_input import LineInput
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.support.fake_engine import FakeEngine
+from tests.support.fake_rules import NOW, rule_desk
+
+TEST, WRITE = Standing("bash(make test*)", since=NOW - 3 * 86_400), Standing("write_file(src/*)", since=NOW)
+
+
+def texts(shell: Shell) -> list[str]:
+    return [one.text for one in shell.engine.rules.all()]
+
+
+async def rules_sheet(shell: Shell) -> RulesSheet:
+    shell.screen.run_worker(shell.bench.deeds.command(shell.bench, "/rules"))
+    await shell.until(lambda: isinstance(shell.app.screen, RulesSheet) and shell.app.screen.is_mounted)
+    sheet = shell.app.screen
+    assert isinstance(sheet, RulesSheet)
+    sheet._clock = lambda: NOW
+    sheet._look()
+    return sheet
+
+
+def writing(sheet: RulesSheet) -> bool:
+    return sheet.query_one(LineInput).display
+
+
+async def test_without_a_rule_it_says_how_one_comes_to_be(open_shell: OpenShell) -> None:
+    async with open_shell((60, 20)) as shell:
+        await rules_sheet(shell)
+        await shell.until(lambda: "No rule yet." in shell.text and "n writes one" in shell.text)
+        await shell.pilot.press("enter", "d", "down")
+        await shell.pilot.press("u")
+        await shell.until(lambda: "Nothing to undo." in shell.text)
+        await shell.pilot.press("q")
+        await shell.until(lambda: not isinstance(shell.app.screen, RulesSheet))
+
+
+async def test_rules_are_listed_with_where_they_hold_and_since_when(open_shell: OpenShell, engine: FakeEngine) -> None:
+    engine.rules.add(TEST)
+    engine.seed("Fix the parser").rules[Rule("bash", "git status*")] = NOW - 240
+    async with open_shell() as shell:
+        await rules_sheet(shell)
+        await shell.until(lambda: "2 rules" in shell.text)
+        assert "Always, in every conversation (rules.toml)" in shell.text
+        assert "› bash(make test*)" in shell.text and "3d ago" in shell.text
+        assert "Only in “Fix the parser”" in shell.text and "4m ago" in shell.text
+        assert "Allows “make test” with any words behind it." in shell.text
+
+
+async def test_a_rule_is_taken_back_and_brought_back_as_it_was(open_shell: OpenShell, engine: FakeEngine) -> None:
+    engine.rules.add(TEST)
+    engine.rules.add(WRITE)
+    async with open_shell() as shell:
+        await rules_sheet(shell)
+        await shell.pilot.press("down", "d")
+        await shell.until(lambda: texts(shell) == [TEST.text])
+        await shell.until(lambda: "write_file(src/*) asks again from now on; u brings it back." in shell.text)
+        await shell.pilot.press("u")
+        await shell.until(lambda: engine.rules.all() == (TEST, WRITE))
+
+
+async def test_an_edited_rule_must_be_one_and_esc_keeps_the_old(open_shell: OpenShell, engine: FakeEngine) -> None:
+    engine.rules.add(TEST)
+    async with open_shell() as shell:
+        sheet = await rules_sheet(shell)
+        await shell.pilot.press("enter", "backspace", "backspace")
+        await shell.until(lambda: "“bash(make test” is no rule" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: writing(sheet))
+        await shell.pilot.press("escape")
+        await shell.until(lambda: not writing(sheet))
+        assert texts(shell) == [TEST.text]
+        await shell.pilot.press("enter", "backspace", "backspace")
+        await shell.type(" -v)")
+        await shell.until(lambda: "this very command and no other" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: texts(shell) == ["bash(make test -v)"])
+        await shell.until(lambda: "Kept; it counts from now on." in shell.text)
+        await shell.pilot.press("u")
+        await shell.until(lambda: engine.rules.all() == (TEST,))
+
+
+async def test_a_rule_is_written_for_good_or_for_this_conversation(open_shell: OpenShell, engine: FakeEngine) -> None:
+    engine.seed("Fix the parser")
+    async with open_shell() as shell:
+        await shell.open(next(iter(engine.opened.values())))
+        sheet = await rules_sheet(shell)
+        await shell.pilot.press("n")
+        await shell.until(lambda: writing(sheet))
+        await shell.type("bsh(ls*)")
+        await shell.until(lambda: "There is no tool bsh: did you mean bash?" in shell.text)
+        await shell.pilot.press("home", "right", "a", "enter")
+        await shell.until(lambda: texts(shell) == ["bash(ls*)"])
+        await shell.pilot.press("n")
+        await shell.type("bash(git log*)")
+        await shell.pilot.press("tab")
+        await shell.until(lambda: list(shell.conversation.rules) == [Rule("bash", "git log*")])
+        await shell.until(lambda: "Only in “Fix the parser”" in shell.text)
+        await shell.pilot.press("n")
+        await shell.type("bash(ls*)")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "This rule is there already." in shell.text)
+        await shell.pilot.press("u", "u")
+        await shell.until(lambda: texts(shell) == [])
+
+
+async def test_a_broken_rules_file_is_named_and_left_alone(
+    open_shell: OpenShell, engine: FakeEngine, tmp_path: Path
+) -> None:
+    file = RuleFile(tmp_path / "rules.toml")
+    file.path.write_text("allow = 3")
+    engine.rules = rule_desk(engine.opened, file)
+    async with open_shell((120, 40)) as shell:
+        sheet = await rules_sheet(shell)
+        await shell.until(lambda: "no rule in it counts" in shell.text)
+        await shell.pilot.press("n")
+        await shell.type("bash(ls*)")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: not writing(sheet) and "could not be saved" in shell.text)
+        assert file.path.read_text() == "allow = 3"
+
+
+async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_said(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    engine.rules.add(TEST)
+    async with open_shell() as shell:
+        await shell.bench.deeds.command(shell.bench, "/permissions auto")
+        shell.screen.run_worker(shell.bench.deeds.command(shell.bench, "/permissions"))
+        await shell.until(lambda: isinstance(shell.app.screen, PickScreen) and "1 rule: see, edit" in shell.text)
+        await shell.type("rules")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, RulesSheet))
+        await shell.until(lambda: "In mode auto no rule counts: everything runs, nothing is asked." in shell.text)
