@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from msgspec import Struct
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -20,6 +19,7 @@ from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.rule_changes import RuleChanges
 from phoenix_tui.screens.rule_rows import remark, rows_of
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
@@ -36,13 +36,6 @@ WRITING_KEYS: Final = "Enter keeps it for good · Tab for this conversation · E
 EDITING_KEYS: Final = "Enter keeps it · Esc goes back"
 
 
-class Step(Struct, frozen=True):
-    """One change of the rules, which undo turns around."""
-
-    added: Standing | None = None
-    removed: Standing | None = None
-
-
 class RulesSheet(Sheet[None]):
     """Stays open over its changes; each can be undone while it is."""
 
@@ -55,7 +48,7 @@ class RulesSheet(Sheet[None]):
         & #remark { padding: 0 0 0 2; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="edit"), *bindings(Scope.RULES)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="write"), *bindings(Scope.RULES)]
 
     def __init__(
         self, rules: RulesSurface, here: str, note: str = "", *, clock: Callable[[], float] = time.time
@@ -68,7 +61,7 @@ class RulesSheet(Sheet[None]):
         self._clock = clock
         self._found: tuple[Standing, ...] = ()
         self._chosen = 0
-        self._done: list[Step] = []
+        self._changes = RuleChanges(rules)
         self._edited: Standing | None = None
         """The rule in the line; None for a new one."""
         self._said = Content("")
@@ -118,10 +111,6 @@ class RulesSheet(Sheet[None]):
         keys = keys if self._writing else KEYS if self._found else EMPTY_KEYS
         self.query_one("#keys", Static).update(Content.styled(keys, Tone.QUIET.value).truncate(width, ellipsis=True))
 
-    def _say(self, words: str, *, bad: bool = False) -> None:
-        self._said = Content.styled(words, (Tone.BAD if bad else Tone.GOOD).value)
-        self._look()
-
     def action_move(self, by: int) -> None:
         """Choose another rule."""
         if self._found and not self._writing:
@@ -129,37 +118,25 @@ class RulesSheet(Sheet[None]):
             self._said = Content("")
             self._draw()
 
-    def action_edit(self) -> None:
-        """The chosen rule into the line."""
-        if self._row is not None:
-            self._write(self._row)
-
-    def action_new(self) -> None:
-        """An empty line."""
-        self._write(None)
+    def action_write(self, new: bool = False) -> None:
+        """The chosen rule into the line, or a new one."""
+        rule = None if new else self._row
+        if rule is not None or new:
+            line = self.query_one(LineInput)
+            self._edited, self._said = rule, Content("")
+            line.display = True
+            line.fill(rule.text if rule is not None else "")
+            self.set_focus(line)
+            self._draw()
 
     def action_remove(self) -> None:
         """Take the chosen one back."""
-        rule = self._row
-        if rule is not None and self._do(lambda: self._rules.remove(rule)):
-            self._done.append(Step(removed=rule))
-            self._say(f"{clean_line(rule.text)} asks again from now on; u brings it back.")
+        if (rule := self._row) is not None:
+            self._do(lambda: self._changes.remove(rule))
 
     def action_undo(self) -> None:
         """Turn the last change around."""
-        if not self._done:
-            self._say("Nothing to undo.")
-            return
-        step = self._done[-1]
-        if self._do(lambda: self._turn(step)):
-            self._done.pop()
-            self._say("Undone.")
-
-    def _turn(self, step: Step) -> None:
-        if step.removed is not None:
-            self._rules.put_back(step.removed)
-        if step.added is not None:
-            self._rules.remove(step.added)
+        self._do(self._changes.undo)
 
     def action_here(self) -> None:
         """Tab in a new rule: for this conversation alone."""
@@ -191,38 +168,18 @@ class RulesSheet(Sheet[None]):
         text, old = text.strip(), self._edited
         if old is not None and text in {old.text, clean_line(old.text).strip()}:
             self.action_close()  # untouched, also where a line cannot show it as it is
-        elif self._rules.problem(text):
-            return
-        elif self._do(lambda: self._put(old, text, conversation_id)):
-            self._stop_writing()
-            self._say("Kept; it counts from now on.")
+        elif not self._rules.problem(text):
+            where = old.conversation_id if old is not None else conversation_id
+            self._do(lambda: self._changes.keep(old, text, where))
 
-    def _put(self, old: Standing | None, text: str, conversation_id: str) -> None:
-        if old is not None:
-            self._done.append(Step(self._rules.replace(old, text), old))
-            return
-        new = Standing(text, conversation_id)
-        if any((one.text, one.conversation_id) == (text, conversation_id) for one in self._found):
-            raise EngineError("This rule is there already.")
-        self._rules.add(new)
-        self._done.append(Step(new))
-
-    def _do(self, change: Callable[[], None]) -> bool:
+    def _do(self, change: Callable[[], str]) -> None:
+        """Do it and say what came of it, or why it could not be."""
+        self._stop_writing()
         try:
-            change()
+            self._said = Content.styled(change(), Tone.GOOD.value)
         except EngineError as error:
-            self._stop_writing()
-            self._say(str(error), bad=True)
-            return False
-        return True
-
-    def _write(self, rule: Standing | None) -> None:
-        line = self.query_one(LineInput)
-        self._edited, self._said = rule, Content("")
-        line.display = True
-        line.fill(rule.text if rule is not None else "")
-        self.set_focus(line)
-        self._draw()
+            self._said = Content.styled(str(error), Tone.BAD.value)
+        self._look()
 
     def _stop_writing(self) -> None:
         self.query_one(LineInput).display = False
