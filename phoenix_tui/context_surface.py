@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from engine.context.measure import Part
     from engine.executor.context_desk import ContextReport, Edited
     from engine.executor.requests import Receipt, Refused
+    from engine.executor.reviewing import Review
 
 
 class ContextSurface(Protocol):
@@ -17,8 +18,8 @@ class ContextSurface(Protocol):
         """What fills it now."""
         ...
 
-    async def compact(self, focus: str = "") -> Receipt:
-        """Summarize older messages; `focus` says what matters most."""
+    async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:
+        """Summarize older messages; `focus` says what matters most, `review` shows the summary before it counts."""
         ...
 
     async def prune(self) -> Edited | Refused:

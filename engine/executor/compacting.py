@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from engine.context.compaction import Selection, is_shorter, select, summary_req
 from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
 from engine.executor.model_call import dollars
+from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import CompactionDraft, Session
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
@@ -28,6 +30,7 @@ TIME_LIMIT = 120.0
 TOO_FEW = "There is nothing to summarize yet: the newest messages always stay as they are"
 EMPTY = "The model sent an empty summary: everything stays as it was"
 TOO_LONG = "The summary was no shorter than what it stands for: everything stays as it was"
+DISCARDED = "The summary was discarded: everything stays as it was"
 TOO_SLOW = "The summary took longer than 120 s: everything stays as it was"
 
 
@@ -38,6 +41,10 @@ class Summary(Struct, frozen=True):
     text: str
     usage: Usage
     cost_usd: float | None
+
+
+_Attempt: TypeAlias = tuple[Summary, tuple[CompactionDraft, str], bool]
+"""A summary, what it would write, and whether the user has nothing more to say."""
 
 
 class NotCompacted(Exception):
@@ -55,6 +62,8 @@ async def compact(session: Session, act: Compact) -> None:
         failure = f"Older messages were not summarized: {error.message.rstrip('.')}"
     except TimeoutError:
         failure = TOO_SLOW
+    if act.manual:
+        session.review = None
     session.compacted_at = session.record.message_count
     session.post(lambda: CompactionEnded(act.gen, failure, note))
 
@@ -64,8 +73,7 @@ async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:
     selection = await asyncio.to_thread(_select, session, act, rows)
     if selection is not None:
         try:
-            made = await _summary(session, selection, act.focus)
-            return await asyncio.to_thread(_summarized, session, act, rows, made)
+            return await _settled(session, act, rows, selection)
         except (NotCompacted, ProviderError, TimeoutError):
             if not act.full:
                 raise
@@ -76,13 +84,70 @@ def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Se
     return select(omissions.apply(rows, session.record.omitted), cut_tool_rounds=act.manual or act.full)
 
 
+async def _settled(
+    session: Session, act: Compact, rows: Sequence[StoredMessage], selection: Selection
+) -> tuple[CompactionDraft, str]:
+    """The summary that takes effect: the model's, or what the user made of it, where somebody looks at it first."""
+    review = session.review if act.manual else None
+    made = await _summary(session, selection, act.focus)
+    drafted = await asyncio.to_thread(_summarized, session, act, rows, made)
+    problem = ""
+    while review is not None:
+        draft = drafted[0]
+        sizes = _sizes(session, rows, draft)
+        shown = Proposal(draft.view.summary, len(selection.summarized), selection.kept, sizes, problem)
+        match await review(shown):
+            case TakeSummary(text=text) if text == draft.view.summary:
+                break
+            case TakeSummary(text=text):
+                attempt = _changed(session, act, rows, replace(made, text=text))
+            case SummarizeAgain(hint=hint):
+                attempt = _again(session, act, rows, made, hint or act.focus)
+            case DropSummary():
+                raise NotCompacted(DISCARDED)
+        try:
+            made, drafted, is_final = await attempt
+        except (NotCompacted, ProviderError) as failed:
+            problem = str(failed)
+        except TimeoutError:
+            problem = TOO_SLOW
+        else:
+            problem = ""
+            if is_final:
+                break
+    return drafted
+
+
+async def _changed(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary) -> _Attempt:
+    """The summary as the user wrote it."""
+    return made, await asyncio.to_thread(_summarized, session, act, rows, made, quoted=False), True
+
+
+async def _again(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, focus: str) -> _Attempt:
+    """Another summary; what all of them cost is kept."""
+    other = await _summary(session, made.selection, focus)
+    unknown = made.cost_usd is None or other.cost_usd is None
+    cost = None if unknown else (made.cost_usd or 0.0) + (other.cost_usd or 0.0)
+    both = replace(other, usage=_sum(made.usage, other.usage), cost_usd=cost)
+    return both, await asyncio.to_thread(_summarized, session, act, rows, both), False
+
+
+def _sum(first: Usage, second: Usage) -> Usage:
+    return Usage(
+        first.input_tokens + second.input_tokens,
+        first.output_tokens + second.output_tokens,
+        first.cache_creation_tokens + second.cache_creation_tokens,
+        first.cache_read_tokens + second.cache_read_tokens,
+    )
+
+
 def _summarized(
-    session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary
+    session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, *, quoted: bool = True
 ) -> tuple[CompactionDraft, str]:
     record, selection = session.record, made.selection
     if not made.text.strip():
         raise NotCompacted(EMPTY)
-    summary = with_quotes(made.text, selection)
+    summary = with_quotes(made.text, selection) if quoted else made.text.strip()
     if not is_shorter(summary, selection, record.summary):
         raise NotCompacted(TOO_LONG)
     earlier = EarlierView(record.summary, record.context_start_seq, record.context_tokens, record.context_estimated)

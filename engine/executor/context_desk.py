@@ -13,10 +13,12 @@ from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, Part, measure, omission_of, scaled
 from engine.executor.composing import ask
 from engine.executor.requests import Receipt, Refused
+from engine.executor.reviewing import Review
 from engine.executor.session import NEVER, Session, with_view
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine.events import CompactAsked
 from engine.machine.messages import Usage
+from engine.machine.states import is_busy
 from engine.machine.turn import why_refused
 from engine.ports import ConversationChanges
 from engine.records import ContextView, EarlierView, Omission, StoredMessage
@@ -103,8 +105,10 @@ class ContextDesk:
             can_undo=bool(self._before),
         )
 
-    async def compact(self, focus: str = "") -> Receipt:
-        """Summarize older messages now; `focus` says what matters most."""
+    async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:
+        """Summarize older messages now; `focus` says what matters most, `review` decides on what was made."""
+        if not is_busy(self._session.state):
+            self._session.review = review
         return await ask(self._session, lambda: CompactAsked(focus))
 
     async def prune(self) -> Edited | Refused:

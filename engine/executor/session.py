@@ -17,6 +17,7 @@ from engine.executor.governor import Governor
 from engine.executor.inbox import Entry, Inbox, Priority
 from engine.executor.publisher import Publisher
 from engine.executor.requests import RunCaps
+from engine.executor.reviewing import Review
 from engine.machine.events import Event
 from engine.machine.messages import LastMessage, Role, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
@@ -123,6 +124,8 @@ class Session(Struct, eq=False):
     """What the current call would ask; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None
     """Of the newest compaction; taken with its answer."""
+    review: Review | None = None
+    """Shows the next summary that the user has asked for before it takes effect."""
     compacted_at: int = 0
     """How many messages there were when one was last tried or taken back: the next by itself waits for more."""
     growing: GrowingView = field(default_factory=GrowingView)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from engine.context.measure import Filling, Measured, Part
 from engine.executor.context_desk import ContextReport, Edited
 from engine.executor.requests import Accepted, Receipt, Refused
+from engine.executor.reviewing import Review
 
 PARTS = (
     Part(4, 0, -1, Filling.RESULTS, 'read_file {"path":"src/app.py"}', 40_000, whole=40_000),
@@ -49,14 +50,17 @@ class FakeContext:
 
     standing: ContextReport = REPORT
     answer: Edited | Refused = field(default_factory=lambda: Edited(3, 100_000, 60_000))
+    compacts: Receipt = field(default_factory=Accepted)
+    review: Review | None = None
     asked: list[str] = field(default_factory=list[str])
 
     async def report(self) -> ContextReport:
         return self.standing
 
-    async def compact(self, focus: str = "") -> Receipt:
+    async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:
         self.asked.append(f"compact {focus}".strip())
-        return Accepted()
+        self.review = review
+        return self.compacts
 
     async def prune(self) -> Edited | Refused:
         return self._did("prune")

@@ -1,0 +1,44 @@
+"""What a user is shown of a summary before it takes effect, and what they may decide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class Proposal(Struct, frozen=True):
+    """A summary that waits for the user; nothing is changed yet."""
+
+    summary: str
+    """As the model would read it; from outside."""
+    summarized: int
+    """Messages it would stand for."""
+    kept: int
+    """Messages that stay as they are."""
+    sizes: str
+    """Tokens before and after, and what it cost."""
+    problem: str = ""
+    """Not empty when what was decided last could not be done: why."""
+
+
+class TakeSummary(Struct, frozen=True):
+    """Put this in the place of the older messages: the summary as it was proposed, or changed."""
+
+    text: str
+
+
+class SummarizeAgain(Struct, frozen=True):
+    """Make another one; `hint` says what matters most."""
+
+    hint: str
+
+
+class DropSummary(Struct, frozen=True):
+    """Leave everything as it is."""
+
+
+Verdict: TypeAlias = TakeSummary | SummarizeAgain | DropSummary
+Review: TypeAlias = Callable[[Proposal], Awaitable[Verdict]]
+"""Shows a summary and gives what the user decided; may take as long as it likes."""
