@@ -35,6 +35,7 @@ class Scope(StrEnum):
     PASTE = "A pasted text"
     SETTINGS = "Settings"
     READING = "A text to read"
+    PROFILES = "Agent profiles"
 
 
 class Key(Struct, frozen=True):
@@ -224,9 +225,12 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("text_close", "q,question_mark,f1,enter", "close", "close, as Esc does", Scope.READING),
 )
 BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
-    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND),
+    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
     Scope.QUESTION: (Scope.APPROVALS,),
+    Key("profile_read", "space", "show", "read all of it", Scope.PROFILES, priority=False),
+    Key("profile_edit", "e", "edit", "change your file in $EDITOR", Scope.PROFILES, priority=False),
+    Key("profile_new", "n", "new", "make one, or copy one", Scope.PROFILES, priority=False),
 }
 """Scopes whose keys count together with those of others."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}

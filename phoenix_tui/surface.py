@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from engine.search import SearchQuery
     from engine.updates import Question, Update
     from phoenix_tui.context_surface import ContextSurface
+    from phoenix_tui.profile_surface import ProfilesSurface
     from phoenix_tui.queue_surface import QueueSurface
     from phoenix_tui.rewind_surface import RewindSurface
     from phoenix_tui.rules_surface import RulesSurface
@@ -316,6 +317,7 @@ class Services(Struct, frozen=True):
     doctor: Callable[[], Awaitable[str]]
     """What works on this machine and what does not, as text."""
     settings: SettingsSurface
+    profiles: ProfilesSurface
     rewinding: RewindSurface | None = None
     recoveries: Sequence[Recovery] = ()
     """What boot recovery found."""

@@ -34,6 +34,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("rename", "give this conversation a title", "TITLE"),
     Command("model", "choose the model", "PROVIDER/MODEL"),
     Command("key", "paste an API key"),
+    Command("profile", "agent profiles: use, read, edit, make one", "NAME"),
     Command("permissions", "choose what runs without asking; rules: by which rule", "MODE OR rules"),
     Command("rules", "what runs without asking by rule: see, edit, take back"),
     Command("approvals", "what waits for your yes in any conversation"),

@@ -15,6 +15,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
     "exporting": ("export",),
     "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "theme"),
+    "profiles": ("profile",),
     "reading": ("copy", "cost", "help", "jobs", "quit"),
     "shelving": ("archived", "pin", "trash"),
     "searching": ("find", "search"),

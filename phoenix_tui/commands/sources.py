@@ -58,6 +58,9 @@ def _arguments(bench: Bench) -> Mapping[str, Arguments]:
     async def modes() -> Sequence[Completion]:
         return [Completion(mode.value, MODE_MEANINGS[mode], runs=True) for mode in PermissionMode]
 
+    async def profiles() -> Sequence[Completion]:
+        return [Completion(one.name, one.description, runs=True) for one in bench.desk.services.profiles.all()]
+
     async def conversations() -> Sequence[Completion]:
         found = await bench.desk.services.engine.list(ConversationQuery())
         return [Completion(one.id[:SHORT_ID], _ago(one), runs=True, shown=clean_line(one.title)) for one in found]
@@ -66,6 +69,7 @@ def _arguments(bench: Bench) -> Mapping[str, Arguments]:
         "model": models,
         "theme": themes,
         "permissions": modes,
+        "profile": profiles,
         "resume": conversations,
         "split": conversations,
     }

@@ -56,6 +56,8 @@ class EntriesSheet(Sheet[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED)
     WRAPS: ClassVar[bool] = False
     """Whether a long meaning goes on below itself; else it is cut."""
+    TYPED: ClassVar[bool] = True
+    """Whether letters find a row; else they are keys."""
 
     def __init__(self, heading: str, entries: Sequence[Entry], hint: str, *, current: str = "") -> None:
         super().__init__()
@@ -70,13 +72,15 @@ class EntriesSheet(Sheet[str]):
         """Heading, line to find with, rows, and what is to be said of the chosen one."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
-            yield LineInput(placeholder="type to find")
+            if self.TYPED:
+                yield LineInput(placeholder="type to find")
             yield Static(id="rows", markup=False)
             yield Static(id="remark", markup=False)
 
     def on_mount(self) -> None:
         """Draw and take the keys."""
-        self.set_focus(self.query_one(LineInput))
+        if self.TYPED:
+            self.set_focus(self.query_one(LineInput))
         self._draw()
 
     def on_resize(self) -> None:

@@ -26,6 +26,8 @@ TROUBLE_SECONDS: Final = 20.0
 """How long a broken file is named: longer than a toast in passing."""
 
 
+PROFILE: Final = ".md"
+"""What tells a profile from the other files that are looked at."""
 KEEP_PLACE_AFTER: Final = 5
 """Looks after which the scroll position is stored, where it changed."""
 
@@ -83,6 +85,8 @@ class Surroundings:
                 self._read_keys()
             elif path == self._stage.launch.config_file:
                 self._read_settings()
+            elif path.suffix == PROFILE:
+                self._read_profiles()
             else:
                 self.colours.saved(path)
 
@@ -126,8 +130,9 @@ class Surroundings:
         yield launch.keymap_file
         yield launch.config_file
         yield from theme_files(launch.themes_folder)
+        yield from self._services.profiles.files()
 
-    def _trouble(self, error: Exception, kept: str) -> None:
+    def _trouble(self, error: Exception | str, kept: str) -> None:
         self._stage.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
 
     def _read_keys(self) -> None:
@@ -139,6 +144,10 @@ class Surroundings:
         self._keymap.clear()
         self._keymap.update(keymap)
         self._stage.app.set_keymap(to_textual(keymap))
+
+    def _read_profiles(self) -> None:
+        for trouble in self._services.profiles.untold():
+            self._trouble(trouble.text, "Its last good version stays in force, if there was one.")
 
     def _read_settings(self) -> None:
         try:

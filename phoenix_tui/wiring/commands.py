@@ -20,6 +20,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.profiles import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from tools.process.start import Processes, start_processes
@@ -71,6 +72,7 @@ async def findings(setup: Setup) -> list[Finding]:
         support = await processes.probe()
     found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
+    found += profile_findings(profile_files(setup), setup.cwd)
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
     return found

@@ -59,6 +59,7 @@ from engine.updates import (
 )
 from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
 from tests.support.fake_context import FakeContext
+from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
 from tests.support.fake_rules import rule_desk
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
@@ -292,10 +293,10 @@ class FakeEngine:
             title=options.title,
             cwd=options.cwd,
             model=options.model,
-            profile="",
+            profile=options.profile,
             permission_mode=options.permission_mode,
             system_prompt="",
-            append_system_prompt="",
+            append_system_prompt=options.append_system_prompt,
             state=Idle(0),
             context_window=200_000,
             context_tokens=0,
@@ -516,7 +517,10 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
     async def doctor() -> str:
         return "everything works"
 
-    made = Services(engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, FakeSettings())
+    settings, profiles = FakeSettings(), FakeProfiles(engine.cwd)
+    made = Services(
+        engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, settings, profiles=profiles
+    )
     return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
 
 

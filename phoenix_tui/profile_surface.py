@@ -1,0 +1,62 @@
+"""What the screens need of agent profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from engine.records import PermissionMode
+
+if TYPE_CHECKING:
+    from engine.ports import Profile
+    from phoenix_tui.config.profile_files import ProfileTrouble
+
+
+class ProfileChoice(Struct, frozen=True):
+    """What a conversation begun with a profile is made with."""
+
+    profile: str
+    """Empty where it changes nothing."""
+    append_system_prompt: str
+    model: str = ""
+    """Empty: the model in use."""
+    mode: PermissionMode | None = None
+    """None: the mode in use."""
+    sandbox: str = ""
+    """What it asks of the next start: how commands are confined does not change while Phoenix runs."""
+
+
+class ProfilesSurface(Protocol):
+    """The profiles that can be used in the folder of this start."""
+
+    @property
+    def own_mode(self) -> PermissionMode:
+        """The mode of a conversation without a profile."""
+        ...
+
+    def all(self) -> Sequence[Profile]:
+        """The built-in ones first."""
+        ...
+
+    def troubles(self) -> Sequence[ProfileTrouble]:
+        """Files that cannot be used as they are."""
+        ...
+
+    def untold(self) -> Sequence[ProfileTrouble]:
+        """Those that were not given here before."""
+        ...
+
+    def files(self) -> Iterable[Path]:
+        """The user's own files."""
+        ...
+
+    def create(self, name: str, text: str) -> Path:
+        """A new file of the user's. Raises EngineError."""
+        ...
+
+    def chosen(self, name: str) -> ProfileChoice:
+        """What a conversation begun with it is made with, as with `--profile NAME`. Raises EngineError."""
+        ...

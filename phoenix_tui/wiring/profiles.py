@@ -1,0 +1,91 @@
+"""Profiles as the screens and the doctor need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from engine.executor.requests import EngineError
+from engine.ports import Profile, ProfileError
+from engine.ports.profiles import BUILT_IN, GENERAL
+from engine.records import PermissionMode
+from phoenix_tui.cli.doctor import Finding, Health
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
+from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.profile_surface import ProfileChoice
+
+
+def profile_files(setup: Setup) -> ProfileFiles:
+    """The user's profiles, and those of trusted projects."""
+    return ProfileFiles(setup.paths.profiles, TrustFile(setup.paths.trust_file))
+
+
+class ProfileBoard(Struct, frozen=True):
+    """The profiles of this start's folder."""
+
+    setup: Setup
+    profiles: ProfileFiles
+
+    @property
+    def own_mode(self) -> PermissionMode:
+        """The mode of a conversation without a profile."""
+        try:
+            return PermissionMode(self.setup.settings_now("").text("permission_mode") or PermissionMode.ASK)
+        except ConfigError:
+            return PermissionMode.ASK
+
+    def all(self) -> Sequence[Profile]:
+        """The built-in ones first."""
+        return self.profiles.names(self.setup.cwd)
+
+    def troubles(self) -> Sequence[ProfileTrouble]:
+        """Files that cannot be used as they are."""
+        return self.profiles.troubles(self.setup.cwd)
+
+    def untold(self) -> Sequence[ProfileTrouble]:
+        """Those that were not given here before."""
+        return self.profiles.untold(self.setup.cwd)
+
+    def files(self) -> Iterable[Path]:
+        """The user's own files."""
+        return self.profiles.files()
+
+    def create(self, name: str, text: str) -> Path:
+        """A new file of the user's. Raises EngineError."""
+        try:
+            return self.profiles.create(name, text)
+        except ProfileError as error:
+            raise EngineError(str(error)) from error
+        except OSError as error:
+            raise EngineError(f"{self.profiles.folder} cannot be written: {error.strerror}.") from error
+
+    def chosen(self, name: str) -> ProfileChoice:
+        """What a conversation begun with it is made with, as with `--profile NAME`. Raises EngineError."""
+        try:
+            found = self.profiles.resolve(name, self.setup.cwd)
+            settings = self.setup.settings_now(name)
+        except (ProfileError, ConfigError) as error:
+            raise EngineError(str(error)) from error
+        changes_nothing = (found.name, found.source) == (GENERAL, BUILT_IN)
+        return ProfileChoice(
+            profile="" if changes_nothing else found.name,
+            append_system_prompt=settings.text("append_system_prompt"),
+            model=found.model,
+            mode=found.mode_under(self.own_mode) if found.permission_mode is not None else None,
+            sandbox=found.sandbox,
+        )
+
+
+def profile_findings(profiles: ProfileFiles, cwd: Path) -> Iterator[Finding]:
+    """Which profiles there are, and what is wrong with files that cannot be used."""
+    found = profiles.names(cwd)
+    yield Finding("profiles", Health.OK, ", ".join(one.name for one in found if one.source == BUILT_IN))
+    for one in found:
+        if one.source != BUILT_IN:
+            yield Finding("profiles", Health.OK, f"{one.name}, {one.source}")
+    for trouble in profiles.troubles(cwd):
+        yield Finding("profiles", Health.BAD if trouble.path.parent == profiles.folder else Health.NOTE, trouble.text)

@@ -1,0 +1,265 @@
+"""/profile: the list, using one, reading, editing and making one."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from engine.records import PermissionMode
+from phoenix_tui.app import PhoenixApp
+from phoenix_tui.screens.profiles_sheet import ProfilesSheet
+from phoenix_tui.screens.text_sheet import TextSheet
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.support.fake_engine import FakeEngine
+
+MINE = "---\ndescription: looks at migrations\nmodel: openai/big\npermission_mode: plan\n---\nBe careful.\n"
+BROKEN = "---\ncolour: red\n---\n"
+
+
+def put(folder: Path, name: str, text: str) -> Path:
+    (folder / "profiles").mkdir(exist_ok=True)
+    path = folder / "profiles" / f"{name}.md"
+    path.write_text(text, "utf-8")
+    return path
+
+
+async def show(shell: Shell, argument: str = "") -> None:
+    await shell.type(f"/profile {argument}".rstrip())
+    await shell.pilot.press("escape", "enter")
+
+
+async def listed(shell: Shell) -> ProfilesSheet:
+    await show(shell)
+    await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+    sheet = shell.app.screen
+    assert isinstance(sheet, ProfilesSheet)
+    return sheet
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An editor that notes what it was given and puts `after` in the file, where that is there."""
+    script = tmp_path / "editor.sh"
+    script.write_text(
+        f'#!/bin/sh\necho "$1" > {tmp_path}/line\nif [ -f {tmp_path}/after ]; then cp {tmp_path}/after "$2"; fi\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(script))
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr(PhoenixApp, "suspend", lambda _: nullcontext())  # a pilot's terminal cannot be given away
+    return tmp_path
+
+
+async def test_the_list_names_every_profile_with_what_is_special_about_it(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    put(tmp_path, "migrations", MINE)
+    async with open_shell(size=(100, 30)) as shell:
+        await listed(shell)
+        await shell.until(lambda: "Built in" in shell.text and "Yours" in shell.text)
+        for name in ("general", "explore", "code", "review", "research", "migrations"):
+            assert name in shell.text
+        assert "in use" in shell.text.split("general")[1].splitlines()[0]
+        await shell.pilot.press(*["down"] * 5)
+        await shell.until(lambda: "openai/big · all tools · mode plan" in shell.text)
+
+
+async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: OpenShell, tmp_path: Path) -> None:
+    put(tmp_path, "migrations", MINE)
+    async with open_shell() as shell:
+        await listed(shell)
+        await shell.pilot.press(*["down"] * 5, "enter")
+        await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
+        assert (shell.bench.desk.model, shell.bench.desk.mode) == ("openai/big", PermissionMode.PLAN)
+        record = (await shell.say("hello")).record
+        assert (record.profile, record.append_system_prompt) == ("migrations", "Be careful.")
+        assert (record.model, record.permission_mode) == ("openai/big", PermissionMode.PLAN)
+
+
+async def test_going_back_to_general_takes_back_model_mode_and_prompt(open_shell: OpenShell, tmp_path: Path) -> None:
+    put(tmp_path, "migrations", MINE)
+    async with open_shell() as shell:
+        before = shell.bench.desk.model
+        await show(shell, "migrations")
+        await shell.until(lambda: shell.bench.desk.model == "openai/big")
+        await show(shell, "general")
+        await shell.until(lambda: shell.bench.desk.model == before)
+        assert shell.bench.desk.mode is PermissionMode.ASK
+        record = (await shell.say("hello")).record
+        assert (record.profile, record.append_system_prompt, record.model) == ("", "", before)
+
+
+async def test_a_conversation_that_began_stays_as_it_is(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        first = await shell.say("hello")
+        first.answer_with("hi")
+        await show(shell, "explore")
+        await shell.until(lambda: any("This one stays as it is" in toast for toast in shell.toasts))
+        assert shell.conversation is first
+        assert first.record.permission_mode is PermissionMode.ASK
+        await show_new(shell)
+        second = await shell.say("where is it")
+        assert (second.record.profile, second.record.permission_mode) == ("explore", PermissionMode.PLAN)
+
+
+async def show_new(shell: Shell) -> None:
+    await shell.type("/new")
+    await shell.pilot.press("escape", "enter")
+    await shell.until(lambda: shell.bench.desk.conversation is None)
+
+
+async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await shell.type("where is it")
+        await shell.until(lambda: shell.bench.desk.conversation)
+        drafted = shell.conversation
+        await shell.bench.desk.keep_draft()
+        shell.screen.when_ready(lambda bench: use(bench, "explore"))
+        await shell.until(lambda: shell.composer.content == "where is it" and shell.bench.desk.mode == "plan")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        assert shell.conversation is not drafted
+        assert shell.conversation.record.profile == "explore"
+        await shell.until(lambda: drafted.id not in shell.engine.opened)
+
+
+async def use(bench: object, name: str) -> None:
+    from phoenix_tui.commands.profiles import use_profile  # noqa: PLC0415 - loaded with the command, as in Phoenix
+
+    await use_profile(bench, name)  # type: ignore[arg-type]  # the bench of the shell
+
+
+async def test_an_unknown_profile_is_refused_with_those_there_are(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await show(shell, "nobody")
+        await shell.until(lambda: any("There is no profile 'nobody'" in toast for toast in shell.toasts))
+        assert any("There are: general, explore" in toast for toast in shell.toasts)
+        assert shell.bench.desk.launch.profile == ""
+
+
+async def test_space_reads_all_of_a_profile(open_shell: OpenShell) -> None:
+    async with open_shell(size=(100, 30)) as shell:
+        await listed(shell)
+        await shell.pilot.press("down", "space")
+        await shell.until(lambda: isinstance(shell.app.screen, TextSheet) and "You explore code" in shell.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+
+
+async def test_a_built_in_profile_is_not_edited_but_copied(open_shell: OpenShell, editor: Path) -> None:
+    async with open_shell(size=(100, 30)) as shell:
+        sheet = await listed(shell)
+        await shell.pilot.press("down", "e")
+        await shell.until(lambda: any("n makes a profile of your own" in toast for toast in shell.toasts))
+        await shell.pilot.press("n")
+        await shell.until(lambda: "Name of the new profile" in shell.text)
+        await shell.type("scout")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "› a copy of explore" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: (editor / "line").exists())
+        await shell.until(lambda: shell.app.screen is sheet and sheet.chosen and sheet.chosen.key == "scout")
+        assert "You explore code" in (editor / "profiles" / "scout.md").read_text()
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.launch.profile == "scout")
+        assert shell.bench.desk.mode is PermissionMode.PLAN
+
+
+async def test_the_template_is_a_good_profile(open_shell: OpenShell, editor: Path) -> None:
+    async with open_shell(size=(100, 30)) as shell:
+        sheet = await listed(shell)
+        await shell.pilot.press("n")
+        await shell.until(lambda: "Name of the new profile" in shell.text)
+        await shell.type("mine")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "an explained template" in shell.text)
+        await shell.pilot.press("up", "enter")
+        await shell.until(lambda: shell.app.screen is sheet and sheet.chosen and sheet.chosen.key == "mine")
+        assert "What it is for, in one sentence." in shell.text
+        assert not shell.bench.desk.services.profiles.troubles()
+
+
+async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: Path) -> None:
+    put(editor, "mine", MINE)
+    async with open_shell() as shell:
+        for name, refusal in (("two words", "cannot be: a profile's name"), ("mine", "is there already")):
+            await listed(shell)
+            await shell.pilot.press("n")
+            await shell.until(lambda: "Name of the new profile" in shell.text)
+            await shell.type(name)
+            await shell.pilot.press("enter")
+            await shell.until(lambda: "an explained template" in shell.text)
+            await shell.pilot.press("enter")
+            await shell.until(lambda refusal=refusal: any(refusal in toast for toast in shell.toasts))
+            await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
+            await shell.pilot.press("escape")
+            await shell.until(lambda: not isinstance(shell.app.screen, ProfilesSheet))
+
+
+async def test_a_broken_file_is_listed_first_and_mended_at_its_line(open_shell: OpenShell, editor: Path) -> None:
+    path = put(editor, "mine", BROKEN)
+    (editor / "after").write_text(MINE)
+    async with open_shell(size=(100, 30)) as shell:
+        sheet = await listed(shell)
+        await shell.until(lambda: "Trouble" in shell.text and "2: 'colour: red' is no setting" in shell.text)
+        await shell.pilot.press(*["up"] * 6, "e")
+        await shell.until(lambda: path.read_text() == MINE)
+        await shell.until(lambda: "Trouble" not in shell.text and "looks at migrations" in shell.text)
+        assert (editor / "line").read_text().strip() == "+2"
+        assert shell.app.screen is sheet
+
+
+async def test_a_mistake_left_in_the_editor_is_told_with_its_line(open_shell: OpenShell, editor: Path) -> None:
+    put(editor, "mine", MINE)
+    (editor / "after").write_text(BROKEN)
+    async with open_shell(size=(100, 30)) as shell:
+        await listed(shell)
+        await shell.pilot.press(*["down"] * 5, "e")
+        await shell.until(lambda: any("mine.md:2: 'colour: red' is no setting" in toast for toast in shell.toasts))
+        await shell.until(lambda: "Trouble" in shell.text)
+        assert "looks at migrations" in shell.text, "the last good version stays in force"
+
+
+async def test_no_editor_is_said_and_nothing_is_lost(
+    open_shell: OpenShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", "/nowhere/editor")
+    monkeypatch.delenv("VISUAL", raising=False)
+    put(tmp_path, "mine", MINE)
+    async with open_shell() as shell:
+        await listed(shell)
+        await shell.pilot.press(*["down"] * 5, "e")
+        await shell.until(lambda: any("set VISUAL or EDITOR" in toast for toast in shell.toasts))
+
+
+async def test_a_file_that_breaks_while_phoenix_runs_is_told_once(open_shell: OpenShell, tmp_path: Path) -> None:
+    put(tmp_path, "mine", MINE)
+    async with open_shell() as shell:
+        put(tmp_path, "mine", BROKEN)
+        shell.bench.around.look()
+        await shell.until(lambda: any("mine.md:2: 'colour: red'" in toast for toast in shell.toasts))
+        shell.bench.around.look()
+        assert len([toast for toast in shell.toasts if "colour: red" in toast]) == 1
+
+
+async def test_names_are_offered_behind_the_command(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await shell.type("/profile rev")
+        await shell.until(lambda: "Looks for mistakes" in shell.text)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.bench.desk.launch.profile == "review")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)])
+async def test_a_long_list_scrolls_and_long_titles_are_cut(
+    open_shell: OpenShell, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    for number in range(30):
+        put(tmp_path, f"p{number:02d}", f"---\ndescription: {'数据' * 60}\n---\n")
+    async with open_shell(size=size) as shell:
+        await listed(shell)
+        await shell.pilot.press(*["pagedown"] * 4)
+        await shell.until(lambda: "p29" in shell.text and "35 / 35" in shell.text)
+        assert all(len(line) <= size[0] for line in shell.text.splitlines())
