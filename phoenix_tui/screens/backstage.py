@@ -69,7 +69,8 @@ class Backstage:
         desk = self.bench.desk
         await desk.overview.start()
         self._services.engine.watch(lambda _: desk.parts.dock.question.say_more())
-        if launch.conversation_id:
+        left = launch.reopened and desk.overview.summary(launch.conversation_id) is None  # archived or trashed since
+        if launch.conversation_id and not left:
             try:
                 await desk.open(launch.conversation_id)
             except ENGINE_ERRORS as error:

@@ -76,7 +76,7 @@ class ComposerKeys(_Base):
         elif self.question_since is not None:
             self.post_message(messages.QuestionWanted())
         elif self.has_queue and not self.text:
-            self.post_message(messages.QueueEntered())
+            self.screen.post_message(messages.QueueEntered())  # straight there: the next key is meant for the queue
         else:
             self.walk_history(-1)
 

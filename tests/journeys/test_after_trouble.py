@@ -15,6 +15,7 @@ from tests.support.loopback import serve
 from tests.support.program import CTRL_Q, ENTER, program
 
 pytestmark = pytest.mark.pty
+PROMPT_ABOVE = b"\x1b[5;3~"
 MANY_LINES = "\n\n".join(f"Line {number}." for number in range(80))
 
 
@@ -36,6 +37,45 @@ async def test_after_a_kill_the_next_start_is_where_one_was(tmp_path: Path) -> N
         async with program(phoenix) as running:
             await running.ready()
             assert "Line 79." not in running.words, "left properly, it begins anew"
+
+
+async def test_after_a_kill_one_stands_where_one_had_scrolled_to(tmp_path: Path) -> None:
+    async with serve(*(says(f"Answer {number}.\n\n{MANY_LINES}") for number in (1, 2, 3))) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as running:
+            await running.ready()
+            for number in (1, 2, 3):
+                await running.send(f"question {number}")
+                await running.until(lambda: len(server.requests) == number, "the request")  # noqa: B023 - at once
+                await running.shows("Line 79.", "○ ready")
+            running.type(PROMPT_ABOVE * 2)
+            await running.shows("question 2", "Answer 2.")
+            await running.until(lambda: rows(phoenix, "SELECT scroll_seq FROM conversations") == [(3,)], "the place")
+            running.signal(signal.SIGKILL)
+            assert await running.exit_code() == -signal.SIGKILL
+        async with program(phoenix) as running:
+            await running.shows("question 2", "Answer 2.", "Line 5.")
+            assert "Answer 3." not in running.words
+
+
+@pytest.mark.parametrize("put_away", ["archived_at = 1.0", "deleted_at = 1.0"])
+async def test_what_was_put_away_is_not_opened_again_after_a_kill(tmp_path: Path, put_away: str) -> None:
+    async with serve(says("Hello.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.send("hi there")
+            await running.shows("Hello.")
+            await running.until(lambda: _marked(phoenix.home))
+            running.signal(signal.SIGKILL)
+            await running.exit_code()
+        with closing(sqlite3.connect(phoenix.home / "phoenix.db")) as database, database:
+            database.execute(f"UPDATE conversations SET {put_away}")
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.shows("What is in this folder?")
+            assert "ended unexpectedly" not in running.words
+            assert "Hello." not in running.words
 
 
 async def test_a_kill_elsewhere_is_no_business_of_this_folder(tmp_path: Path) -> None:
