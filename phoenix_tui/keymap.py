@@ -26,6 +26,7 @@ class Scope(StrEnum):
     APPROVALS = "Approvals that wait"
     RULES = "Permission rules"
     CONTEXT = "The context window"
+    SUMMARY = "A summary to decide on"
     REWIND = "Going back"
     HISTORY = "Older prompts"
     FIND = "Find in the conversation"
@@ -34,8 +35,8 @@ class Scope(StrEnum):
     IMAGES = "Images of the message"
     PASTE = "A pasted text"
     SETTINGS = "Settings"
-    READING = "A text to read"
     PROFILES = "Agent profiles"
+    READING = "A text to read"
 
 
 class Key(Struct, frozen=True):
@@ -197,6 +198,13 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("context_restore", "r", "edit('restore')", "put the older messages back", Scope.CONTEXT, priority=False),
     Key("context_earlier", "minus", "threshold(-1)", "summarize earlier", Scope.CONTEXT, priority=False),
     Key("context_later", "plus,equals_sign", "threshold(1)", "summarize later", Scope.CONTEXT, priority=False),
+    Key("summary_take", "enter", "take", "put it in the place of the older messages", Scope.SUMMARY),
+    Key("summary_change", "e", "change", "change it", Scope.SUMMARY),
+    Key("summary_again", "r", "again", "make another one, with a hint", Scope.SUMMARY),
+    Key("summary_up", "up,k", "scroll(-1)", "up", Scope.SUMMARY),
+    Key("summary_down", "down,j", "scroll(1)", "down", Scope.SUMMARY),
+    Key("summary_page_up", "pageup", "scroll(-20)", "a page up", Scope.SUMMARY),
+    Key("summary_page_down", "pagedown,space", "scroll(20)", "a page down", Scope.SUMMARY),
     Key("rewind_undo", "u", "order('undo')", "undo the last rewind", Scope.REWIND),
     Key("rewind_branches", "b", "order('branches')", "the branches", Scope.REWIND),
     Key("rewind_finish", "f", "order('finish')", "finish what was cut off", Scope.REWIND),
@@ -220,6 +228,9 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("paste_file", "ctrl+f", "to_file", "make it a file", Scope.PASTE),
     Key("paste_undo", "ctrl+underscore", "undo", "undo", Scope.PASTE),
     Key("setting_reset", "delete", "reset", "back to what holds without your file", Scope.SETTINGS),
+    Key("profile_read", "space", "show", "read all of it", Scope.PROFILES, priority=False),
+    Key("profile_edit", "e", "edit", "change your file in $EDITOR", Scope.PROFILES, priority=False),
+    Key("profile_new", "n", "new", "make one, or copy one", Scope.PROFILES, priority=False),
     Key("text_up", "k", "scroll(-1)", "up", Scope.READING, priority=False),
     Key("text_down", "j", "scroll(1)", "down", Scope.READING, priority=False),
     Key("text_close", "q,question_mark,f1,enter", "close", "close, as Esc does", Scope.READING),
@@ -228,9 +239,6 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
     Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
     Scope.QUESTION: (Scope.APPROVALS,),
-    Key("profile_read", "space", "show", "read all of it", Scope.PROFILES, priority=False),
-    Key("profile_edit", "e", "edit", "change your file in $EDITOR", Scope.PROFILES, priority=False),
-    Key("profile_new", "n", "new", "make one, or copy one", Scope.PROFILES, priority=False),
 }
 """Scopes whose keys count together with those of others."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}

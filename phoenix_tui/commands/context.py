@@ -6,6 +6,7 @@ from typing import Final
 
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.screens.context_sheet import COMPACT, ContextSheet
+from phoenix_tui.screens.summary_sheet import SummarySheet
 
 NOTHING: Final = "Nothing was sent yet: the context is empty."
 
@@ -24,11 +25,13 @@ async def context(bench: Bench, _: str) -> None:
 
 
 async def compact(bench: Bench, focus: str) -> None:
-    """Summarize older messages now; what is typed behind the command is kept above all."""
-    if bench.desk.conversation is None or not bench.desk.conversation.record.message_count:
+    """Summarize older messages now; what is typed behind the command is kept above all. It shows before it counts."""
+    conversation = bench.desk.conversation
+    if conversation is None or not conversation.record.message_count:
         bench.tell(NOTHING)
         return
-    await bench.desk.attempt(lambda conversation: conversation.context.compact(focus))
+    if refusal := await bench.sheets.show(SummarySheet(conversation, focus)):
+        bench.tell(refusal, bad=True)
 
 
 RUNS: Final[dict[str, Run]] = {"context": context, "compact": compact}
