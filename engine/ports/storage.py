@@ -254,6 +254,10 @@ class Library(Protocol):
         """Remove a conversation for good, with its rows and its unshared attachments."""
         ...
 
+    async def clear_partial(self) -> None:
+        """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
+        ...
+
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
         """Change many in one transaction; gives those that another living process has, which stay as they are."""
         ...

@@ -8,7 +8,6 @@ from typing import Any
 from engine.codec import decode_blocks, storable
 from engine.machine.messages import TextBlock
 from engine.ports.turns import BranchRow, NewBranch
-from engine.store.forking import fork
 
 WORDS = 80
 """Characters of a prompt that name a branch."""
@@ -21,12 +20,11 @@ _FAMILY = """WITH RECURSIVE down (id, depth) AS (
         SELECT ?, 0 UNION SELECT c.id, depth + 1 FROM conversations AS c JOIN down ON c.branch_of = down.id
             WHERE depth < 1000)
     SELECT c.*, (SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count
-    FROM conversations AS c JOIN down ON down.id = c.id ORDER BY c.created_at, c.rowid"""
+    FROM conversations AS c JOIN down ON down.id = c.id WHERE c.partial IS NULL ORDER BY c.created_at, c.rowid"""
 
 
-def branch(connection: sqlite3.Connection, new: NewBranch) -> dict[str, str]:
-    """Insert the copy and show it in place of its source; gives the images of the copy by those of the source."""
-    fork(connection, new.source_id, new.new_id, new.at, new.up_to_seq)
+def take_place(connection: sqlite3.Connection, new: NewBranch) -> dict[str, str]:
+    """Show a copy in place of its source; gives the images of the copy by those of the source."""
     connection.execute("UPDATE conversations SET draft = ? WHERE id = ?", (storable(new.draft), new.new_id))
     make_head(connection, new.new_id, new.source_id)
     rows = connection.execute(

@@ -79,7 +79,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
 
 def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord | None:
     """One conversation, or None."""
-    row = connection.execute(f"{_ROWS} WHERE c.id = ?", (conversation_id,)).fetchone()
+    row = connection.execute(f"{_ROWS} WHERE c.id = ? AND c.partial IS NULL", (conversation_id,)).fetchone()
     if row is None:
         return None
     return ConversationRecord(
@@ -131,7 +131,7 @@ def list_page(
 
     The trash holds archived and other ones alike.
     """
-    conditions = ["c.kind = 'user'", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
+    conditions = ["c.kind = 'user'", "c.partial IS NULL", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
     values: list[str | int] = []
     if not query.deleted:
         conditions.append(_NOT_SUPERSEDED)
@@ -159,7 +159,8 @@ def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> 
         (f"c.title = ? AND {_NOT_SUPERSEDED}", wanted),
     ):
         rows = connection.execute(
-            f"{_LISTED} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND {condition} ORDER BY c.updated_at DESC",
+            f"""{_LISTED} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND c.partial IS NULL AND {condition}
+                ORDER BY c.updated_at DESC""",
             (value,),
         ).fetchall()
         if rows and wanted:

@@ -49,7 +49,7 @@ TABLES: Mapping[str, tuple[str, str]] = {
 """Which rows of a table belong to a conversation, and their order."""
 
 _LEFT_OUT: Mapping[str, frozenset[str]] = {
-    "conversations": frozenset({"owner_instance", "parent_id", "branch_of", "branch_seq", "superseded_by"}),
+    "conversations": frozenset({"owner_instance", "parent_id", "branch_of", "branch_seq", "superseded_by", "partial"}),
     "inbox": frozenset({"id"}),
     "events": frozenset({"seq"}),
 }

@@ -6,10 +6,8 @@ import os
 import sqlite3
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import msgspec
-from msgspec.structs import replace
 
 from engine.codec import CodecError, decode_blocks, storable
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolUseBlock
@@ -121,9 +119,13 @@ def _command(arguments: str) -> str:
 
 def copy(connection: sqlite3.Connection, source_id: str, new_id: str, last_seq: int) -> None:
     """Give a fork the steps of the messages that it shares; what is under way stays with the source."""
-    for step in of_conversation(connection, source_id):
-        if step.seq <= last_seq and step.state is StepState.DONE:
-            save(connection, replace(step, id=uuid4().hex, conversation_id=new_id, undone_from=""))
+    connection.execute(
+        """INSERT INTO file_steps (id, conversation_id, kind, state, seq, folder, look, began, changes, coverage,
+            target_seq) SELECT lower(hex(randomblob(16))), ?, kind, state, seq, folder, look, began, changes, coverage,
+            target_seq FROM file_steps WHERE conversation_id = ? AND seq <= ? AND state = 'done'
+            ORDER BY began, rowid""",
+        (new_id, source_id, last_seq),
+    )
 
 
 def of_conversation(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:

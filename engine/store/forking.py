@@ -12,10 +12,21 @@ from engine.records import Totals
 from engine.store import file_steps
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
 from engine.store.recovery import answer_dangling
+from engine.store.removing import end_of_slice
 from engine.store.tool_calls import interrupt_open
 
-_COPIED = ("turns", "runs", "messages", "tool_calls", "attachments")
-"""Tables that tell what was said, in an order that foreign keys accept; the others tell what happened to the source."""
+_IN_SLICE = {
+    "turns": "s.id IN (SELECT turn_id FROM messages WHERE conversation_id = :source AND seq BETWEEN :first AND :last)",
+    "runs": "s.id IN (SELECT run_id FROM messages WHERE conversation_id = :source AND seq BETWEEN :first AND :last)",
+    "messages": "s.conversation_id = :source AND s.seq BETWEEN :first AND :last",
+    "tool_calls": """s.assistant_message_id IN
+        (SELECT id FROM messages WHERE conversation_id = :source AND seq BETWEEN :first AND :last)""",
+}
+"""Tables that tell what was said, in an order that foreign keys accept, and which rows belong to the messages `:first`
+to `:last`; the other tables tell what happened to the source.
+"""
+_SEVERAL = frozenset({"turns", "runs"})
+"""Tables whose rows belong to several messages, and so maybe to several slices."""
 _REFERENCES = frozenset({"id", "turn_id", "run_id", "trigger_message_id", "parent_run_id", "assistant_message_id"})
 """Columns that hold an id minted by Phoenix; what it names and was not copied keeps its old id."""
 _INSTEAD = {
@@ -26,64 +37,91 @@ _INSTEAD = {
     ("tool_calls", "id"): "(SELECT new FROM temp.renamed WHERE old = s.assistant_message_id) || '/' || s.ordinal",
 }
 """What a column of the copy holds instead of the source's, which stands in `s`."""
-_KEPT = {
-    "messages": "s.conversation_id = :source AND s.seq <= :last",
-    "turns": """s.conversation_id = :source AND EXISTS (SELECT 1 FROM messages AS m
-        WHERE m.turn_id = s.id AND m.seq <= :last)""",
-    "runs": """s.conversation_id = :source AND EXISTS (SELECT 1 FROM messages AS m
-        WHERE m.run_id = s.id AND m.seq <= :last)""",
-    "tool_calls": """s.conversation_id = :source AND EXISTS (SELECT 1 FROM messages AS m
-        WHERE m.id = s.assistant_message_id AND m.seq <= :last)""",
-    "attachments": "s.conversation_id = :source",
-}
-"""Which rows belong to the messages up to `:last`."""
 _ALL = 1 << 62
 
 
-def fork(connection: sqlite3.Connection, source_id: str, new_id: str, at: float, up_to_seq: int | None) -> None:
-    """Insert the copy; calls without a result get the one of an interruption, so it can go on at once.
+class Fork:
+    """One copy in the making (`engine.store.slices`); one at a time, since their new ids share a table.
 
     Rows are copied inside SQLite: read, renamed and written in Python, 50,000 messages took four times as long.
     """
-    columns = columns_of(connection, "conversations")
-    found = connection.execute(f"SELECT {', '.join(columns)} FROM conversations WHERE id = ?", (source_id,)).fetchone()
-    if found is None:
-        raise StorageError(f"There is no conversation {source_id}: list them to see which there are.")
-    row = _fresh_start(dict(zip(columns, found, strict=True)), at, up_to_seq) | {"id": new_id}
-    last = _ALL if up_to_seq is None else up_to_seq
-    row |= {"branch_of": source_id, "branch_seq": min(last, _newest(connection, source_id))}
-    insert_rows(connection, {"conversations": [row]})
-    _copy(connection, {"source": source_id, "new": new_id, "last": last})
-    file_steps.copy(connection, source_id, new_id, last)
-    interrupt_open(connection, new_id, at)
-    answer_dangling(connection, new_id, "", at)
+
+    def __init__(self, source_id: str, new_id: str, at: float, up_to_seq: int | None) -> None:
+        self.conversation_id = new_id
+        self._source_id = source_id
+        self._at = at
+        self._up_to_seq = up_to_seq
+        self._last = 0
+        self._copied = 0
+        """The newest message that was copied."""
+
+    def begin(self, connection: sqlite3.Connection, by: str) -> None:
+        """Insert the row of the copy, and its images. Raises StorageError where there is no source."""
+        columns, source_id = columns_of(connection, "conversations"), self._source_id
+        found = connection.execute(
+            f"SELECT {', '.join(columns)} FROM conversations WHERE id = ? AND partial IS NULL", (source_id,)
+        ).fetchone()
+        if found is None:
+            raise StorageError(f"There is no conversation {source_id}: list them to see which there are.")
+        row = _fresh_start(dict(zip(columns, found, strict=True)), self._at, self._up_to_seq)
+        wished = _ALL if self._up_to_seq is None else self._up_to_seq
+        self._last = min(wished, _newest(connection, source_id))
+        row |= {"id": self.conversation_id, "branch_of": source_id, "branch_seq": self._last, "partial": by}
+        insert_rows(connection, {"conversations": [row]})
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS renamed (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID")
+        connection.execute("DELETE FROM temp.renamed")
+        self._name(connection, "attachments", "s.conversation_id = :source", {})
+        self._copy(connection, "attachments", "s.conversation_id = :source", {})
+
+    def go_on(self, connection: sqlite3.Connection, size: int) -> bool:
+        """Copy messages with about `size` bytes of text. Raises StorageError where the source was removed."""
+        end = end_of_slice(connection, self._source_id, self._copied, size)
+        if end is None and self._copied < self._last:
+            raise StorageError("The conversation was removed while it was copied.")
+        if end is not None and self._copied < self._last:
+            first, last = self._copied + 1, min(end, self._last)
+            values = {"first": first, "last": last}
+            for table, condition in _IN_SLICE.items():
+                if table != "tool_calls":  # they are named after their message
+                    self._name(connection, table, condition, values)
+            for table, condition in _IN_SLICE.items():
+                self._copy(connection, table, condition, values)
+            _rename_images(connection, self.conversation_id, first, last)
+            self._copied = last
+        return self._copied >= self._last
+
+    def finish(self, connection: sqlite3.Connection) -> None:
+        """Calls without a result get the one of an interruption, so that the copy can go on at once."""
+        new_id = self.conversation_id
+        file_steps.copy(connection, self._source_id, new_id, self._last)
+        interrupt_open(connection, new_id, self._at)
+        answer_dangling(connection, new_id, "", self._at)
+        connection.execute("DELETE FROM temp.renamed")
+        connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (new_id,))
+
+    def _name(self, connection: sqlite3.Connection, table: str, condition: str, values: Mapping[str, int]) -> None:
+        connection.execute(
+            "INSERT OR IGNORE INTO temp.renamed SELECT s.id, lower(hex(randomblob(16)))"
+            f" FROM {table} AS s WHERE {condition}",
+            {"source": self._source_id, **values},
+        )
+
+    def _copy(self, connection: sqlite3.Connection, table: str, condition: str, values: Mapping[str, int]) -> None:
+        names: dict[str, str | int] = {"source": self._source_id, "new": self.conversation_id, **values}
+        if table in _SEVERAL:
+            renamed = "(SELECT new FROM temp.renamed WHERE old = s.id)"
+            condition += f" AND s.conversation_id = :source AND NOT EXISTS (SELECT 1 FROM {table} WHERE id = {renamed})"
+        columns = columns_of(connection, table)
+        connection.execute(
+            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(_value(table, one) for one in columns)}"
+            f" FROM {table} AS s WHERE {condition} ORDER BY s.rowid",
+            names,
+        )
 
 
 def _newest(connection: sqlite3.Connection, conversation_id: str) -> int:
     found = connection.execute("SELECT MAX(seq) FROM messages WHERE conversation_id = ?", (conversation_id,)).fetchone()
     return _number(found[0])
-
-
-def _copy(connection: sqlite3.Connection, names: Mapping[str, str | int]) -> None:
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS renamed (old TEXT PRIMARY KEY, new TEXT) WITHOUT ROWID")
-    connection.execute("DELETE FROM temp.renamed")
-    for table in _COPIED:
-        if table != "tool_calls":  # they are named after their message
-            connection.execute(
-                "INSERT INTO temp.renamed SELECT s.id, lower(hex(randomblob(16)))"
-                f" FROM {table} AS s WHERE {_KEPT[table]}",
-                names,
-            )
-    for table in _COPIED:
-        columns = columns_of(connection, table)
-        values = ", ".join(_value(table, column) for column in columns)
-        connection.execute(
-            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} AS s"
-            f" WHERE {_KEPT[table]} ORDER BY s.rowid",
-            names,
-        )
-    _rename_images(connection, str(names["new"]))
-    connection.execute("DELETE FROM temp.renamed")
 
 
 def _value(table: str, column: str) -> str:
@@ -96,7 +134,7 @@ def _value(table: str, column: str) -> str:
     return f"s.{column}"
 
 
-def _rename_images(connection: sqlite3.Connection, new_id: str) -> None:
+def _rename_images(connection: sqlite3.Connection, new_id: str, first: int, last: int) -> None:
     """Blocks name images by id; only conversations that have any are searched for them."""
     fresh: dict[str, str] = dict(
         connection.execute(
@@ -104,10 +142,15 @@ def _rename_images(connection: sqlite3.Connection, new_id: str) -> None:
             (new_id,),
         ).fetchall()
     )
-    for table, column in (("messages", "content_json"), ("tool_calls", "output_json")) if fresh else ():
+    here = "FROM messages WHERE conversation_id = ? AND seq BETWEEN ? AND ?"
+    tables = (
+        ("messages", "content_json", f"id IN (SELECT id {here})"),
+        ("tool_calls", "output_json", f"assistant_message_id IN (SELECT id {here})"),
+    )
+    for table, column, condition in tables if fresh else ():
         rows = connection.execute(
-            f"SELECT id, {column} FROM {table} WHERE conversation_id = ? AND instr({column}, ?)",
-            (new_id, NAMES_AN_IMAGE),
+            f"SELECT id, {column} FROM {table} WHERE {condition} AND instr({column}, ?)",
+            (new_id, first, last, NAMES_AN_IMAGE),
         ).fetchall()
         for row in rows:
             renamed = renamed_blocks(row[1], fresh)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer, TurnSummary
 from engine.search import SearchQuery
-from engine.store import attachments, conversations, forking, transfer, turn_summaries
+from engine.store import conversations, transfer, turn_summaries
 from engine.store.connection import Transactions
+from engine.store.forking import Fork
 from engine.store.ownership import Instance
 from engine.store.search import backlog, finding, looking
+from engine.store.slices import Slices
 from tools.contract import JsonObject
 
 SEARCH_SECONDS = 0.12
@@ -22,20 +25,20 @@ SEARCH_SECONDS = 0.12
 class SqliteLibrary:
     """Forks, purges, searches, exports and imports; shares the connections of its store."""
 
-    def __init__(self, transactions: Transactions, instance: Instance, folder: Path) -> None:
+    def __init__(self, transactions: Transactions, instance: Instance, folder: Path, slices: Slices) -> None:
         self._transactions = transactions
         self._instance = instance
         self._folder = folder
+        self.slices = slices
 
     async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> ConversationRecord:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
 
-        def job(connection: sqlite3.Connection) -> ConversationRecord:
-            forking.fork(connection, source_id, new_id, at, up_to_seq)
+        def last(connection: sqlite3.Connection) -> ConversationRecord:
             self._instance.claim(connection, new_id, at)
             return conversations.record(connection, new_id, self._instance)
 
-        return await self._transactions.write(job)
+        return await self.slices.make(Fork(source_id, new_id, at, up_to_seq), at, last)
 
     async def purge(self, conversation_id: str) -> None:
         """Remove a conversation for good, with its rows and its unshared attachments.
@@ -43,19 +46,11 @@ class SqliteLibrary:
         Raises:
             OwnedElsewhere: a living process has it.
         """
+        await self.slices.remove(conversation_id, time.time())
 
-        def remove_rows(connection: sqlite3.Connection) -> list[str]:
-            self._instance.owns(connection, conversation_id)  # raises where another does
-            names = attachments.files_of(connection, conversation_id)
-            connection.execute("DELETE FROM events WHERE conversation_id = ?", (conversation_id,))
-            connection.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
-            return names
-
-        names = await self._transactions.write(remove_rows)
-        if names:
-            await self._transactions.write(
-                lambda connection: attachments.remove_unshared(connection, self._folder, names)
-            )
+    async def clear_partial(self) -> None:
+        """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
+        await self.slices.clear()
 
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
         """Change many in one transaction; gives those that another living process has, which stay as they are."""
@@ -104,6 +99,5 @@ class SqliteLibrary:
 
     async def import_conversation(self, data: JsonObject, at: float) -> str:
         """Read what `export` wrote; gives the id, a new one where the old is taken. Its times stay its own."""
-        return await self._transactions.write(
-            lambda connection: transfer.import_document(connection, self._folder, data)
-        )
+        work = await self._transactions.look(lambda connection: transfer.prepare(connection, self._folder, data))
+        return await self.slices.make(work, at, lambda _: work.conversation_id)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from engine.store.schema import VERSION_1
 from engine.store.schema_context import add_context_columns
 from engine.store.schema_list import add_list_columns
+from engine.store.schema_partial import add_partial_column
 from engine.store.schema_rewind import add_rewind_tables
 from engine.store.schema_search import add_search_index
 
@@ -27,6 +28,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_context_columns,
     add_search_index,
     add_rewind_tables,
+    add_partial_column,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -12,7 +12,7 @@ from engine.store.locks import InstanceLock, forget, is_held
 
 
 class Instance:
-    """This process among those that share the database. It registers with its first ownership."""
+    """This process among those that share the database. It registers with what it first makes its own."""
 
     def __init__(self, locks: Path) -> None:
         self.id = uuid4().hex
@@ -22,13 +22,17 @@ class Instance:
 
     def claim(self, connection: sqlite3.Connection, conversation_id: str, at: float) -> None:
         """Make this process the owner; whoever calls has seen that no living one is."""
+        self.register(connection, at)
+        connection.execute("UPDATE conversations SET owner_instance = ? WHERE id = ?", (self.id, conversation_id))
+
+    def register(self, connection: sqlite3.Connection, at: float) -> None:
+        """Put this process on the list of those that live."""
         if self._lock is None:
             self._lock = InstanceLock(self._locks, self.id)
         connection.execute(
             "INSERT OR IGNORE INTO instances (id, pid, boot_id, started_at) VALUES (?, ?, ?, ?)",
             (self.id, os.getpid(), self._boot_id, at),
         )
-        connection.execute("UPDATE conversations SET owner_instance = ? WHERE id = ?", (self.id, conversation_id))
 
     def living_pid(self, connection: sqlite3.Connection, instance_id: str | None) -> int | None:
         """The process behind an `owner_instance`, None when there is none or it is dead."""
@@ -46,7 +50,9 @@ class Instance:
             OwnedElsewhere: it belongs to another living process.
             StorageError: there is no such conversation.
         """
-        row = connection.execute("SELECT owner_instance FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+        row = connection.execute(
+            "SELECT owner_instance FROM conversations WHERE id = ? AND partial IS NULL", (conversation_id,)
+        ).fetchone()
         if row is None:
             raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
         if row["owner_instance"] == self.id:
@@ -79,7 +85,7 @@ class Instance:
 
     @property
     def registered(self) -> bool:
-        """Whether it has ever owned a conversation."""
+        """Whether it is on the list."""
         return self._lock is not None
 
     def unlock(self) -> None:

@@ -25,6 +25,7 @@ from engine.store.library import SqliteLibrary
 from engine.store.ownership import Instance
 from engine.store.paths import StorePaths
 from engine.store.queued import SqliteQueue
+from engine.store.slices import Slices
 from engine.store.turn_log import SqliteTurnLog
 from tools.contract import PreparedImage
 
@@ -45,9 +46,10 @@ class SqliteStore:
         self._paths = paths
         self._warning = warning
         self._after_close = after_close
-        self.library = SqliteLibrary(transactions, self._instance, paths.attachments)
+        slices = Slices(transactions, self._instance, paths.attachments)
+        self.library = SqliteLibrary(transactions, self._instance, paths.attachments, slices)
         self.queue = SqliteQueue(transactions, self._instance)
-        self.turn_log = SqliteTurnLog(transactions, self._instance)
+        self.turn_log = SqliteTurnLog(transactions, self._instance, slices)
 
     @property
     def warning(self) -> str:

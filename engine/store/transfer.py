@@ -7,6 +7,8 @@ import binascii
 import hashlib
 import re
 import sqlite3
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 from uuid import uuid4
@@ -20,6 +22,8 @@ from tools.contract import JsonObject, JsonValue
 
 FORMAT = "phoenix-conversation"
 FORMAT_VERSION = 1
+ROW_BYTES = 200
+"""What a row costs beside its texts."""
 _ID = re.compile("[A-Za-z0-9_-]{1,64}")
 _NO_EXPORT = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."
 
@@ -38,11 +42,43 @@ def export(connection: sqlite3.Connection, folder: Path, conversation_id: str) -
     }
 
 
-def import_document(connection: sqlite3.Connection, folder: Path, document: JsonObject) -> str:
-    """Insert what `export` wrote; gives the id it has here.
+class Import:
+    """One import in the making (`engine.store.slices`)."""
+
+    def __init__(self, folder: Path, rows: Rows, contents: Sequence[bytes]) -> None:
+        self.conversation_id = str(rows["conversations"][0]["id"])
+        self._folder = folder
+        self._contents = contents
+        self._first = rows["conversations"][0]
+        self._rest = deque((table, row) for table, members in rows.items() for row in members)
+        self._rest.popleft()
+
+    def begin(self, connection: sqlite3.Connection, by: str) -> None:
+        """Insert the row of the conversation. Raises StorageError where its id was taken meanwhile."""
+        insert_rows(connection, {"conversations": [{**self._first, "partial": by}]})
+
+    def go_on(self, connection: sqlite3.Connection, size: int) -> bool:
+        """Insert rows with about `size` bytes of text; a message may name a run that comes with them only."""
+        slice_: Rows = {}
+        while self._rest and size > 0:
+            table, row = self._rest.popleft()
+            slice_.setdefault(table, []).append(row)
+            size -= ROW_BYTES + sum(len(value) for value in row.values() if isinstance(value, str))
+        insert_rows(connection, slice_)
+        return not self._rest
+
+    def finish(self, connection: sqlite3.Connection) -> None:
+        """Store its files and make it visible."""
+        for content in self._contents:
+            store_file(self._folder, content)
+        connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (self.conversation_id,))
+
+
+def prepare(connection: sqlite3.Connection, folder: Path, document: JsonObject) -> Import:
+    """What `export` wrote, read and checked; writes nothing.
 
     Raises:
-        StorageError: it is no such document, or its parts do not fit together.
+        StorageError: it is no such document, or its parts cannot be read.
     """
     rows = _parse_rows(document)
     check(connection, rows)
@@ -54,10 +90,7 @@ def import_document(connection: sqlite3.Connection, folder: Path, document: Json
     contents = _parse_files(document, {str(row.get("sha256")) for row in rows["attachments"]})
     for row in rows["attachments"]:
         row["path"] = str(row.get("sha256"))
-    insert_rows(connection, rows)
-    for content in contents:
-        store_file(folder, content)
-    return str(rows["conversations"][0]["id"])
+    return Import(folder, rows, contents)
 
 
 def _parse_rows(document: JsonObject) -> Rows:

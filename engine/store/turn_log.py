@@ -9,15 +9,18 @@ from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound
 from engine.store import branching, conversations, file_steps
 from engine.store.connection import Transactions
+from engine.store.forking import Fork
 from engine.store.ownership import Instance
+from engine.store.slices import Slices
 
 
 class SqliteTurnLog:
     """Shares the connections of its store."""
 
-    def __init__(self, transactions: Transactions, instance: Instance) -> None:
+    def __init__(self, transactions: Transactions, instance: Instance, slices: Slices) -> None:
         self._transactions = transactions
         self._instance = instance
+        self._slices = slices
 
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
@@ -63,16 +66,17 @@ class SqliteTurnLog:
         return await self._transactions.read(lambda connection: file_steps.prompt(connection, conversation_id, seq))
 
     async def branch(self, new: NewBranch, step: FileStep | None) -> Rewound:
-        """Make a branch, and the step that restores its files, in one transaction."""
+        """Make a branch; it is seen with the transaction that holds the step that restores its files."""
 
         def job(connection: sqlite3.Connection) -> Rewound:
-            images = branching.branch(connection, new)
+            images = branching.take_place(connection, new)
             if step is not None:
                 file_steps.save(connection, step)
             self._instance.claim(connection, new.new_id, new.at)
             return Rewound(conversations.record(connection, new.new_id, self._instance), images)
 
-        return await self._transactions.write(job)
+        work = Fork(new.source_id, new.new_id, new.at, new.up_to_seq)
+        return await self._slices.make(work, new.at, job)
 
     async def make_head(self, conversation_id: str, instead_of: str, step: FileStep | None = None) -> None:
         """Show this conversation in the list in place of another of its family."""

@@ -17,12 +17,18 @@ AGAIN: Final = 30.0
 
 
 async def index_older(library: Library) -> None:
-    """Index slice after slice until nothing is left; what cannot be written now is tried again later."""
-    rest = FIRST
+    """Index slice after slice until nothing is left; what cannot be written now is tried again later.
+
+    Ahead of it goes what a killed process left half copied or half removed.
+    """
+    rest, cleared = FIRST, False
     while True:
         await asyncio.sleep(rest)
         began = time.monotonic()
         try:
+            if not cleared:
+                await library.clear_partial()
+                cleared = True
             progress = await library.index_older()
         except StorageError:
             rest = AGAIN

@@ -91,6 +91,7 @@ def _reading(asked: _Filter) -> str:
 
 def _filter(query: SearchQuery) -> _Filter:
     conversation = ["deleted_at IS NOT NULL" if query.trash else "deleted_at IS NULL"]
+    conversation.append("partial IS NULL")
     row, values = ["1"], dict[str, str | float]()
     if query.folder is not None:
         folder = storable(str(query.folder))

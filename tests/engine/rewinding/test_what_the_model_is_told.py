@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.machine.messages import TextBlock
@@ -18,7 +19,7 @@ def last_words(it: Scene, request: int) -> str:
     return last.text if isinstance(last, TextBlock) else ""
 
 
-def writes(name: str, text: str):  # noqa: ANN201 - a deed
+def writes(name: str, text: str) -> Callable[[Path], object]:
     def deed(folder: Path) -> None:
         (folder / name).write_text(text)
 

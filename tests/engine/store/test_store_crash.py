@@ -150,7 +150,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("failing", [41, 42, 43, 44])
+@pytest.mark.parametrize("failing", [45, 46, 47, 48])
 def test_after_a_failed_fsync_nothing_counts_as_saved_and_writing_stops(paths: StorePaths, failing: int) -> None:
     strace = shutil.which("strace")
     traced = [strace or "", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]

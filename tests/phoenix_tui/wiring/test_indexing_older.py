@@ -19,6 +19,11 @@ class Slices:
 
     calls: list[str] = field(default_factory=list[str])
 
+    cleared: int = 0
+
+    async def clear_partial(self) -> None:
+        self.cleared += 1
+
     async def index_older(self) -> IndexProgress:
         self.calls.append("asked")
         if len(self.calls) == 2:
@@ -31,4 +36,4 @@ async def test_slices_follow_each_other_to_the_end_over_a_refusal(monkeypatch: p
         monkeypatch.setattr(indexing, pause, 0.0)
     library = Slices()
     await asyncio.wait_for(indexing.index_older(cast("Library", library)), 5.0)
-    assert len(library.calls) == 4
+    assert (library.cleared, len(library.calls)) == (1, 4)
