@@ -48,7 +48,7 @@ class PhoenixApp(App[None]):
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = self._first_theme(launch)
+        self._take_theme(self._first_theme(launch))
         self.animation_level = "none"
         self.exit_note = ""
         """What is printed after the screen is gone: how to come back."""
@@ -74,6 +74,15 @@ class PhoenixApp(App[None]):
                 self.register_theme(own)
             return own.name if own is not None else DARK.name
         return launch.theme or (LIGHT if launch.light_terminal else DARK).name
+
+    def _take_theme(self, name: str) -> None:
+        """The theme of the first frame; watchers would parse every style a second time for it, 8 ms."""
+        theme = self.get_theme(name)
+        if theme is not None and theme.dark == self.current_theme.dark:
+            self.set_reactive(App.theme, name)
+            self.stylesheet.set_variables(self.get_css_variables())
+        else:
+            self.theme = name
 
     def get_default_screen(self) -> WorkspaceScreen:
         """The workspace is the first screen."""

@@ -114,6 +114,7 @@ async def test_a_cap_of_the_command_line_ends_a_run_on_the_screen(tmp_path: Path
 
 async def quits(terminal: Terminal, leave: Callable[[], object]) -> int | None:
     await terminal.shows("Good evening.")
+    await terminal.shows("○ ready")  # while the run is still being stored, leaving asks first
     leave()
     return await terminal.exit_code()
 
