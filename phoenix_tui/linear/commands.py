@@ -14,7 +14,7 @@ from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.exporting import export
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
-from phoenix_tui.linear import approving, attaching, going_back, queueing, window
+from phoenix_tui.linear import approving, attaching, going_back, queueing, summarizing, window
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import count
 from tools.clean import reveal
@@ -109,12 +109,6 @@ async def _permissions(front: LinearFront, word: str) -> None:
     if front.talk.conversation is not None:
         await front.talk.attempt(front.talk.conversation.change(ConversationChanges(permission_mode=front.talk.mode)))
     front.say(f"Mode {word}: {MODE_MEANINGS[front.talk.mode]}.")
-
-
-async def _compact(front: LinearFront, focus: str) -> None:
-    conversation = open_conversation(front)
-    if conversation is not None:
-        await front.talk.attempt(conversation.context.compact(focus))
 
 
 async def _cost(front: LinearFront, _: str) -> None:
@@ -281,7 +275,7 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "model": LinearCommand("choose the model", _model),
     "permissions": LinearCommand("choose what runs without asking", _permissions),
     **window.COMMANDS,
-    "compact": LinearCommand("summarize older messages now; /compact WHAT MATTERS keeps that above all", _compact),
+    **summarizing.COMMANDS,
     "cost": LinearCommand("tokens and cost of this conversation", _cost),
     "search": LinearCommand("search everything that was said, open what was found", _search),
     "config": LinearCommand("every setting; /config NAME VALUE changes one, mostly from the next start", _config),

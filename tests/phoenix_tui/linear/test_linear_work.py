@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.support.cli import phoenix_in, with_claude
-from tests.support.journeys import calls, says, starts_to_say
+from tests.support.journeys import calls, rows, says, starts_to_say
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.program import ESC, program
@@ -19,57 +19,61 @@ ROWS = 200
 async def test_an_image_is_attached_by_its_path_said_and_sent(tmp_path: Path) -> None:
     shot = tmp_path / "a shot.png"
     shot.write_bytes(TINY_PNG)
-    async with serve(says("A dot.")) as server:
-        async with program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running:
-            await running.shows("You:")
-            running.type("/images\r")
-            await running.shows("No image is attached.")
-            running.paste(f"'{shot}'")
-            running.type("\r")
-            await running.shows("Attached 1: image, 1 by 1, from a shot.png.")
-            running.type(f"/attach {shot}\r")
-            await running.shows("Attached 2:")
-            running.type("/images\r")
-            await running.shows("2 images go with the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
-            running.type("2\r")
-            await running.shows("Taken away. 1 image attached.")
-            running.type("/attach nothing.png\r")
-            await running.shows("Refused: nothing.png cannot be read: No such file or directory.")
-            running.type("what is it\r")
-            await running.shows("Assistant: A dot.")
-            running.type("/images\r/read\r")
-            await running.shows("Image, 1 by 1.")
+    async with (
+        serve(says("A dot.")) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running,
+    ):
+        await running.shows("You:")
+        running.type("/images\r")
+        await running.shows("No image is attached.")
+        running.paste(f"'{shot}'")
+        running.type("\r")
+        await running.shows("Attached 1: image, 1 by 1, from a shot.png.")
+        running.type(f"/attach {shot}\r")
+        await running.shows("Attached 2:")
+        running.type("/images\r")
+        await running.shows("2 images go with the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
+        running.type("2\r")
+        await running.shows("Taken away. 1 image attached.")
+        running.type("/attach nothing.png\r")
+        await running.shows("Refused: nothing.png cannot be read: No such file or directory.")
+        running.type("what is it\r")
+        await running.shows("Assistant: A dot.")
+        running.type("/images\r/read\r")
+        await running.shows("Image, 1 by 1.")
     assert server.requests[0].body.count(b'"type":"image"') == 1
 
 
 async def test_a_message_sent_while_the_agent_works_is_queued_changed_and_sent(tmp_path: Path) -> None:
-    async with serve(starts_to_say("Once.\n"), says("Both done.")) as server:
-        async with program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running:
-            await running.shows("You:")
-            running.type("tell\r")
-            await running.shows("Assistant: Once.")
-            running.type("second\r")
-            await running.shows("Queued as number 1")
-            running.type("/queue third\r")
-            await running.shows("Queued as number 2")
-            running.type("/queue\r")
-            await running.shows("2 messages waiting.", "1. second", "2. third", "Number, or Enter for none:")
-            running.type("2\r")
-            await running.shows("third:", "3. Take it out")
-            running.type("3\r")
-            await running.shows("Taken out.")
-            running.type("/queue\r")
-            await running.shows("1 message waiting.")
-            running.type("1\r")
-            await running.shows("second:")
-            running.type("2\r")
-            await running.shows("New text: second")
-            running.type(" thing\r")
-            await running.shows("Changed.")
-            running.type(ESC)
-            await running.shows("Stopped by you", "1 message waiting for you.")
-            running.type("\r")
-            await running.shows("You: second thing", "Assistant: Both done.", "Ready")
+    async with (
+        serve(starts_to_say("Once.\n"), says("Both done.")) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running,
+    ):
+        await running.shows("You:")
+        running.type("tell\r")
+        await running.shows("Assistant: Once.")
+        running.type("second\r")
+        await running.shows("Queued as number 1")
+        running.type("/queue third\r")
+        await running.shows("Queued as number 2")
+        running.type("/queue\r")
+        await running.shows("2 messages waiting.", "1. second", "2. third", "Number, or Enter for none:")
+        running.type("2\r")
+        await running.shows("third:", "3. Take it out")
+        running.type("3\r")
+        await running.shows("Taken out.")
+        running.type("/queue\r")
+        await running.shows("1 message waiting.")
+        running.type("1\r")
+        await running.shows("second:")
+        running.type("2\r")
+        await running.shows("New text: second")
+        running.type(" thing\r")
+        await running.shows("Changed.")
+        running.type(ESC)
+        await running.shows("Stopped by you", "1 message waiting for you.")
+        running.type("\r")
+        await running.shows("You: second thing", "Assistant: Both done.", "Ready")
 
 
 async def test_another_conversation_that_asks_is_said_and_answered_from_here(tmp_path: Path) -> None:
@@ -79,24 +83,26 @@ async def test_another_conversation_that_asks_is_said_and_answered_from_here(tmp
         await gate.wait()
         await calls("bash", command="echo ho")(talk)
 
-    async with serve(later, says("Done there.")) as server:
-        async with program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running:
-            await running.shows("You:")
-            running.type("please\r")
-            await running.shows("Assistant is working.")
-            running.type("/new\r")
-            await running.shows("New conversation.")
-            gate.set()
-            await running.shows("Another conversation asks, please: bash, echo ho. /approvals answers it.")
-            running.type("/approvals\r")
-            await running.shows("They ask:", "1. please: bash, echo ho")
-            running.type("1\r")
-            await running.shows("It would run: echo ho", "Answer, or Enter for later:")
-            running.type("y\r")
-            await running.shows("Answered.")
-            await running.until(lambda: len(server.requests) == 2, "the run goes on")
-            running.type("/approvals\r")
-            await running.shows("Nothing waits for your approval.")
+    async with (
+        serve(later, says("Done there.")) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running,
+    ):
+        await running.shows("You:")
+        running.type("please\r")
+        await running.shows("Assistant is working.")
+        running.type("/new\r")
+        await running.shows("New conversation.")
+        gate.set()
+        await running.shows("Another conversation asks, please: bash, echo ho. /approvals answers it.")
+        running.type("/approvals\r")
+        await running.shows("They ask:", "1. please: bash, echo ho")
+        running.type("1\r")
+        await running.shows("It would run: echo ho", "Answer, or Enter for later:")
+        running.type("y\r")
+        await running.shows("Answered.")
+        await running.until(lambda: len(server.requests) == 2, "the run goes on")
+        running.type("/approvals\r")
+        await running.shows("Nothing waits for your approval.")
 
 
 async def test_context_finding_and_export_are_text(tmp_path: Path) -> None:
@@ -160,6 +166,41 @@ async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
         await running.shows("Create made.txt")
         await running.until(lambda: running.words.count("1 file went back.") == 2, "it is undone")
         assert made.read_text() == "one\n"
+
+
+async def test_a_summary_is_read_out_and_decided_on(tmp_path: Path) -> None:
+    answers = [says("word " * 200) for _ in range(5)]
+    async with serve(*answers, says("First plan."), says("Second plan.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        lines = [*(f"message {number}" for number in range(5)), "/compact the names", "3", "the tables", "2", "mine"]
+        said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
+    order = ["Summary of 6 messages, 4 stay", "First plan.", "What now?", "Second plan.", "The summary: ", "Ready"]
+    places = [said.find(piece) for piece in order]
+    assert -1 not in places, said
+    assert places[:-1] == sorted(places[:-1])
+    assert rows(phoenix, "SELECT summary FROM conversations") == [("mine",)]
+    assert b"the names" in server.requests[5].body
+    assert b"the tables" in server.requests[6].body
+
+
+async def test_esc_stops_a_summary_that_is_being_written(tmp_path: Path) -> None:
+    answers = [says("word " * 200) for _ in range(5)]
+    async with (
+        serve(*answers, starts_to_say("First")) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", rows=ROWS) as running,
+    ):
+        await running.shows("You:")
+        for number in range(5):
+            running.type(f"message {number}\r")
+            await running.until(lambda number=number: running.text.count("Ready, after") == number + 1, "an answer")
+        running.type("/compact\r")
+        await running.until(lambda: len(server.requests) == 6, "the request for a summary")
+        running.type("what\r")
+        await running.shows("The summary is being written. Esc stops it.")
+        running.type(ESC)
+        await running.until(lambda: running.text.count("Ready, after") == 6, "it is stopped")
+        running.type("/state\r")
+        await running.shows("Ready. 0 conversations at work in all.")
 
 
 async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> None:

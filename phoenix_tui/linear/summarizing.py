@@ -1,0 +1,91 @@
+"""A summary of older messages: read out, then taken, changed, made again or dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from phoenix_tui.linear.command import LinearCommand, open_conversation
+from phoenix_tui.linear.editing import LeaveWanted, StopWanted
+from phoenix_tui.linear.spoken import count
+from tools.clean import clean, clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.linear.front import LinearFront
+
+DEEDS: Final = (
+    "Take it: it stands in the place of the older messages",
+    "Change it",
+    "Another one, with a hint",
+    "Drop it: everything stays as it was",
+)
+
+
+async def _compact(front: LinearFront, focus: str) -> None:
+    conversation = open_conversation(front)
+    if conversation is None:
+        return
+    proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]] = asyncio.Queue()
+
+    async def review(proposal: Proposal) -> Verdict:
+        verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        proposals.put_nowait((proposal, verdict))
+        return await verdict
+
+    if await front.talk.attempt(conversation.context.compact(focus, review)):
+        while (offered := await _next(front, proposals)) is not None:
+            proposal, verdict = offered
+            decided = await _decide(front, proposal)
+            if not verdict.done():
+                verdict.set_result(decided)
+
+
+async def _next(
+    front: LinearFront, proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]]
+) -> tuple[Proposal, asyncio.Future[Verdict]] | None:
+    """The next summary to decide on; None once the conversation rests, or is stopped or left."""
+    offered, rested = asyncio.ensure_future(proposals.get()), asyncio.ensure_future(front.talk.rested.wait())
+    listens = front.terminal.keyboard.is_terminal
+    while True:
+        # The lines of a pipe are answers to what is still to come.
+        wish = asyncio.ensure_future(front.terminal.next_wish() if listens else asyncio.Event().wait())
+        done, _ = await asyncio.wait({offered, rested, wish}, return_when=asyncio.FIRST_COMPLETED)
+        if wish not in done:
+            wish.cancel()
+            ready = offered in done
+            (rested if ready else offered).cancel()
+            return offered.result() if ready else None
+        match wish.result():
+            case StopWanted():
+                front.talk.stop()
+            case LeaveWanted():
+                front.talk.stop()
+                front.leave(0)
+            case _:
+                front.say("The summary is being written. Esc stops it.")
+
+
+async def _decide(front: LinearFront, proposal: Proposal) -> Verdict:
+    if proposal.problem:
+        front.say(f"Refused: {clean_line(proposal.problem)}")
+    front.say(
+        f"Summary of {count(proposal.summarized, 'message')}, {proposal.kept} stay, {clean_line(proposal.sizes)}:",
+        *(line for line in clean(proposal.summary).splitlines() if line.strip()),
+        "End of the summary.",
+    )
+    match await front.choose("What now?", DEEDS):
+        case 0:
+            return TakeSummary(proposal.summary)
+        case 1:
+            text = await front.ask_line("The summary: ", clean(proposal.summary))
+            return TakeSummary(text) if text else DropSummary()
+        case 2:
+            return SummarizeAgain(await front.ask_line("What matters most: "))
+        case _:
+            return DropSummary()
+
+
+COMMANDS: Final[dict[str, LinearCommand]] = {
+    "compact": LinearCommand("summarize older messages; you decide on the summary. /compact WHAT MATTERS", _compact),
+}
