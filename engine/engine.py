@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from engine.activities import ActivityTeller, Watcher
 from engine.conversation import Conversation
 from engine.executor.composing import window_of
 from engine.executor.governor import Governor
@@ -16,7 +17,6 @@ from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
 from engine.executor.session import EngineSettings, Ports, Session
-from engine.machine.states import AwaitingApproval, Errored
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import (
     Attachment,
@@ -28,11 +28,7 @@ from engine.records import (
 )
 from engine.rule_desk import RuleDesk
 from engine.shelf import Shelf
-from engine.summaries import summary_of
 from engine.titles import Titler
-from engine.updates import Asked, ConversationChanged, MessageSaved, StateChanged, Update
-
-Watcher = Callable[[Activity], None]
 
 
 class Engine:
@@ -174,19 +170,10 @@ class Engine:
         conversation = Conversation(session, Performer(session))
         self._titlers[record.id] = titler = Titler(conversation, session)
         publisher.add(titler.follow)
-        publisher.add(lambda update: self._tell(conversation, update))
+        publisher.add(ActivityTeller(conversation, self._watchers).follow)
         await conversation.load()
         self._open[record.id] = conversation
         return conversation
-
-    def _tell(self, conversation: Conversation, update: Update) -> None:
-        if not self._watchers or not isinstance(update, StateChanged | ConversationChanged | MessageSaved | Asked):
-            return
-        state = conversation.state
-        needs_you = isinstance(state, AwaitingApproval | Errored)
-        activity = Activity(summary_of(conversation.record), state, needs_you)
-        for watcher in tuple(self._watchers):
-            watcher(activity)
 
 
 def working_directory(path: Path) -> Path:

@@ -83,3 +83,5 @@ class Activity(Struct, frozen=True):
     summary: ConversationSummary
     state: State
     needs_you: bool
+    writing: bool = False
+    """Whether the answer, or a tool call, arrives."""

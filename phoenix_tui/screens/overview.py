@@ -87,13 +87,13 @@ class Overview:
             self._summaries[self._current] = replace(current, unread=False)
         self._draw()
 
-    def _begun(self, state: State, before: Live | None) -> Live:
+    def _begun(self, state: State, before: Live | None, *, writing: bool = False) -> Live:
         """What a conversation does from now on, and since when it has been at work."""
         goes_on = before is not None and _kind(before.state) == _kind(state)
         began = before.began if before is not None and goes_on else self._wall()
         if before is not None and type(before.state) is type(state):
-            return Live(state, before.since, before.writing, began)
-        return Live(state, self._clock(), began=began)
+            return Live(state, before.since, writing, began)
+        return Live(state, self._clock(), writing, began)
 
     def select(self, conversation_id: str) -> None:
         """This one is on the screen now, and so is read."""
@@ -102,13 +102,6 @@ class Overview:
         if summary := self._summaries.get(conversation_id):
             self._summaries[conversation_id] = replace(summary, unread=False)
         self._draw()
-
-    def writes(self, writing: bool) -> None:
-        """Whether the answer of the conversation on the screen arrives."""
-        live = self._live.get(self._current)
-        if live is not None and live.writing is not writing:
-            self._live[self._current] = replace(live, writing=writing)
-            self._draw()
 
     def summary(self, conversation_id: str) -> ConversationSummary | None:
         """The row of a conversation of the list."""
@@ -132,7 +125,7 @@ class Overview:
         finished = ended and not visible and activity.summary.last_status != CANCELLED
         known = self._summaries.get(conversation_id)
         unread = not visible and (finished or (known is not None and known.unread))
-        self._live[conversation_id] = self._begun(state, before)
+        self._live[conversation_id] = self._begun(state, before, writing=activity.writing)
         if activity.summary.put_away_at:
             self._summaries.pop(conversation_id, None)
         else:

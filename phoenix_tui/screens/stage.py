@@ -185,5 +185,3 @@ def follow_status(stage: Stage, status: Status) -> None:
     if composer.placeholder != words:
         composer.placeholder = words
     composer.busy = is_busy(status.state)
-    if desk is not None:
-        desk.overview.writes(status.moment.writing or bool(status.moment.drafting))

@@ -53,7 +53,7 @@ class Live(Struct, frozen=True):
     state: State
     since: float
     writing: bool = False
-    """Whether the answer arrives; known of the conversation on the screen."""
+    """Whether the answer arrives."""
     began: float = 0.0
     """Wall time at which it began to work, or to wait for the user."""
 

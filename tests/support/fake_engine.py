@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from engine.activities import ActivityTeller
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.composing import History
 from engine.executor.requests import Accepted, Answer, Receipt, Refused, RunCaps
@@ -91,6 +92,8 @@ class FakeConversation:
     hold: asyncio.Event | None = None
     """Keeps every message waiting until it is set."""
     resumable: bool = False
+    live_text: str = ""
+    """What has streamed when somebody subscribes."""
     running_jobs: tuple[JobInfo, ...] = ()
     listeners: list[Callable[[Update], None]] = field(default_factory=list)
 
@@ -98,6 +101,7 @@ class FakeConversation:
         self.queue = FakeQueue(self.play)
         self.context = FakeContext()
         self.rules: dict[Rule, float] = {}
+        self.teller = ActivityTeller(self, self.engine.watchers)
 
     @property
     def id(self) -> str:
@@ -111,7 +115,7 @@ class FakeConversation:
                 self.question = update.question
             for listener in tuple(self.listeners):
                 listener(update)
-            self.engine.tell(self, update)
+            self.teller.follow(update)
 
     def become(self, state: State) -> None:
         self.play(StateChanged(state, self.engine.now))
@@ -124,7 +128,7 @@ class FakeConversation:
                 self.engine.now,
                 tuple(self.messages),
                 (),
-                "",
+                self.live_text,
                 "",
                 self.question,
                 self.resumable,
@@ -260,13 +264,6 @@ class FakeEngine:
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""
-
-    def tell(self, conversation: FakeConversation, update: Update) -> None:
-        if isinstance(update, StateChanged | ConversationChanged | MessageSaved | Asked):
-            needs_you = isinstance(conversation.state, AwaitingApproval | Errored)
-            activity = Activity(summary_of(conversation.record), conversation.state, needs_you)
-            for watcher in tuple(self.watchers):
-                watcher(activity)
 
     def seed(
         self, title: str, *, draft: str = "", messages: int = 0, age: float = 0.0, cost: float = 0.0

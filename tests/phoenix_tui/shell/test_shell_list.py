@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.machine.states import AwaitingLlm, Errored, Requesting
+from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, ToolExecuting, ToolRound
+from engine.updates import TextArrived
 from phoenix_tui.screens.aside import AsideScreen
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.peek import PeekScreen
@@ -54,6 +55,22 @@ async def test_letters_after_a_slash_filter_and_enter_opens(open_shell: Any, eng
         await shell.until(lambda: shell.bench.desk.conversation)
         assert shell.conversation.record.title == "alpha"
         assert len(titles(shell)) == 3
+
+
+async def test_a_row_says_what_its_conversation_does_out_of_sight(open_shell: Any, engine: FakeEngine) -> None:
+    working, shown = engine.seed("working", messages=2), engine.seed("shown", messages=2)
+    async with open_shell((120, 20)) as shell:
+        await shell.open(shown)
+        working.become(AwaitingLlm(1, RUN, Requesting()))
+        await shell.until(lambda: "thinking" in "".join(column(shell)))
+        working.play(TextArrived("It"), TextArrived(" is"))
+        await shell.until(lambda: "writing" in "".join(column(shell)))
+        working.become(ToolExecuting(2, RUN, ToolRound("m", question().call)))
+        await shell.until(lambda: "bash" in "".join(column(shell)))
+        working.become(AwaitingLlm(3, RUN, Requesting()))
+        await shell.until(lambda: "thinking" in "".join(column(shell)))
+        working.become(Idle(4))
+        await shell.until(lambda: not {"thinking", "writing", "bash"} & set("".join(column(shell)).split()))
 
 
 async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: Any, engine: FakeEngine) -> None:
