@@ -54,6 +54,7 @@ NO_EDITOR: Final = "The editor could not be used: set VISUAL or EDITOR."
 class ProfilesSheet(EntriesSheet):
     """Gives the name of the profile to use; editing and making one happens while it stays open."""
 
+    DEFAULT_CSS = "ProfilesSheet { & #remark { margin: 1 0 0 2; } }"
     TYPED: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.PROFILES)]
 
@@ -70,7 +71,7 @@ class ProfilesSheet(EntriesSheet):
         if one is None:
             return ""
         if isinstance(one, ProfileTrouble):
-            return clean_line(one.text)
+            return clean_line(f"{short_path(one.path)}, {_sentence(one)}")
         return f"{clean_line(one.description)}\n{settings_line(one)}"
 
     def action_take(self) -> None:
@@ -183,4 +184,5 @@ def _time(seconds: float) -> str:
 
 def _sentence(trouble: ProfileTrouble) -> str:
     """Its text without the path before it; the line stays."""
-    return trouble.text.removeprefix(f"{clean_line(str(trouble.path))}:")
+    bare = trouble.text.removeprefix(f"{clean_line(str(trouble.path))}:")
+    return bare if bare == trouble.text else f"line {bare}"
