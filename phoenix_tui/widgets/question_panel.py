@@ -141,7 +141,7 @@ class QuestionPanel(Vertical):
             return
 
         def rows(width: int) -> list[Content]:
-            styles = code_styles(self.app.theme_variables)
+            styles = code_styles(self.app.theme_variables)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
             return request_rows(question, width, lambda place, text: in_colours(text, lines[place], styles))
 
         self.query_one("#request", Flowing).flow(rows)

@@ -104,7 +104,11 @@ class DiffJob:
         self._sides: Sides | None = None
 
     def work(self, lines: list[Line], limit: int) -> tuple[int, int]:
-        """Colour up to `limit` more pairs in place; gives the first line changed and the one after the last."""
+        """Colour up to `limit` more source lines in place; gives the first line changed and the one after the last.
+
+        A pair is two of them, and laying it out again costs as much as lexing it.
+        """
+        limit = max(limit // 2, 1)
         if self._sides is None:
             self._sides = Sides(rows_of(self._pairs), self.language)
         start = self._line
