@@ -215,6 +215,10 @@ class EngineSurface(Protocol):
 class LibrarySurface(Protocol):
     """What is done to whole conversations (`engine.ports.Library`)."""
 
+    async def changed_elsewhere(self) -> bool:
+        """Whether another process has written since this was last asked. Raises StorageError."""
+        ...
+
     async def search(
         self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
     ) -> SearchAnswer:

@@ -258,6 +258,10 @@ class Library(Protocol):
         """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
         ...
 
+    async def changed_elsewhere(self) -> bool:
+        """Whether another process has written since this was last asked; False the first time."""
+        ...
+
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
         """Change many in one transaction; gives those that another living process has, which stay as they are."""
         ...

@@ -95,6 +95,14 @@ class Transactions:
                 self._looker = looker
         return await self._looker.run(partial(self._guarded, partial(_read, job)))
 
+    async def foreign_version(self) -> int:
+        """Another number after each commit of another process; our own writes all go through this connection.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        return await self._writer.run(partial(self._guarded, _data_version))
+
     async def close(self) -> None:
         """End all when everything queued is done."""
         if self._looker is not None:
@@ -133,6 +141,10 @@ class Transactions:
         found = version_of(connection)
         if found > VERSION:
             raise NewerDatabase(self._path, found, VERSION)
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _read(job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:

@@ -30,6 +30,7 @@ class SqliteLibrary:
         self._instance = instance
         self._folder = folder
         self.slices = slices
+        self._version: int | None = None
 
     async def fork(self, source_id: str, new_id: str, at: float, up_to_seq: int | None = None) -> ConversationRecord:
         """Copy a conversation, whole or up to a message, under a new id, owned by this process."""
@@ -51,6 +52,11 @@ class SqliteLibrary:
     async def clear_partial(self) -> None:
         """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
         await self.slices.clear()
+
+    async def changed_elsewhere(self) -> bool:
+        """Whether another process has written since this was last asked; False the first time."""
+        before, self._version = self._version, await self._transactions.foreign_version()
+        return before not in {None, self._version}
 
     async def change_all(self, ids: Sequence[str], changes: ConversationChanges, at: float) -> list[str]:
         """Change many in one transaction; gives those that another living process has, which stay as they are."""

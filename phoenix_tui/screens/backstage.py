@@ -22,6 +22,7 @@ from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.screens.base import Result, Sheet
 from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
+from phoenix_tui.screens.elsewhere import follow
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
@@ -93,6 +94,8 @@ class Backstage:
         """What was typed meanwhile, and what the command line brought."""
         desk, composer = self.bench.desk, self._stage.parts.dock.composer
         self.around.start()
+        library, overview = self._services.library, desk.overview
+        self._stage.run_worker(follow(library.changed_elsewhere, overview.reload), group="elsewhere")
         if composer.content:
             desk.typed(composer.content)
         if self._services.warning:

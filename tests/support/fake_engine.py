@@ -260,6 +260,7 @@ class FakeEngine:
         self.unread: set[str] = set()
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
+        self.written_elsewhere = False
         self.shelf = FakeShelf(self)
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
@@ -370,6 +371,10 @@ class FakeEngine:
         if conversation is not None:
             self.stored[conversation_id] = conversation.record
             self.spoken[conversation_id] = conversation.messages
+
+    async def changed_elsewhere(self) -> bool:
+        written, self.written_elsewhere = self.written_elsewhere, False
+        return written
 
     async def stop_all(self) -> None:
         for conversation in self.live():

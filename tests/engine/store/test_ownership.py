@@ -142,3 +142,16 @@ async def test_of_two_who_take_at_once_one_gets_it(store: SqliteStore, paths: St
     outcomes = await asyncio.gather(store.take(conversation_id), other.take(conversation_id), return_exceptions=True)
     assert sorted(type(each).__name__ for each in outcomes) == ["OwnedElsewhere", "Recovery"]
     await other.close()
+
+
+async def test_only_what_another_process_wrote_counts_as_changed_elsewhere(paths: StorePaths) -> None:
+    here, there = await open_store(paths), await open_store(paths)
+    assert not await here.library.changed_elsewhere(), "the first look is the beginning"
+    conversation_id = (await here.create(new_conversation(), 1.0)).id
+    await here.commit(move(conversation_id, say("mine")))
+    assert not await here.library.changed_elsewhere()
+    await there.create(new_conversation(), 2.0)
+    assert await here.library.changed_elsewhere()
+    assert not await here.library.changed_elsewhere()
+    await there.close()
+    await here.close()
