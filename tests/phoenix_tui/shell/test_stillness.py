@@ -1,0 +1,51 @@
+"""Nothing is drawn between the first frame and a request that was asked for before Phoenix was ready."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from phoenix_tui.app import PhoenixApp
+from phoenix_tui.screens import stillness
+from phoenix_tui.surface import Services
+from phoenix_tui.widgets.title_row import Heading
+from tests.support.fake_engine import launch
+from tests.support.waiting import poll
+
+
+async def test_a_prompt_given_at_the_start_is_sent_and_then_drawn(open_shell: Any) -> None:
+    async with open_shell(prompt="look around") as shell:
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
+        assert shell.conversation.said == [("look around", ())]
+        await shell.until(lambda: not shell.app._batch_count)
+
+
+async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stillness, "MOST", 0.05)
+    began: list[object] = []
+    begin = stillness.Stillness.begin
+
+    def noted(self: stillness.Stillness) -> None:
+        begin(self)
+        began.append(self)
+
+    monkeypatch.setattr(stillness.Stillness, "begin", noted)
+
+    async def never() -> Services:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = PhoenixApp(launch(tmp_path, prompt="look around"), never)
+    async with app.run_test():
+        assert await poll(lambda: began and not app._batch_count)
+        app._workspace.parts.title.heading = Heading(folder="elsewhere")
+        rows = app.screen._compositor.render_strips
+        assert await poll(lambda: "elsewhere" in "".join(strip.text for strip in rows()))
+
+
+async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        assert shell.screen._stillness._batch is None
