@@ -37,6 +37,11 @@ class ProfilesSurface(Protocol):
         """The mode of a conversation without a profile."""
         ...
 
+    @property
+    def own_model(self) -> str:
+        """The model that is set for conversations without a profile; empty where none is."""
+        ...
+
     def all(self) -> Sequence[Profile]:
         """The built-in ones first."""
         ...

@@ -28,7 +28,7 @@ async def use_profile(bench: Bench, name: str) -> None:
     """Begin new conversations as this one; what the one before it set goes back to what it was."""
     desk, profiles = bench.desk, bench.desk.services.profiles
     choice, before = profiles.chosen(name), _before(bench)
-    model = choice.model or (desk.launch.model if before is not None and before.model else "")
+    model = choice.model or (_own_model(bench) if before is not None and before.model else "")
     mode = choice.mode or (profiles.own_mode if before is not None and before.mode is not None else None)
     desk.launch = replace(desk.launch, profile=choice.profile, append_system_prompt=choice.append_system_prompt)
     desk.prefer(model=model, mode=mode)
@@ -37,6 +37,10 @@ async def use_profile(bench: Bench, name: str) -> None:
     if not begun:
         await _begin_anew(bench)
     bench.tell(_words(name, choice, begun=bool(begun)))
+
+
+def _own_model(bench: Bench) -> str:
+    return bench.desk.services.profiles.own_model or bench.desk.launch.model
 
 
 def _before(bench: Bench) -> ProfileChoice | None:

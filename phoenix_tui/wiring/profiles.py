@@ -38,6 +38,14 @@ class ProfileBoard(Struct, frozen=True):
         except ConfigError:
             return PermissionMode.ASK
 
+    @property
+    def own_model(self) -> str:
+        """The model that is set for conversations without a profile; empty where none is."""
+        try:
+            return self.setup.settings_now("").text("model")
+        except ConfigError:
+            return ""
+
     def all(self) -> Sequence[Profile]:
         """The built-in ones first."""
         return self.profiles.names(self.setup.cwd)

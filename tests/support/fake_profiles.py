@@ -21,6 +21,7 @@ class FakeProfiles:
 
     cwd: Path
     own_mode: PermissionMode = PermissionMode.ASK
+    own_model: str = ""
     real: ProfileFiles = field(init=False)
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ def put(folder: Path, name: str, text: str) -> Path:
 async def show(shell: Shell, argument: str = "") -> None:
     await shell.type(f"/profile {argument}".rstrip())
     await shell.pilot.press("escape", "enter")
+
+
+def told(shell: Shell, words: str) -> bool:
+    return any(words in toast for toast in shell.toasts)
 
 
 async def listed(shell: Shell) -> ProfilesSheet:
@@ -192,7 +197,7 @@ async def test_a_name_that_cannot_be_is_refused(open_shell: OpenShell, editor: P
             await shell.pilot.press("enter")
             await shell.until(lambda: "an explained template" in shell.text)
             await shell.pilot.press("enter")
-            await shell.until(lambda refusal=refusal: any(refusal in toast for toast in shell.toasts))
+            await shell.until(partial(told, shell, refusal))
             await shell.until(lambda: isinstance(shell.app.screen, ProfilesSheet))
             await shell.pilot.press("escape")
             await shell.until(lambda: not isinstance(shell.app.screen, ProfilesSheet))

@@ -1,0 +1,73 @@
+"""Profiles as the screens get them from a real start: the same as `--profile NAME` would give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.executor.requests import EngineError
+from engine.records import PermissionMode
+from phoenix_tui.cli.arguments import run_arguments
+from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.cli.setup import prepare
+from phoenix_tui.wiring.profiles import ProfileBoard, profile_files
+
+MINE = "---\nmodel: a/b\npermission_mode: auto\nsandbox: read-only\n---\nBe kind.\n"
+
+
+def board(tmp_path: Path, *arguments: str) -> ProfileBoard:
+    """What a start with these arguments gives its screens."""
+    cwd = tmp_path / "work"
+    cwd.mkdir(exist_ok=True)
+    parsed = run_parser().parse_args(["-C", str(cwd), *arguments])
+    setup = prepare(run_arguments(parsed), {"PHOENIX_HOME": str(tmp_path / "home")})
+    return ProfileBoard(setup, profile_files(setup))
+
+
+def put(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(text)
+
+
+def test_what_is_chosen_is_what_a_start_with_it_would_give(tmp_path: Path) -> None:
+    put(tmp_path / "home" / "profiles", "mine", MINE)
+    choice = board(tmp_path, "--append-system-prompt", "In French.").chosen("mine")
+    assert (choice.profile, choice.model, choice.mode, choice.sandbox) == (
+        "mine",
+        "a/b",
+        PermissionMode.AUTO,
+        "read-only",
+    )
+    begun = board(tmp_path, "--append-system-prompt", "In French.", "--profile", "mine").setup.settings
+    assert choice.append_system_prompt == begun.text("append_system_prompt") == "Be kind.\n\nIn French."
+
+
+def test_general_gives_back_what_was_asked_for_without_a_profile(tmp_path: Path) -> None:
+    put(tmp_path / "home" / "profiles", "mine", MINE)
+    start = board(tmp_path, "--profile", "mine", "--permission-mode", "plan", "-m", "c/d")
+    choice = start.chosen("general")
+    assert (choice.profile, choice.model, choice.mode, choice.append_system_prompt) == ("", "", None, "")
+    assert (start.own_model, start.own_mode) == ("c/d", PermissionMode.PLAN)
+
+
+def test_a_projects_profile_never_frees_more_than_the_start(tmp_path: Path) -> None:
+    put(tmp_path / "work" / ".phoenix" / "profiles", "release", MINE)
+    start = board(tmp_path, "--trust", "--permission-mode", "accept-edits")
+    assert start.chosen("release").mode is PermissionMode.ACCEPT_EDITS
+    assert [one.name for one in start.all()][-1] == "release"
+
+
+def test_what_cannot_be_used_or_made_is_one_sentence(tmp_path: Path) -> None:
+    start = board(tmp_path)
+    with pytest.raises(EngineError, match=r"There is no profile 'nobody' .* There are: general"):
+        start.chosen("nobody")
+    with pytest.raises(EngineError, match="cannot be: a profile's name"):
+        start.create("../x", MINE)
+    start.create("mine", MINE)
+    with pytest.raises(EngineError, match="is there already"):
+        start.create("mine", MINE)
+    (tmp_path / "home" / "config.toml").write_text("modell = 1\n")
+    with pytest.raises(EngineError, match=r"config\.toml:1: unknown key 'modell'"):
+        start.chosen("mine")
+    assert (start.own_model, start.own_mode) == ("", PermissionMode.ASK)
