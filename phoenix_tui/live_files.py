@@ -32,7 +32,7 @@ class LiveFiles:
 def stamp(path: Path) -> Stamp:
     """What tells two versions of a file apart."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path costs three times as much, twice a second
+        found = os.stat(path)  # noqa: PTH116 - a Path costs three times as much, once a second
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size

@@ -79,7 +79,7 @@ def theme_files(folder: Path | None) -> Iterator[Path]:
     if folder is None:
         return
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - a Path of every name would cost more, twice a second
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - a Path of every name would cost more, once a second
     except OSError:
         return
     yield from (folder / name for name in names if name.endswith(".toml") and not name.startswith("."))

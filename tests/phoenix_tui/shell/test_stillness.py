@@ -38,7 +38,7 @@ async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, mon
         await asyncio.Event().wait()
         raise AssertionError
 
-    app = PhoenixApp(launch(tmp_path, prompt="look around"), never)
+    app: Any = PhoenixApp(launch(tmp_path, prompt="look around"), never)
     async with app.run_test():
         assert await poll(lambda: began and not app._batch_count)
         app._workspace.parts.title.heading = Heading(folder="elsewhere")
