@@ -42,6 +42,7 @@ class SummarySheet(Sheet[str]):
     SummarySheet {
         & > .sheet { max-height: 92%; }
         & Static { height: auto; }
+        & #summary { max-width: 102; }
         & VerticalScroll { height: auto; max-height: 76vh; scrollbar-size-vertical: 1; }
     }
     """
