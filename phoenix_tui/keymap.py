@@ -185,7 +185,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("peek_open", "o,enter", "open", "open the conversation", Scope.PEEK, priority=False),
     Key("peek_close", "left,q", "close", "close, as Esc does", Scope.PEEK, priority=False),
     Key("deny_all", "D", "deny_all", "no to all that wait, with a reason", Scope.APPROVALS, priority=False),
-    Key("rule_new", "n", "write(True)", "write one", Scope.RULES, priority=False),
+    Key("rule_new", "n", "write(True)", "write one", Scope.RULES),
     Key("rule_remove", "d,delete", "remove", "take it back", Scope.RULES, priority=False),
     Key("rule_here", "tab", "here", "keep a new one for this conversation alone", Scope.RULES),
     Key("rule_undo", "u", "undo", "undo what was done to rules last", Scope.RULES, priority=False),

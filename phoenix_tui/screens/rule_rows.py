@@ -12,15 +12,22 @@ from phoenix_tui.approvals import UNTITLED
 from phoenix_tui.labels import Tone, age
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.widgets.blocks.rows import count_text
+from phoenix_tui.widgets.question_text import one_line
 from tools.clean import clean_line
 
 WIDEST: Final = 100
 """Columns from which rows grow no more: the eye must find the end of a row."""
+BESIDE: Final = 12
+"""Cells of a row for its sign and its age."""
+LONGEST: Final = 400
+"""Characters of a rule that are shown whole."""
 FOR_GOOD: Final = "Always, in every conversation (rules.toml)"
 NONE_YET: Final = "No rule yet. The answer a (always) to a question makes one, s one for its conversation."
 
 
-def rows_of(rules: Sequence[Standing], chosen: int, width: int, room: int, now: float, trouble: str) -> list[Content]:
+def rows_of(
+    rules: Sequence[Standing], chosen: int, width: int, room: int, now: float, trouble: str, desk: RulesSurface
+) -> list[Content]:
     """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
         ("What runs without asking", "bold"), (f"   {count_text(len(rules), 'rule')}", Tone.QUIET.value)
@@ -37,27 +44,30 @@ def rows_of(rules: Sequence[Standing], chosen: int, width: int, room: int, now: 
             body.append(Content.styled(_where(rule), f"bold {Tone.YOU.value}").truncate(width, ellipsis=True))
         if place == chosen:
             first, last = len(body) - begins, len(body) + 1
-        body.append(_row(rule, min(width, WIDEST), now, chosen=place == chosen))
+        body.append(_row(rule, min(width, WIDEST), now, chosen=place == chosen, bad=bool(desk.problem(rule.text))))
     top = max(0, min(max(last - room, first - room // 2), len(body) - room))
     return [*lines, *body[top : top + room]]
 
 
-def remark(text: str, rules: RulesSurface, *, writing: bool) -> Content:
-    """What a rule lets through, or why it is none."""
+def remark(text: str, rules: RulesSurface, width: int, *, writing: bool) -> Content:
+    """What a rule lets through, or why it is none; before it the whole of one whose row is cut."""
     if not text.strip():
         return Content("")
     if why := rules.problem(text.strip()):
         return Content.styled(why if writing else f"Counts for nothing: {why}", Tone.BAD.value)
-    return Content.styled(rules.effect(text.strip()), Tone.QUIET.value)
+    effect = Content.styled(rules.effect(text.strip()), Tone.QUIET.value)
+    whole = one_line(text)
+    is_cut = not writing and Content(whole).cell_length > min(width, WIDEST) - BESIDE
+    return Content.assemble(whole[:LONGEST], "\n", effect) if is_cut else effect
 
 
 def _where(rule: Standing) -> str:
     return f"Only in “{clean_line(rule.title) or UNTITLED}”" if rule.conversation_id else FOR_GOOD
 
 
-def _row(rule: Standing, width: int, now: float, *, chosen: bool) -> Content:
+def _row(rule: Standing, width: int, now: float, *, chosen: bool, bad: bool) -> Content:
     since = Content.styled(f"  {age(now - rule.since)} ago" if rule.since else "", Tone.QUIET.value)
     room = max(width - since.cell_length - 2, 1)
     words = Content(clean_line(rule.text)).truncate(room, ellipsis=True, pad=True)
-    line = Content.assemble("› " if chosen else "  ", words, since)
+    line = Content.assemble("› " if chosen else "  ", words.stylize(Tone.BAD.value) if bad else words, since)
     return Content.styled(line.plain, "reverse") if chosen else line

@@ -28,7 +28,7 @@ MARGIN: Final = 2
 """Cells of the sheet's padding."""
 SHARE: Final = 0.85
 """Of the rows of the screen that the sheet may take."""
-AROUND: Final = 9
+AROUND: Final = 10
 """Rows of the sheet beside the rules: rule, heading, remark (2), line, its effect (2), keys, margin."""
 KEYS: Final = "Enter edits · d takes back · n writes one · u undoes · Esc closes"
 EMPTY_KEYS: Final = "n writes one · u undoes · Esc closes"
@@ -45,7 +45,7 @@ class RulesSheet(Sheet[None]):
         & > .sheet { max-height: 85%; }
         & Static { height: auto; }
         & LineInput { margin: 0 0 0 2; background: $background; display: none; }
-        & #remark { padding: 0 0 0 2; }
+        & #remark { padding: 0 0 0 2; margin: 1 0 0 0; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="write"), *bindings(Scope.RULES)]
@@ -102,10 +102,10 @@ class RulesSheet(Sheet[None]):
         width = max(self.size.width - MARGIN, 1)
         room = max(int(self.size.height * SHARE) - AROUND, 3)
         trouble = " ".join(part for part in (self._rules.trouble(), self._note) if part)
-        rows = rows_of(self._found, self._chosen, width, room, self._clock(), trouble)
+        rows = rows_of(self._found, self._chosen, width, room, self._clock(), trouble, self._rules)
         self.query_one("#rows", Static).update(Content("\n").join(rows))
         text = self.query_one(LineInput).text if self._writing else self._row.text if self._row else ""
-        said = remark(text, self._rules, writing=self._writing)
+        said = remark(text, self._rules, width, writing=self._writing)
         self.query_one("#remark", Static).update(self._said if self._said and not self._writing else said)
         keys = EDITING_KEYS if self._edited else WRITING_KEYS if self._here else EDITING_KEYS
         keys = keys if self._writing else KEYS if self._found else EMPTY_KEYS
@@ -119,7 +119,9 @@ class RulesSheet(Sheet[None]):
             self._draw()
 
     def action_write(self, new: bool = False) -> None:
-        """The chosen rule into the line, or a new one."""
+        """The chosen rule into the line, or a new one; the letters behind this key are the line's already."""
+        if self._writing:
+            raise SkipAction
         rule = None if new else self._row
         if rule is not None or new:
             line = self.query_one(LineInput)
@@ -142,8 +144,9 @@ class RulesSheet(Sheet[None]):
         """Tab in a new rule: for this conversation alone."""
         if not self._writing:
             raise SkipAction
+        line = self.query_one(LineInput)
         if self._edited is None and self._here:
-            self._keep(self.query_one(LineInput).text, self._here)
+            line.call_later(lambda: self._keep(line.text, self._here))  # behind the letters typed before it
 
     def action_close(self) -> None:
         """Close the line, else the sheet."""
@@ -171,6 +174,9 @@ class RulesSheet(Sheet[None]):
         elif not self._rules.problem(text):
             where = old.conversation_id if old is not None else conversation_id
             self._do(lambda: self._changes.keep(old, text, where))
+            kept = [place for place, one in enumerate(self._found) if (one.text, one.conversation_id) == (text, where)]
+            self._chosen = kept[0] if kept else self._chosen
+            self._draw()
 
     def _do(self, change: Callable[[], str]) -> None:
         """Do it and say what came of it, or why it could not be."""
