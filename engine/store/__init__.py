@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from engine.ports import StorageError
 from engine.store.connection import open_connections
 from engine.store.faults import DamagedDatabase, NewerDatabase, WritingStopped, is_out_of_space, is_read_only, sentence
-from engine.store.opening import open_for_reading, open_for_writing, open_in_memory
+from engine.store.opening import open_copy_in_memory, open_for_reading, open_for_writing, open_in_memory
 from engine.store.paths import StorePaths
 from engine.store.store import SqliteStore
 
@@ -28,8 +29,13 @@ __all__ = [
 ]
 
 
+AS_FOUND = "Your conversations are shown as they were found."
+NOT_SHOWN = "Your conversations are safe but cannot be shown."
+"""Ahead of the reason why nothing is kept."""
+
+
 async def open_store(paths: StorePaths, *, fresh_beside: bool = False) -> SqliteStore:
-    """Open the store, or one in memory with its `warning` set where the disk takes nothing.
+    """Open the store; where the disk takes nothing a copy of it in memory, or an empty one, with its `warning` set.
 
     Raises:
         DamagedDatabase: the file is damaged; with `fresh_beside` the new one beside it is used instead.
@@ -46,19 +52,50 @@ async def open_store(paths: StorePaths, *, fresh_beside: bool = False) -> Sqlite
         warning = "" if isinstance(error, StorageError) else _why_in_memory(error, paths.database.parent)
         if not warning:
             raise failure from error
-        return await open_ephemeral_store(warning)
+        if not paths.database.exists():
+            return await open_ephemeral_store(warning)
+        return await _open_copy(paths, warning) or await open_ephemeral_store(f"{NOT_SHOWN} {warning}")
     return SqliteStore(transactions, paths)
 
 
 async def open_ephemeral_store(warning: str = "") -> SqliteStore:
     """A store in memory; its images lie in a private folder. All of it is gone at close."""
+    return await _open_in_memory(open_in_memory, warning)
+
+
+async def _open_copy(paths: StorePaths, warning: str) -> SqliteStore | None:
+    """A store in memory that begins with what the file holds; None where that cannot be read."""
+    try:
+        return await _open_in_memory(
+            partial(open_copy_in_memory, paths.database), f"{AS_FOUND} {warning}", paths.attachments
+        )
+    except NewerDatabase:
+        raise
+    except (StorageError, sqlite3.Error, OSError):
+        return None
+
+
+async def _open_in_memory(
+    opening: Callable[[], sqlite3.Connection], warning: str, attachments: Path | None = None
+) -> SqliteStore:
     folder = Path(tempfile.mkdtemp(prefix="phoenix-"))
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
     paths = StorePaths.under(folder)
+    try:
+        _furnish(paths, attachments)
+        transactions = await open_connections(opening, None, Path(":memory:"))
+    except BaseException:
+        remove()
+        raise
+    return SqliteStore(transactions, paths, warning=warning, after_close=remove)
+
+
+def _furnish(paths: StorePaths, attachments: Path | None) -> None:
     for part in (paths.attachments, paths.locks):
         part.mkdir(mode=0o700)
-    transactions = await open_connections(open_in_memory, None, Path(":memory:"))
-    remove = partial(shutil.rmtree, folder, ignore_errors=True)
-    return SqliteStore(transactions, paths, warning=warning, after_close=remove)
+    if attachments is not None and attachments.is_dir():
+        for image in attachments.iterdir():
+            (paths.attachments / image.name).symlink_to(image)
 
 
 def _why_in_memory(error: sqlite3.Error | OSError, folder: Path) -> str:

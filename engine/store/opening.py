@@ -20,6 +20,8 @@ SAFE_WAL = (3, 51, 3)
 BUSY_SECONDS = 30.0
 """How long a statement waits for another process before it gives up."""
 PAGE_CACHE_KIB = 8 * 1024
+MOST_IN_MEMORY = 512 * 1024 * 1024
+"""Bytes of a database that is shown from memory because it cannot be written."""
 
 
 def journal_mode(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> str:
@@ -65,6 +67,38 @@ def open_in_memory() -> sqlite3.Connection:
     connection = connect(":memory:")
     migrate(connection)
     return connection
+
+
+def open_copy_in_memory(path: Path) -> sqlite3.Connection:
+    """What a file that cannot be written holds, in memory and of our version; nothing of it is owned by anybody.
+
+    Raises:
+        DamagedDatabase, NewerDatabase: it holds nothing that can be shown.
+        OSError, sqlite3.Error: it is too large, or cannot be read as it is.
+    """
+    if path.stat().st_size > MOST_IN_MEMORY:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    memory = connect(":memory:")
+    try:
+        source = connect(f"{path.as_uri()}?mode=ro{_immutable(path)}")
+        try:
+            _check_kind(source, path, len(MIGRATIONS))
+            source.backup(memory)
+        finally:
+            source.close()
+        _check_pages(memory, path)
+        migrate(memory)
+        memory.execute("DELETE FROM instances")
+    except BaseException:
+        memory.close()
+        raise
+    return memory
+
+
+def _immutable(path: Path) -> str:
+    """Where no journal stands beside it, it may be read without the files that a reader of a WAL would make."""
+    journals = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-journal"))
+    return "" if any(one.exists() and one.stat().st_size for one in journals) else "&immutable=1"
 
 
 def connect(target: str) -> sqlite3.Connection:
@@ -117,15 +151,22 @@ def _refuse_read_only(path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, paths: StorePaths, known: int) -> None:
     """Refuse what is not ours, what is newer, and what an unclean exit has broken."""
+    _check_kind(connection, paths.database, known)
+    if _ended_uncleanly(connection, paths.locks):
+        _check_pages(connection, paths.database)
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path, known: int) -> None:
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is not a database of Phoenix")
+        raise DamagedDatabase(path, fresh_beside(path), "is not a database of Phoenix")
     found = version_of(connection)
     if found > known:
-        raise NewerDatabase(paths.database, found, known)
-    if _ended_uncleanly(connection, paths.locks):
-        verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is damaged")
+        raise NewerDatabase(path, found, known)
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise DamagedDatabase(path, fresh_beside(path), "is damaged")
 
 
 def _ended_uncleanly(connection: sqlite3.Connection, locks: Path) -> bool:

@@ -20,6 +20,8 @@ from engine.ports import StorageError
 from engine.records import ConversationQuery
 from engine.search import SearchQuery
 from engine.store import (
+    AS_FOUND,
+    NOT_SHOWN,
     DamagedDatabase,
     NewerDatabase,
     SqliteStore,
@@ -27,6 +29,7 @@ from engine.store import (
     open_ephemeral_store,
     open_store,
 )
+from engine.store import opening as opening_module
 from engine.store.migrations import VERSION
 from engine.store.opening import journal_mode
 from tests.support.storage import ROOT, move, new_conversation, query, say
@@ -149,9 +152,11 @@ def allow_and_remove(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def forbid_writing(folder: Path) -> None:
+def forbid_writing(folder: Path, *, folder_too: bool = True) -> None:
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
+    if not folder_too:
+        folder.chmod(0o777)
 
 
 @contextmanager
@@ -177,15 +182,78 @@ async def test_a_folder_that_cannot_be_written_gives_a_store_in_memory_with_a_wa
     forbid_writing(folder)
     with as_nobody():
         store = await open_store(paths)
+        as_found = "Your conversations are shown as they were found. " if existing else ""
         assert store.warning == (
-            f"The folder {folder} cannot be written, so this session is kept in memory and gone when Phoenix closes: "
-            "make it writable and start Phoenix again."
+            f"{as_found}The folder {folder} cannot be written, so this session is kept in memory and gone when Phoenix"
+            " closes: make it writable and start Phoenix again."
         )
         conversation_id = (await store.create(new_conversation(), 1.0)).id
         await store.commit(move(conversation_id, say("Hello")))
         assert (await store.messages(conversation_id))[0].blocks == (TextBlock("Hello"),)
         await store.close()
     assert everything_in(folder) == before
+    allow_and_remove(folder)
+
+
+async def a_store_with_an_image(paths: StorePaths) -> tuple[str, str]:
+    store = await open_store(paths)
+    conversation_id = (await store.create(new_conversation("Kept"), 1.0)).id
+    await store.commit(move(conversation_id, say("a needle of old")))
+    image = await store.add_attachment(conversation_id, IMAGE, 1.0)
+    await store.close()
+    return conversation_id, image.id
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+async def test_what_cannot_be_written_is_shown_from_memory_and_stays_as_it_is(what: str) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-test-"))
+    paths = StorePaths.under(folder)
+    conversation_id, image_id = await a_store_with_an_image(paths)
+    content = paths.database.read_bytes()
+    forbid_writing(folder, folder_too=what == "folder")
+    with as_nobody():
+        store = await open_store(paths)
+        assert store.warning.startswith(AS_FOUND)
+        assert await store.recover_all() == []
+        assert [one.title for one in await store.conversations(ConversationQuery())] == ["Kept"]
+        assert len((await store.library.search(SearchQuery(("needle",)))).hits) == 1
+        await store.take(conversation_id)
+        await store.commit(move(conversation_id, say("and new")))
+        assert len(await store.messages(conversation_id)) == 2
+        assert (await store.attachments([image_id]))[image_id].path.read_bytes() == b"picture"
+        await store.library.purge(conversation_id)
+        await store.close()
+    assert paths.database.read_bytes() == content
+    assert [one.read_bytes() for one in paths.attachments.iterdir()] == [b"picture"]
+    allow_and_remove(folder)
+
+
+async def test_what_a_dead_process_left_in_a_file_that_cannot_be_written_is_recovered_in_memory() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-test-"))
+    paths = StorePaths.under(folder)
+    conversation_id, _ = await a_store_with_an_image(paths)
+    query(paths.database, "INSERT INTO instances (id, pid, boot_id, started_at) VALUES ('dead', 1, 'x', 1.0)")
+    query(paths.database, "UPDATE conversations SET owner_instance = 'dead' WHERE id = ?", conversation_id)
+    forbid_writing(folder)
+    with as_nobody():
+        store = await open_store(paths)
+        assert [one.owner_pid for one in await store.conversations(ConversationQuery())] == [None]
+        await store.recover_all()
+        await store.close()
+    allow_and_remove(folder)
+
+
+async def test_a_database_too_large_for_memory_gives_an_empty_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening_module, "MOST_IN_MEMORY", 10)
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-test-"))
+    paths = StorePaths.under(folder)
+    await a_store_with_an_image(paths)
+    forbid_writing(folder)
+    with as_nobody():
+        store = await open_store(paths)
+        assert store.warning.startswith(NOT_SHOWN)
+        assert await store.conversations(ConversationQuery()) == []
+        await store.close()
     allow_and_remove(folder)
 
 
