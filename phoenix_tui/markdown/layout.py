@@ -21,12 +21,25 @@ MINIMUM_WIDTH: Final = 8
 """Cells a text column keeps however deep it is nested."""
 
 
+DEEPEST: Final = 40
+"""Blocks within blocks up to which the parser goes; what lies deeper it leaves out (a list counts as two)."""
+
+
 def make_parser() -> MarkdownIt:
     """A CommonMark parser with tables and strikethrough, without HTML.
 
     Reference definitions are off: they may come after their use, so a settled block could change.
     """
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+    options = {"html": False, "maxNesting": DEEPEST}
+    return MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable("reference")
+
+
+def too_deep(tokens: Sequence[Token], start: int, end: int) -> bool:
+    """Whether the parser has left something out of a block, so that only its source shows all of it."""
+    return any(
+        token.level == DEEPEST - 1 and token.nesting == 1 and token.type != "paragraph_open"
+        for token in tokens[start:end]
+    )
 
 
 class Gutter:

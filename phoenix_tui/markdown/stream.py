@@ -20,12 +20,21 @@ from phoenix_tui.markdown.layout import (
     lay_block,
     lay_items,
     make_parser,
+    too_deep,
 )
 from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Line, Span
+from phoenix_tui.markdown.open_table import OpenTable, grown
+from phoenix_tui.markdown.table import read_table
 from tools.clean import clean
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MARGIN: Final = (Span(" " * MARGIN),)
+SLICE: Final = 32_000
+"""Characters laid out in one step of a long text, about 40 ms."""
+LONGEST: Final = 24_000
+"""Characters of one block that is still open: beyond, it is cut in two, since all of it is parsed for each frame."""
+LONGEST_TABLE: Final = 4 * LONGEST
+"""The same for a table, whose rows settle one by one once there are enough."""
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})")
 _parser = make_parser()
 
@@ -67,6 +76,8 @@ class MarkdownStream:
         self.codes: list[CodeBlock] = []
         """Settled code as it was written."""
         self._raw: list[str] = []
+        self.waiting = ""
+        """What of a finished text has not been laid out."""
         self._hostile = False
         self._unsure = False
         self._restart()
@@ -83,6 +94,8 @@ class MarkdownStream:
         self.settled = 0
         self._tail = ""
         self._fence: _OpenFence | None = None
+        self._table: OpenTable | None = None
+        self._tail_kind = ""
         self._joins = ""
         self._number: int | None = None
 
@@ -96,9 +109,37 @@ class MarkdownStream:
             # A control or a joiner may belong to what stands before or after it: only the whole tells.
             self._restart()
             first, text = 0, clean("".join(self._raw))
-        self._tail += text
-        self._advance()
+        for start in range(0, len(text), SLICE):
+            self._tail += text[start : start + SLICE]
+            self._advance()
+            if self._fence is None and len(self._tail) > LONGEST:
+                self._cut()
         return first
+
+    def begin(self, text: str) -> None:
+        """Take a finished text, of which the first slice is laid out."""
+        self.waiting = clean(text)
+        self.more()
+
+    def more(self) -> int:
+        """Lay out the next slice; gives the index of the first line that may have changed."""
+        cut = self.waiting.rfind("\n", 0, SLICE) + 1 if len(self.waiting) > SLICE else 0
+        piece, self.waiting = self.waiting[: cut or SLICE], self.waiting[cut or SLICE :]
+        first = self.feed(piece)
+        return first if self.waiting else min(first, self.finish())
+
+    def _cut(self) -> None:
+        """Settle a block that grows beyond all bounds, up to its last whole line or word."""
+        if self._tail_kind == "table_open" and len(self._tail) <= LONGEST_TABLE:
+            return
+        end = self._tail.rfind("\n") + 1 or self._tail.rfind(" ") + 1 or len(self._tail)
+        self._tail, rest = self._tail[:end], self._tail[end:]
+        del self.lines[self.settled :]
+        self._settle(final=True)
+        self._tail, self._table, self._joins = rest, None, ""
+        self.settled = len(self.lines)
+        if rest:
+            self._advance()
 
     def finish(self) -> int:
         """Settle everything; gives the index of the first line that may have changed."""
@@ -129,21 +170,41 @@ class MarkdownStream:
 
     def _settle(self, *, final: bool) -> None:
         """Parse the open end once, settle what can no longer change and show the rest."""
-        tokens = _parser.parse(self._tail)
+        tokens, source = _parser.parse(self._tail), self._tail
         units = list(self._units(tokens))
         complete = self._tail.count("\n") + 1 if final else self._tail.count("\n")
         certain = sum(unit.line < complete for unit in units)
         settling = certain if final else self._certain_cut(units, certain)
         page = Page(self.lines, self.jobs, self.width, self.codes)
         for unit in units[:settling]:
-            self._lay(tokens, unit, page)
+            self._lay(tokens, unit, page, source)
+            self._table = None
         self.settled = len(self.lines)
         self._keep(units[settling] if settling < len(units) else None, final)
+        self._tail_kind = units[settling].kind if settling < len(units) else ""
         if settling < certain and units[settling].kind == "fence" and self._enter_fence():
             return
         page = Page(self.lines, [], self.width)
+        if settling + 1 == len(units) and self._grow_table(tokens, units[settling], page):
+            return
         for unit in units[settling:]:
-            self._lay(tokens, unit, page)
+            self._lay(tokens, unit, page, source)
+
+    def _grow_table(self, tokens: Sequence[Token], unit: _Unit, page: Page) -> bool:
+        """Settle the rows of a long table that the open end is; False where it is something else."""
+        if unit.kind != "table_open":
+            return False
+        gutter = Gutter(_MARGIN, _MARGIN)
+        found = grown(tokens[unit.first : unit.after], self._tail, self._table, page.room(gutter))
+        if found is None:
+            return False
+        if self._table is None and self.lines:
+            self.lines.append(BLANK)
+        self._table, self._tail = found.table, found.rest
+        self.lines.extend(Line((*gutter.take(), *spans)) for spans in found.settled)
+        self.settled = len(self.lines)
+        self.lines.extend(Line((*gutter.take(), *spans)) for spans in found.open)
+        return True
 
     def _certain_cut(self, units: Sequence[_Unit], certain: int) -> int:
         """How many units may settle: all but the last whose first line is whole.
@@ -168,11 +229,18 @@ class MarkdownStream:
                 own = None if number is None else number + offset
                 yield _Unit(start, end, _first_line(tokens[start]), kind, own, joins or offset > 0)
 
-    def _lay(self, tokens: Sequence[Token], unit: _Unit, page: Page) -> None:
+    def _lay(self, tokens: Sequence[Token], unit: _Unit, page: Page, source: str) -> None:
+        gutter = Gutter(_MARGIN, _MARGIN)
+        if self._table is not None and unit.first == 0:
+            rows = read_table(tokens[: unit.after]).rows
+            self.lines.extend(Line((*gutter.take(), *spans)) for spans in self._table.lines(rows))
+            return
         if self.lines and not unit.joins:
             self.lines.append(BLANK)
-        gutter = Gutter(_MARGIN, _MARGIN)
-        if unit.kind.endswith("list_open"):
+        if too_deep(tokens, unit.first, unit.after):
+            first, after = tokens[unit.first].map or [0, 0]
+            page.text([[Span(line)] for line in source.split("\n")[first:after]], gutter)
+        elif unit.kind.endswith("list_open"):
             lay_items(tokens, [(unit.first, unit.after)], page, gutter, unit.number)
         else:
             lay_block(tokens, unit.first, unit.after, page, gutter)
@@ -263,11 +331,17 @@ def _outdented(line: str, indent: int) -> str:
 def markdown_lines(text: str, width: int) -> list[Line]:
     """A finished text, parsed once and coloured."""
     page = Page([], [], min(width, TEXT_COLUMN + MARGIN))
-    tokens = _parser.parse(clean(text))
+    cleaned = clean(text)
+    tokens = _parser.parse(cleaned)
     for first, after in block_ranges(tokens, 0, len(tokens)):
         if page.lines:
             page.lines.append(BLANK)
-        lay_block(tokens, first, after, page, Gutter(_MARGIN, _MARGIN))
+        gutter = Gutter(_MARGIN, _MARGIN)
+        if too_deep(tokens, first, after):
+            begin, end = tokens[first].map or [0, 0]
+            page.text([[Span(line)] for line in cleaned.split("\n")[begin:end]], gutter)
+        else:
+            lay_block(tokens, first, after, page, gutter)
     for job in page.jobs:
         while not job.done:
             job.work(page.lines, 100)

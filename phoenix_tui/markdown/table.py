@@ -18,6 +18,14 @@ _GAP: Final = 2
 _NUMBER: Final = re.compile(r"[-+−~≈<>≤≥$€£]?\d[\d.,  _]*\s?(%|[a-zA-Zµ]{1,3})?")
 
 
+DECIDING: Final = 100
+"""Rows that decide the widths and sides of the columns: a longer table may go on to stream without moving them."""
+
+
+_SLACK: Final = 3
+"""Cells by which the columns of a long table are wider where there is room: its later numbers have more digits."""
+
+
 class Table(Struct, frozen=True):
     """The cells of a table, and which columns end flush."""
 
@@ -41,7 +49,8 @@ def read_table(tokens: Sequence[Token]) -> Table:
             look = altered(PLAIN, bold=True) if head else PLAIN
             rows[-1].append([span for line in inline_lines(content, look) for span in line])
     body = tuple(tuple(row) for row in rows[1:])
-    return Table(tuple(rows[0]), body, tuple(_alignment(body, column, a) for column, a in enumerate(alignments)))
+    deciding = body[:DECIDING]
+    return Table(tuple(rows[0]), body, tuple(_alignment(deciding, column, a) for column, a in enumerate(alignments)))
 
 
 def _alignment(rows: Sequence[Sequence[Cell]], column: int, wanted: str) -> str:
@@ -53,21 +62,35 @@ def _alignment(rows: Sequence[Sequence[Cell]], column: int, wanted: str) -> str:
 
 def table_lines(table: Table, width: int) -> Iterator[tuple[Span, ...]]:
     """The rows of a table in at most `width` cells; cells that do not fit are wrapped."""
-    widths = _column_widths(table, width)
+    widths = column_widths(table, width)
     yield from _row_lines(table.header, widths, table.alignments)
     yield (Span("─" * min(sum(widths) + _GAP * (len(widths) - 1), width), QUIET),)
-    for row in table.rows:
-        yield from _row_lines(row, widths, table.alignments)
+    yield from body_lines(table.rows, widths, table.alignments)
 
 
-def _column_widths(table: Table, width: int) -> list[int]:
+def body_lines(
+    rows: Sequence[Sequence[Cell]], widths: Sequence[int], alignments: Sequence[str]
+) -> Iterator[tuple[Span, ...]]:
+    """Rows below the header in columns that are settled."""
+    for row in rows:
+        yield from _row_lines(row, widths, alignments)
+
+
+def column_widths(table: Table, width: int) -> list[int]:
     """Natural widths, the widest narrowed until all fit."""
     widths = [
-        max(1, *(spans_width(row[column]) for row in (table.header, *table.rows)))
+        max(1, *(spans_width(row[column]) for row in (table.header, *table.rows[:DECIDING])))
         for column in range(len(table.header))
     ]
     room = max(width - _GAP * (len(widths) - 1), len(widths))
     excess = sum(widths) - room
+    if len(table.rows) > DECIDING:
+        slack = max(min(-excess // len(widths), _SLACK), 0)
+        return [size + slack for size in widths] if excess <= 0 else _narrowed(widths, excess)
+    return _narrowed(widths, excess)
+
+
+def _narrowed(widths: list[int], excess: int) -> list[int]:
     while excess > 0:
         widest = max(widths)
         second = max((size for size in widths if size < widest), default=1)

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from phoenix_tui.markdown.code import load
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.history import History, Loader, window_for
+from phoenix_tui.widgets.transcript.long_texts import has_more, lay_more
 from phoenix_tui.widgets.transcript.signals import MoreNeeded
 
 TICK_SECONDS: Final = 1.0
@@ -39,7 +40,7 @@ class Errands:
         """Another conversation, or another loader."""
         self._absent.clear()
 
-    def see_to(self, tick: Callable[[], None], coloured: Callable[[int], None]) -> None:
+    def see_to(self, tick: Callable[[], None], coloured: Callable[[int | None], None]) -> None:
         """Start what is needed, stop what is not; `tick` and `coloured` are called until then."""
         if not self._view.is_mounted:
             return
@@ -49,22 +50,25 @@ class Errands:
         elif not running and self._ticker is not None:
             self._ticker.stop()
             self._ticker = None
-        if not self._colouring and self._canvas.has_plain_code():
+        if not self._colouring and (self._canvas.has_plain_code() or has_more(self._canvas)):
             self._colouring = True
             self._view.set_timer(COLOUR_SECONDS, lambda: self._colour(coloured))
         self._load_missing()
 
-    def _colour(self, coloured: Callable[[int], None]) -> None:
+    def _colour(self, coloured: Callable[[int | None], None]) -> None:
         language = self._canvas.language_to_load()
         if language:
             self._view.run_worker(self._colour_later(language, coloured), group="colour")
             return
         self._colouring = False
+        if lay_more(self._canvas):
+            coloured(None)
+            return
         first = self._canvas.colour()
         if first is not None:
             coloured(first)
 
-    async def _colour_later(self, language: str, coloured: Callable[[int], None]) -> None:
+    async def _colour_later(self, language: str, coloured: Callable[[int | None], None]) -> None:
         """No key waits for the patterns of a language."""
         await asyncio.to_thread(load, language)
         self._colour(coloured)

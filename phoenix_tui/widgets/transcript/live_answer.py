@@ -53,7 +53,6 @@ class LiveAnswer:
             self._part = None
         else:
             stream, strips = MarkdownStream(width), []
-            stream.feed(text)
-            stream.finish()
-        waiting = stream if stream.jobs else None
+            stream.begin(text)
+        waiting = stream if stream.jobs or stream.waiting else None
         return Part(key, Kind.ANSWER, stream.lines, stream=waiting, codes=stream.codes, strips=strips)

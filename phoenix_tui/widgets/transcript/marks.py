@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from engine.search import occurrences
 from phoenix_tui.markdown.lines import Line, cells
+from phoenix_tui.widgets.transcript.long_texts import lay_slice
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part
 from phoenix_tui.widgets.transcript.runs import run_of
@@ -115,6 +116,8 @@ class Marks:
         drawn = self._stack.drawn(slot)
         if drawn is None:
             return None
+        while lay_slice(self._stack, slot, drawn):
+            pass  # the place may stand in what has not been laid out
         spots = list(self._spots(drawn, goal))
         if not spots and self._open_folded(drawn, goal):
             drawn = self._stack.drawn(slot) or drawn

@@ -184,7 +184,11 @@ class TranscriptView(BlockKeys, can_focus=True):
         width, height = self.size
         self.refresh(Region(0, row, width, height - row))
 
-    def _repaint_coloured(self, row: int) -> None:
+    def _repaint_coloured(self, row: int | None) -> None:
+        """Code was coloured from a row on, or (None) more of a long text was laid out."""
+        if row is None:
+            self._place(whole=True)
+            return
         self._repaint_from(row)
         self._errands.see_to(self._tick, self._repaint_coloured)
 
