@@ -14,7 +14,7 @@ from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.exporting import export
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
-from phoenix_tui.linear import approving, attaching, going_back, queueing, summarizing, window
+from phoenix_tui.linear import approving, attaching, going_back, profiling, queueing, summarizing, window
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import count
 from tools.clean import reveal
@@ -274,6 +274,7 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "jobs": LinearCommand("background commands; end one", _jobs),
     "model": LinearCommand("choose the model", _model),
     "permissions": LinearCommand("choose what runs without asking", _permissions),
+    **profiling.COMMANDS,
     **window.COMMANDS,
     **summarizing.COMMANDS,
     "cost": LinearCommand("tokens and cost of this conversation", _cost),

@@ -43,6 +43,11 @@ async def listed(shell: Shell) -> ProfilesSheet:
     return sheet
 
 
+def stay(_: PhoenixApp) -> nullcontext[None]:
+    """A pilot's terminal cannot be given away."""
+    return nullcontext()
+
+
 @pytest.fixture
 def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An editor that notes what it was given and puts `after` in the file, where that is there."""
@@ -53,7 +58,7 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script.chmod(0o755)
     monkeypatch.setenv("EDITOR", str(script))
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setattr(PhoenixApp, "suspend", lambda _: nullcontext())  # a pilot's terminal cannot be given away
+    monkeypatch.setattr(PhoenixApp, "suspend", stay)
     return tmp_path
 
 
