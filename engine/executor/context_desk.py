@@ -28,6 +28,7 @@ NOTHING_TO_SHORTEN = "There is no old tool result left to shorten: the newest st
 NOT_A_RESULT = "Only tool results and images are taken out one by one; /compact summarizes messages."
 NO_IMAGES = "There is no image in the context."
 NOTHING_OMITTED = "Nothing is left out: the model sees every message whole."
+CHANGED = "What is sent was changed meanwhile: look again."
 NOTHING_TO_UNDO = "There is nothing to undo."
 NEVER_COMPACTED = "Nothing was summarized: there is no earlier view to put back."
 LOWEST, HIGHEST, STEP = 30, 95, 5
@@ -115,19 +116,19 @@ class ContextDesk:
         """Shorten every long tool result that is old; where none is long, clear them."""
         view = self._session.record.view
         shown = omissions.apply(await self._rows(view), view.omitted)
-        return await self._omit(_prunable(shown), NOTHING_TO_SHORTEN)
+        return await self._omit(view, _prunable(shown), NOTHING_TO_SHORTEN)
 
     async def strip_images(self) -> Edited | Refused:
         """Leave every image out."""
         view = self._session.record.view
         shown = omissions.apply(await self._rows(view), view.omitted)
-        return await self._omit(omissions.images(shown), NO_IMAGES)
+        return await self._omit(view, omissions.images(shown), NO_IMAGES)
 
     async def omit(self, part: Part) -> Edited | Refused:
         """Leave one part out: an image, or a tool result, shortened first and cleared when it is short."""
         if part.filling not in {Filling.RESULTS, Filling.IMAGES}:
             return Refused(NOT_A_RESULT)
-        return await self._omit((omission_of(part),), NOTHING_TO_SHORTEN)
+        return await self._omit(self._session.record.view, (omission_of(part),), NOTHING_TO_SHORTEN)
 
     async def put_back(self, part: Part | None = None) -> Edited | Refused:
         """Send one part whole again, or all of them."""
@@ -138,7 +139,7 @@ class ContextDesk:
             if part is not None and (each.seq, each.block, each.part) != (part.seq, part.block, part.part)
         )
         gone = len(view.omitted) - len(kept)
-        return await self._take(replace(view, omitted=kept), gone) if gone else Refused(NOTHING_OMITTED)
+        return await self._take(view, replace(view, omitted=kept), gone) if gone else Refused(NOTHING_OMITTED)
 
     async def undo(self) -> Edited | Refused:
         """Take the last edit of this sitting back."""
@@ -149,7 +150,7 @@ class ContextDesk:
         if (view.start_seq, view.summary) != (earlier.start_seq, earlier.summary):
             self._before.clear()  # a compaction came in between; what it did is taken back by restore
             return Refused(NOTHING_TO_UNDO)
-        edited = await self._take(earlier, abs(len(view.omitted) - len(earlier.omitted)) or 1)
+        edited = await self._take(view, earlier, abs(len(view.omitted) - len(earlier.omitted)) or 1)
         if isinstance(edited, Edited):
             del self._before[-2:]
         return edited
@@ -163,8 +164,9 @@ class ContextDesk:
         rows = await self._rows(replace(view, start_seq=back.start_seq))
         again = sum(back.start_seq <= row.seq < view.start_seq for row in rows)
         after = ContextView(back.summary, back.start_seq, view.omitted, view.earlier[:-1])
-        edited = await self._take(after, again, least=back.tokens)
-        self._session.compacted_at = self._session.record.message_count  # else the next message would undo this
+        edited = await self._take(view, after, again, least=back.tokens)
+        if isinstance(edited, Edited):
+            self._session.compacted_at = self._session.record.message_count  # else the next message would undo this
         return edited
 
     async def set_threshold(self, percent: int) -> None:
@@ -178,20 +180,22 @@ class ContextDesk:
         session.record = replace(session.record, compact_percent=chosen)
         session.publisher.publish(ConversationChanged(session.record))
 
-    async def _omit(self, more: Iterable[Omission], nothing: str) -> Edited | Refused:
-        more, view = tuple(more), self._session.record.view
+    async def _omit(self, view: ContextView, more: Iterable[Omission], nothing: str) -> Edited | Refused:
+        more = tuple(more)
         if not more:
             return Refused(nothing)
-        return await self._take(replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
+        return await self._take(view, replace(view, omitted=omissions.joined(view.omitted, more)), len(more))
 
-    async def _take(self, after: ContextView, count: int, least: int = 0) -> Edited | Refused:
-        """Send this from now on; it is known to be `least` tokens."""
+    async def _take(self, seen: ContextView, after: ContextView, count: int, least: int = 0) -> Edited | Refused:
+        """Send this from now on, where `seen` is what was sent so far; it is known to be `least` tokens."""
         session = self._session
         async with self._between_moves:
             refusal = session.read_only or why_refused(session.state)
             if refusal:
                 return Refused(refusal)
             before, was = session.record.view, session.record.context_tokens
+            if before != seen:  # a compaction or another edit came between the look and the lock
+                return Refused(CHANGED)
             rows = await self._rows(after if after.start_seq < before.start_seq else before)
             tokens = max(await asyncio.to_thread(tokens_after, session, rows, after), least)
             changes = ConversationChanges(view=after, context_tokens=tokens)

@@ -88,7 +88,9 @@ class TurnKeeper(Struct, eq=False):
         """The run is over: find out in the background what it changed."""
         look = self.begun.pop(record.id, None)
         if look is not None:
-            self._ending[record.id] = asyncio.create_task(self._end(record.id, look))
+            self._ending[record.id] = task = asyncio.create_task(self._end(record.id, look))
+            self._aside.add(task)  # the end of the next run may take its place while it waits for a folder
+            task.add_done_callback(self._aside.discard)
 
     async def settled(self, conversation_id: str) -> None:
         """Wait until everything that ended here is known, and close what a crash left open; not for ever."""

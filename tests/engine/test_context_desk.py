@@ -210,3 +210,12 @@ async def test_an_image_that_the_model_refuses_makes_no_later_request_fail(tmp_p
         assert isinstance(await conversation.wait_idle(), Idle)
         assert sent(bench).count(REMOVED_IMAGE) == 1, "the image that was accepted before stays"
         assert [(each.seq, each.kind) for each in conversation.record.omitted] == [(3, OmissionKind.IMAGE)]
+
+
+async def test_an_edit_of_a_view_that_was_changed_meanwhile_takes_nothing_back(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench)
+        edits = await asyncio.gather(conversation.context.prune(), conversation.context.strip_images())
+        assert [edit for edit in edits if isinstance(edit, Refused)] == [Refused(context_desk.CHANGED)]
+        [made] = [edit for edit in edits if isinstance(edit, Edited)]
+        assert len(conversation.record.omitted) == made.count
