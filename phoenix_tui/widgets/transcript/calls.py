@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -50,9 +50,8 @@ class CallBook:
         """The ids of calls that run."""
         return tuple(self._running)
 
-    def add(self, message: StoredMessage, records: Iterable[ToolCallRecord]) -> None:
-        """Take the calls of a message; what is already known of a call stays."""
-        stored = {record.tool_use_id: record for record in records}
+    def add(self, message: StoredMessage, stored: Mapping[str, ToolCallRecord]) -> None:
+        """Take the calls of a message, of which `stored` knows some; what is already known of a call stays."""
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
                 self._add_images(block)

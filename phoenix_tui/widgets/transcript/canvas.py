@@ -19,7 +19,7 @@ from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.overlays import Overlays, barred, prompt_above
 from phoenix_tui.widgets.transcript.painter import Painter
-from phoenix_tui.widgets.transcript.parts import Drawn, Part
+from phoenix_tui.widgets.transcript.parts import Drawn, Part, located
 from phoenix_tui.widgets.transcript.selecting import painted, row_number
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.viewport import Viewport
@@ -172,7 +172,10 @@ class Canvas:
         """A strip for each row in sight."""
         blank = painter.spans_strip(())
         rows = list(self.viewport.rows())
-        strips = [self._row_strip(drawn, row, slot, painter, selection, blank) for slot, row, drawn in rows]
+        strips = [
+            self._row_strip(found, row, slot, painter, selection) or blank
+            for (slot, row, _), found in zip(rows, located(rows), strict=True)
+        ]
         strips.extend([blank] * (self.viewport.height - len(strips)))
         if self.is_reading:
             self._say_reading(strips, rows, painter)
@@ -199,11 +202,10 @@ class Canvas:
         return key
 
     def _row_strip(
-        self, drawn: Drawn | None, row: int, slot: int, painter: Painter, selection: Selection | None, blank: Strip
-    ) -> Strip:
-        found = None if drawn is None else drawn.locate(row)
+        self, found: tuple[Part, int] | None, row: int, slot: int, painter: Painter, selection: Selection | None
+    ) -> Strip | None:
         if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
-            return blank
+            return None
         part, index = found
         strip = (part.picture and self.picture_strip(part, index, painter)) or part_strip(part, index, painter)
         if self.marks.words:

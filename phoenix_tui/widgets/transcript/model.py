@@ -83,11 +83,11 @@ class TranscriptModel:
 
     def add_history(self, messages: Iterable[StoredMessage], records: Iterable[ToolCallRecord]) -> None:
         """Take messages that were loaded, with their calls."""
-        records = tuple(records)
+        stored = {record.tool_use_id: record for record in records}
         for message in messages:
             self.messages[message.seq] = message
             self.messages.move_to_end(message.seq)
-            self.calls.add(message, records)
+            self.calls.add(message, stored)
         while len(self.messages) > KEPT_MESSAGES:
             self.calls.forget(self.messages.popitem(last=False)[1])
 

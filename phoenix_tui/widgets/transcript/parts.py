@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -98,6 +98,23 @@ class Drawn:
                 return row + part.gap
             row += part.height()
         return None
+
+
+def located(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[Part, int] | None]:
+    """`locate` for rows in their order, which passes over each part once."""
+    before: Drawn | None = None
+    number = top = 0
+    for _, row, drawn in rows:
+        if drawn is None:
+            yield None
+            continue
+        if drawn is not before:
+            before, number, top = drawn, 0, 0
+        while number < len(drawn.parts) and row >= top + drawn.parts[number].height():
+            top += drawn.parts[number].height()
+            number += 1
+        part = drawn.parts[number] if number < len(drawn.parts) else None
+        yield None if part is None else (part, row - top - part.gap)
 
 
 def with_gaps(parts: list[Part], before: Kind | None) -> Drawn:

@@ -15,7 +15,7 @@ from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.parts import Part
+from phoenix_tui.widgets.transcript.parts import Part, located
 from tests.support.screens import answered, said, snapshot
 
 WORKING = AwaitingLlm(1, Run("r", 5), Requesting())
@@ -99,3 +99,5 @@ def test_the_parts_in_sight_are_those_that_have_a_row_in_the_window(seed: int) -
         canvas.viewport.stand_at(chance.randrange(model.count + 1), chance.randrange(12))
         canvas.place()
         assert keys(canvas.parts_in_sight()) == keys(by_rows(canvas))
+        rows = list(canvas.viewport.rows())
+        assert list(located(rows)) == [None if drawn is None else drawn.locate(row) for _, row, drawn in rows]
