@@ -15,10 +15,10 @@ from engine.executor.message_queue import MOST_WAITING
 from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.machine.messages import Origin, TextBlock
 from engine.machine.states import Errored, Idle, is_busy
-from engine.providers.scripted import Fail, Hang, Reply, Text
+from engine.providers.scripted import Call, Fail, Hang, Reply, Text
 from engine.records import QueuedMessage
 from engine.updates import MessageSaved, QueueChanged
-from tests.support.engine import Bench, engine_bench, until
+from tests.support.engine import Bench, StubTool, engine_bench, until
 
 HELLO = Reply((Text("hello there", 3),))
 HANGS = Reply((Text("thinking"), Hang()))
@@ -248,15 +248,19 @@ def test_any_changes_leave_the_same_order_in_memory_and_on_disk(
 
 
 async def test_a_shell_line_waits_like_a_message_and_runs_in_its_turn(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, HELLO, HELLO) as bench:
+    gate = asyncio.Event()
+    first = Reply((Text("hello"), Call("bash", '{"command": "wait"}', "t1")))
+    async with engine_bench(tmp_path, first, HELLO, HELLO, tool=StubTool(release=gate)) as bench:
         conversation = await bench.conversation()
         await conversation.say("first")
+        await bench.tool.started.wait()
         await conversation.queue.add("!make test", is_shell=True)
         await conversation.queue.add("second")
         await conversation.queue.add("!! ls", is_shell=True)
         assert [one.is_shell for one in await bench.store.queue.queued(conversation.id)] == [True, False, True]
-        await rested(conversation, lambda: len(bench.tool.calls) == 2 and not conversation.queue.waiting)
-        assert [call["command"] for call in bench.tool.calls] == ["make test", "ls"]
+        gate.set()
+        await rested(conversation, lambda: len(bench.tool.calls) == 3 and not conversation.queue.waiting)
+        assert [call["command"] for call in bench.tool.calls] == ["wait", "make test", "ls"]
         assert await bench.store.queue.queued(conversation.id) == ()
         told = [row.origin for row in await bench.store.messages(conversation.id)]
         assert told.count(Origin.HUMAN) == 3  # the line with one ! is said to the model, the other is not
