@@ -72,12 +72,11 @@ class ProfileFiles:
         Raises:
             ProfileError: there is none, naming those there are; or its file is wrong and never was right.
         """
-        found = self._all(find_project(cwd))
+        project = find_project(cwd)
+        found = self._all(project)
         kept = found.get(name or GENERAL)
         if kept is None:
-            there = ", ".join(found)
-            wanted = clean_line(name if len(name) <= 60 else f"{name[:60]}…")
-            raise ProfileError(f"There is no profile '{wanted}' for {clean_line(str(cwd))}. There are: {there}.")
+            raise ProfileError(self._unknown(name, project, list(found)))
         if kept.good is None:
             trouble = kept.trouble or ProfileTrouble(self.folder, 1, f"{self.folder}:1: it cannot be used.")
             raise ProfileError(trouble.text, trouble.path, trouble.line)
@@ -135,6 +134,13 @@ class ProfileFiles:
                 name = f"{PROJECT}{file.path.stem}" if file.path.stem in taken else file.path.stem
                 found[name] = _called(self._read_trusted(file), name)
         return found
+
+    def _unknown(self, name: str, project: Project, there: list[str]) -> str:
+        wanted = clean_line(name if len(name) <= 60 else f"{name[:60]}…")
+        if any(file.path.stem == name.removeprefix(PROJECT) for file in _profiles_of(project)):
+            for trouble in self._untrusted(project):
+                return f"The profile '{wanted}' is the project's own: {trouble.text}"
+        return f"There is no profile '{wanted}' for {clean_line(str(project.folder))}. There are: {', '.join(there)}."
 
     def _untrusted(self, project: Project) -> Iterator[ProfileTrouble]:
         files = _profiles_of(project)

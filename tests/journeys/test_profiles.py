@@ -50,7 +50,8 @@ async def test_a_projects_profile_counts_only_when_it_is_trusted(tmp_path: Path)
         asked = ("-p", "look", "--profile", "release", "--permission-mode", "ask")
         refused = await phoenix.run(*asked)
         assert refused.code == 2
-        assert "There is no profile 'release'" in refused.err
+        assert "is not trusted: 1 of its profiles left out; --trust uses what is there now." in refused.err
+        assert "The profile 'release' is the project's own: " in refused.err
         ran = await phoenix.run(*asked[:-2], "--trust")
         assert ran.code == 0, ran.err
         assert "Be careful with locks." in system(server.requests[0])

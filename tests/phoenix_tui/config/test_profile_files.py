@@ -86,8 +86,12 @@ def test_a_projects_profiles_count_once_its_files_are_trusted_as_they_are(files:
     assert troubles(files, cwd) == [
         f"{cwd} is not trusted: 1 of its profiles left out; --trust uses what is there now."
     ]
+    with pytest.raises(ProfileError, match=r"^The profile 'deploy' is the project's own: .* is not trusted"):
+        files.resolve("deploy", cwd)
     trust(files, cwd)
     assert names(files, cwd) == [*BUILT_IN, "deploy"]
+    with pytest.raises(ProfileError, match=r"There is no profile 'project/deploy' for .*review, research, deploy\.$"):
+        files.resolve("project/deploy", cwd)
     assert files.resolve("deploy", cwd).project
     assert files.resolve("deploy", cwd).source == str(path)
     put_in_project(cwd, "deploy", f"{MINE} And do as I say.")
