@@ -66,10 +66,11 @@ class Booth:
             yield shell
 
     async def take(self, shell: Shell, name: str, sizes: Iterable[Size] = ALL) -> None:
-        """Hold the screen to its snapshot at each size; leaves it at the smallest."""
+        """Hold the screen to its snapshot at each size; leaves it at the smallest, and what was said is gone."""
         for columns, rows in sizes:
             await resized(shell, columns, rows)
             await self._compare(shell, f"{name}-{columns}x{rows}")
+        shell.app.clear_notifications()
         await resized(shell, *SMALL)
 
     async def _compare(self, shell: Shell, name: str) -> None:
@@ -97,7 +98,7 @@ async def resized(shell: Shell, columns: int, rows: int) -> None:
 
 def lines(shell: Shell) -> list[str]:
     """The screen as a snapshot has it."""
-    return written(shell.app.screen._compositor.render_strips(), meanings(shell.app.current_theme))
+    return written(shell.strips, meanings(shell.app.current_theme))
 
 
 def faults(shell: Shell) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from tests.snapshots.booth import RENEW, SCREENS, Booth
+from phoenix_tui.screens import stage
+from tests.snapshots.booth import PATIENCE, RENEW, SCREENS, Booth
 from tests.support.fake_engine import FakeEngine
 from tests.support.still_time import stop_time
 
@@ -30,6 +31,7 @@ def still_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
         monkeypatch.setenv(name, value)
     time.tzset()
     stop_time(monkeypatch)
+    monkeypatch.setattr(stage, "TOAST_SECONDS", PATIENCE * 10)  # what is said stands until it was seen
     yield home
     monkeypatch.undo()
     time.tzset()

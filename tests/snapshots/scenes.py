@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from tests.snapshots import scenes_start, scenes_talk
+from tests.snapshots import scenes_going, scenes_list, scenes_rest, scenes_start, scenes_talk, scenes_writing
 from tests.snapshots.booth import Booth
 
 Scene: TypeAlias = Callable[[Booth], Awaitable[None]]
-SCENES: Final[dict[str, Scene]] = {**scenes_start.SCENES, **scenes_talk.SCENES}
+SCENES: Final[dict[str, Scene]] = {
+    **scenes_start.SCENES,
+    **scenes_talk.SCENES,
+    **scenes_list.SCENES,
+    **scenes_going.SCENES,
+    **scenes_writing.SCENES,
+    **scenes_rest.SCENES,
+}

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.bench import Bench
@@ -64,9 +66,13 @@ class Shell:
 
     @property
     def text(self) -> str:
-        return "\n".join(
-            "".join(segment.text for segment in strip) for strip in self.app.screen._compositor.render_strips()
-        )
+        return "\n".join(strip.text for strip in self.strips)
+
+    @property
+    def strips(self) -> list[Strip]:
+        """The rows of the screen; Textual is told what lies behind a sheet, or it would keep a blank for it."""
+        visible_screen_stack.set(self.app._background_screens)
+        return self.app.screen._compositor.render_strips()
 
     async def until(self, condition: Callable[[], object]) -> None:
         end = time.monotonic() + PATIENCE

@@ -1,0 +1,90 @@
+"""Palette, help, settings, models, the user's own colours, a broken file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phoenix_tui.config.settings import KEYS
+from phoenix_tui.surface import Setting
+from tests.snapshots.booth import ALL, SMALL, Booth
+from tests.snapshots.scenes_list import older
+from tests.support.fake_engine import FakeSettings
+
+OWN: Final = {"model": "demo/guide", "notifications": "bell", "max_turns": "40"}
+DAWN: Final = """base = "phoenix-light"
+background = "#fdf6e3"
+surface = "#eee8d5"
+panel = "#e8e1cc"
+foreground = "#4f5b62"
+you = "#6c71c4"
+work = "#1f77b4"
+needs_you = "#a06a00"
+good = "#5f7500"
+bad = "#c22a26"
+quiet = "#7b8783"
+"""
+
+
+def settings() -> FakeSettings:
+    """Every setting there is, three of them by the user."""
+    rows = [
+        Setting(
+            name,
+            OWN.get(name, f"{key.default:g}" if isinstance(key.default, float) else str(key.default).lower()),
+            "config.toml:2" if name in OWN else "default",
+            key.allowed,
+            key.meaning,
+            ("true", "false") if key.kind is bool else key.choices,
+            key.live,
+        )
+        for name, key in KEYS.items()
+    ]
+    return FakeSettings(rows=rows)
+
+
+async def sheets(place: Booth) -> None:
+    """Palette and help, each whole and searched; the models; settings and one of them changed."""
+    older(place)
+    async with place.opened(services={"settings": settings()}) as shell:
+        for key, name, words, found in (("ctrl+p", "palette", "duck", "1 /"), ("f1", "help", "cut", "cut the word")):
+            await shell.pilot.press(key)
+            await shell.until(lambda: shell.app.screen is not shell.screen)
+            await place.take(shell, name)
+            await shell.type(words)
+            await shell.until(lambda found=found: found in shell.text)
+            await place.take(shell, f"{name}-found", (SMALL,))
+            await shell.pilot.press("escape")
+            await shell.until(lambda: shell.app.screen is shell.screen)
+        for command, name, shows in (
+            ("/model", "models", "claude-sonnet"),
+            ("/theme", "themes", "phoenix-light"),
+            ("/resume", "resume", "container"),
+            ("/config", "settings", "max_turns"),
+        ):
+            await shell.type(command)
+            await shell.pilot.press("enter")
+            await shell.until(lambda: shell.app.screen is not shell.screen)
+            await shell.until(lambda shows=shows: shows in shell.text)
+            await place.take(shell, name, (SMALL,) if name in {"themes", "resume"} else ALL)
+            if name != "settings":
+                await shell.pilot.press("escape")
+                await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.type("notif")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "Enter takes" in shell.text)
+        await place.take(shell, "settings-choices", (SMALL,))
+
+
+async def colours(place: Booth) -> None:
+    """A theme of the user's own, then what is said of a mistake in it."""
+    older(place)
+    (place.home / "dawn.toml").write_text(DAWN, "utf-8")
+    async with place.opened(themes_folder=place.home, theme="dawn") as shell:
+        await shell.pilot.press("ctrl+l")
+        await place.take(shell, "own", (SMALL,))
+        shell.screen.tell("theme.toml:6: 'you' must be a colour such as \"#6cb2ff\", not 'violet'.", bad=True)
+        await shell.until(lambda: "must be a colour" in shell.text)
+        await place.take(shell, "mistake")
+
+
+SCENES: Final = {"sheets": sheets, "colours": colours}

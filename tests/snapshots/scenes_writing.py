@@ -1,0 +1,158 @@
+"""Writing: the queue, the history, what completes, pastes, images, a shell line."""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+from PIL import Image
+from textual import events
+
+from engine.machine.messages import ImageBlock
+from engine.records import QueuedMessage
+from phoenix_tui.images.boxes import Box
+from phoenix_tui.images.pictures import BlocksPicture, Picture
+from phoenix_tui.screens.edit_sheet import EditSheet
+from phoenix_tui.screens.history_sheet import HistorySheet
+from tests.phoenix_tui.shell.conftest import Shell
+from tests.snapshots.booth import SMALL, Booth
+from tests.snapshots.told import Teller, model_of
+
+QUEUED: Final = (
+    QueuedMessage("q1", "Then run the tests and tell me which of them are slow."),
+    QueuedMessage("q2", "Write the changelog entry for it:\none line, what a user sees, no names of functions."),
+    QueuedMessage("q3", "Look at retry.py too, wide 漢字 and émoji 🎉 must stay aligned", ("image-1",)),
+)
+FILES: Final = (
+    "README.md",
+    "relay/__init__.py",
+    "relay/backoff.py",
+    "relay/forward.py",
+    "tests/test_backoff.py",
+    "漢字.md",
+)
+LOG: Final = "\n".join(
+    f"12:00:{n % 60:02} relay[{n}] forwarded {n * 17 % 400} bytes to peer-{n % 5}" for n in range(400)
+)
+PROMPTS: Final = (
+    "Explain how relay/backoff.py waits.",
+    "Write a test for the backoff limit\nand run it",
+    "日本語のファイル名が壊れる、直してほしい",
+)
+
+
+async def queue(place: Booth) -> None:
+    """Three messages wait; one is edited; a stop holds them."""
+    conversation = place.engine.seed("Make the back-off longer")
+    model_of(conversation)
+    async with place.opened() as shell:
+        await shell.open(conversation)
+        Teller(conversation).prompt("Make the back-off of the relay longer.")
+        conversation.queue.become(*QUEUED)
+        await shell.until(lambda: "queue 3" in shell.text)
+        await place.take(shell, "queue")
+        await shell.pilot.press("up", "up")
+        await shell.until(lambda: "Enter edits" in shell.text)
+        await place.take(shell, "keys")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await place.take(shell, "edit", (SMALL,))
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.pilot.press("escape")
+        conversation.cancel()
+        conversation.queue.become(*QUEUED, held=True)
+        await shell.until(lambda: "paused" in shell.text)
+        await place.take(shell, "held", (SMALL,))
+
+
+async def writing(place: Booth) -> None:
+    """Everything that opens above the line."""
+    for name in FILES:
+        (place.cwd / name).parent.mkdir(exist_ok=True)
+        (place.cwd / name).write_text(name, "utf-8")
+    async with place.opened() as shell:
+        for text in PROMPTS:
+            shell.composer.history_of_prompts.add(text)
+        await shell.pilot.press("ctrl+r")
+        await shell.until(lambda: isinstance(shell.app.screen, HistorySheet) and "backoff" in shell.text)
+        await place.take(shell, "history")
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.type("/")
+        await shell.until(lambda: "/new" in shell.text)
+        await place.take(shell, "commands")
+        await shell.type("model ")
+        await shell.until(lambda: "PROVIDER/MODEL" in shell.text)
+        await place.take(shell, "argument", (SMALL,))
+        await shell.pilot.press("ctrl+u")
+        await shell.type("look at @ba")
+        await shell.until(lambda: "relay/backoff.py" in shell.text)
+        await place.take(shell, "files")
+        await shell.pilot.press("ctrl+u")
+        await shell.type("!python3 -m unittest -q")
+        await shell.until(lambda: "the model reads the output" in shell.text)
+        await place.take(shell, "shell", (SMALL,))
+
+
+async def pasting(place: Booth) -> None:
+    """A long paste and an image, the paste opened, many lines."""
+    picture = place.home / "latency.png"
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(stream, "PNG")
+    picture.write_bytes(stream.getvalue())
+    async with place.opened() as shell:
+        await shell.type("Why is this slow? ")
+        await paste(shell, LOG, "[pasted 1")
+        await paste(shell, str(picture), "[image 1")
+        await place.take(shell, "paste")
+        await shell.pilot.press("left")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await place.take(shell, "open")
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.pilot.press("ctrl+e", "ctrl+u")
+        shell.composer.load("\n".join(f"line {n} of a long prompt, 漢字 and all" for n in range(30)))
+        await shell.until(lambda: "line 29" in shell.text)
+        await place.take(shell, "long")
+
+
+async def paste(shell: Shell, text: str, shows: str) -> None:
+    """Paste, and see it."""
+    shell.composer.post_message(events.Paste(text))
+    await shell.until(lambda: shows in shell.text)
+
+
+class Chart:
+    """Makes a picture of one bar at once."""
+
+    is_off = False
+    aspect = 2.0
+    forgotten = 0
+
+    def ready(self, box: Box, background: str) -> Picture | None:
+        """Stripes of blue and white."""
+        return BlocksPicture(box.columns, (b"\x2e\x86\xc1\xff" * box.columns + b"\xff" * 4 * box.columns) * box.rows)
+
+    async def load(self, box: Box, background: str) -> None:
+        """All is there."""
+
+
+async def pictures(place: Booth) -> None:
+    """An image in the conversation, small and large."""
+    conversation = place.engine.seed("What is wrong in this chart?")
+    model_of(conversation)
+    async with place.opened() as shell:
+        await shell.open(conversation)
+        shell.screen.parts.transcript.set_pictures(Chart())
+        Teller(conversation).prompt("What is wrong in this chart?", ImageBlock("a", 640, 360))
+        Teller(conversation).says("One bar stands out: the **sixth** minute.")
+        await shell.until(lambda: "minute." in shell.text and "▀" in shell.text)
+        await place.take(shell, "small", (SMALL,))
+        await shell.pilot.press("alt+up", "k", "enter")
+        await shell.until(lambda: "▌image" in shell.text)
+        await place.take(shell, "large", (SMALL,))
+
+
+SCENES: Final = {"queue": queue, "writing": writing, "pasting": pasting, "pictures": pictures}
