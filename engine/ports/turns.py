@@ -114,6 +114,10 @@ class TurnLog(Protocol):
         """The restores of files alone since the message `from_seq`, oldest first."""
         ...
 
+    async def at_rest(self, conversation_id: str) -> bool:
+        """Whether no run of it is stored as under way."""
+        ...
+
     async def every_change(self) -> list[FileChange]:
         """The changes of all conversations."""
         ...

@@ -94,10 +94,12 @@ class Rewinding(Struct, eq=False):
             changes = _chosen(await self.preview(record, seq), overwrite)
         if scope is Scope.FILES:
             step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, seq)
+            await _refuse_busy(self.log, record.id)
             await self.log.save(step)
             return await self._restore(step, Done(record.id))
         new_id = self.ids.new()
         step = self._step(record, new_id, StepKind.BRANCH, seq - 1, changes, seq)
+        await _refuse_busy(self.log, record.id)
         new = NewBranch(record.id, new_id, seq - 1, prompt.text, step.began)
         images = (await self.log.branch(new, step)).images
         image_ids = tuple(images[one] for one in prompt.image_ids if one in images)
@@ -113,6 +115,7 @@ class Rewinding(Struct, eq=False):
         changes = _chosen(preview, overwrite) if not preview.refusal else ()
         if last.kind is StepKind.RESTORE:
             step = self._step(record, record.id, StepKind.RESTORE, record.message_count, changes, last.target_seq)
+            await _refuse_busy(self.log, record.id)
             await self.log.save(step)
             return await self._restore(step, Done(record.id))
         return await self._switch(record, last.undone_from, changes)
@@ -167,6 +170,7 @@ class Rewinding(Struct, eq=False):
         if newest < 0:
             raise CannotRewind("That branch was deleted: /resume opens what is left.")
         step = self._step(record, to, StepKind.BRANCH, newest, changes, 0)
+        await _refuse_busy(self.log, record.id)
         await self.log.make_head(to, record.id, step)
         return await self._restore(step, Done(to))
 
@@ -231,6 +235,12 @@ class Rewinding(Struct, eq=False):
         made = tuple(change for change in step.changes if change.path not in failed)
         await self.log.save(replace(step, state=StepState.DONE, changes=made))
         return replace(done, restored=_made(step.changes, outcome), problems=_problems(outcome))
+
+
+async def _refuse_busy(log: TurnLog, conversation_id: str) -> None:
+    """Looking at files takes its time: a queued message may have begun a run since."""
+    if not await log.at_rest(conversation_id):
+        raise CannotRewind(BUSY)
 
 
 def _chosen(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:

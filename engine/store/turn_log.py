@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from engine.codec import decode_state
+from engine.machine.states import is_busy
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound
 from engine.store import branching, conversations, file_steps
@@ -35,6 +37,15 @@ class SqliteTurnLog:
         return await self._transactions.read(
             lambda connection: file_steps.restored(connection, conversation_id, from_seq)
         )
+
+    async def at_rest(self, conversation_id: str) -> bool:
+        """Whether no run of it is stored as under way."""
+
+        def job(connection: sqlite3.Connection) -> bool:
+            row = connection.execute("SELECT state_json FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+            return row is None or not is_busy(decode_state(row["state_json"]))
+
+        return await self._transactions.read(job)
 
     async def every_change(self) -> list[FileChange]:
         """The changes of all conversations."""

@@ -272,3 +272,22 @@ async def test_a_command_that_removes_its_own_folder_leaves_the_conversation_to_
         assert [change.name for change in point.files] == ["a.txt"]
         await it.rewinding.rewind(conversation.record, conversation.state, point.seq, Scope.FILES)
         assert tree(it.cwd)["a.txt"][2] == b"1"
+
+
+async def test_a_run_that_began_while_files_were_looked_at_keeps_everything_as_it_is(tmp_path: Path) -> None:
+    async with scene(tmp_path, 1, 1) as it:
+        conversation = await it.conversation()
+        await it.turn(conversation, "first", write("a.txt", "1"))
+        before = conversation.record, conversation.state
+        it.tool.release = asyncio.Event()
+        it.tool.started.clear()
+        it.tool.deeds.append(write("b.txt", "2"))
+        await conversation.say("second")
+        await it.tool.started.wait()
+        for scope in Scope:
+            with pytest.raises(CannotRewind, match="busy"):
+                await it.rewinding.rewind(*before, 1, scope)
+        assert len(await it.engine.list(ConversationQuery())) == 1
+        assert tree(it.cwd).keys() == {"a.txt"}
+        it.tool.release.set()
+        await conversation.wait_idle()
