@@ -101,6 +101,8 @@ class RequestLlm(Struct, frozen=True):
     partial: tuple[Block, ...] = ()
     truncated_call: bool = False
     """The reply being continued ended inside a tool call, which was not run."""
+    only_submit: bool = False
+    """A sub-agent's last call: it may do nothing but hand in."""
 
 
 class AbortLlm(Struct, frozen=True):

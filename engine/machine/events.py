@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
-from engine.machine.states import AgentOutcome
+from engine.machine.states import AgentOutcome, AgentTask
 
 # From the user
 
@@ -23,6 +23,8 @@ class UserMessage(Struct, frozen=True):
     supervisor: bool = False
     compact_due: bool = False
     """The window is past the threshold: older messages are summarized before the first call (SPEC C12)."""
+    for_agent: bool = False
+    """Phoenix tells a sub-agent what to do: its first task, or how to go on after it had ended."""
 
 
 class UserCancelled(Struct, frozen=True):
@@ -98,6 +100,8 @@ class LlmReplied(Struct, frozen=True):
     context_tokens: int = 0
     compact_above: int = 0
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
+    answer_id: str = ""
+    """Names the message with which the machine itself answers a sub-agent: a nudge, or the receipt of a result."""
 
 
 class LlmFailed(Struct, frozen=True):
@@ -163,7 +167,7 @@ class AgentsStarted(Struct, frozen=True):
 
     gen: int
     call_id: str
-    agent_ids: tuple[str, ...]
+    agents: tuple[AgentTask, ...]
 
 
 class AgentFinished(Struct, frozen=True):
@@ -172,8 +176,13 @@ class AgentFinished(Struct, frozen=True):
     gen: int
     outcome: AgentOutcome
     message_id: str
-    aggregate: str = ""
-    """The text of the spawn call's result, should this be the last one (SPEC T-AGG)."""
+
+
+class AgentDropped(Struct, frozen=True):
+    """A sub-agent that was still waiting to start will not; `kind` and `error` as in `Failed`."""
+
+    kind: str
+    error: str
 
 
 class CompactionEnded(Struct, frozen=True):
@@ -214,4 +223,4 @@ ExecutorEvent: TypeAlias = (
     | CompactionEnded
     | RouteDecided
 )
-Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | StragglersEnded
+Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | AgentDropped | StragglersEnded

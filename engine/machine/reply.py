@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.machine import texts
+from engine.machine import agent_texts, agents, texts
 from engine.machine.effects import (
     AfterRun,
     Compact,
@@ -48,7 +48,7 @@ from engine.machine.states import (
     State,
     ToolRound,
 )
-from engine.machine.transition import Step, request, start_current
+from engine.machine.transition import Step, fail_agent, request, start_current
 
 LONGEST_WAIT = 60.0
 """Seconds; a larger Retry-After is not waited for in full (SPEC C10)."""
@@ -90,7 +90,9 @@ def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool 
     gen = state.gen + 1
     after = replace(state, gen=gen, phase=Requesting(), partial=partial)
     run = state.run
-    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations, state.attempt, partial, truncated_call)
+    ask = RequestLlm(
+        gen, run.id, run.iteration, run.max_iterations, state.attempt, partial, truncated_call, run.in_grace
+    )
     return Step(after, (ask,))
 
 
@@ -109,8 +111,11 @@ def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
 
 
 def _use_tools(state: AwaitingLlm, event: LlmReplied, calls: tuple[ToolCall, ...]) -> Step:
+    saved = _assistant(event, merge(state.partial, event.blocks))
+    if state.run.agent is not None and (handed_in := agents.submitted(state, event, saved, calls)):
+        return handed_in
     first, *rest = calls
-    saves = (_assistant(event, merge(state.partial, event.blocks)), SaveToolCalls(event.message_id, calls))
+    saves = (saved, SaveToolCalls(event.message_id, calls))
     round_ = ToolRound(event.message_id, first, tuple(rest))
     return start_current(state.gen + 1, state.run, round_, saves)
 
@@ -118,6 +123,8 @@ def _use_tools(state: AwaitingLlm, event: LlmReplied, calls: tuple[ToolCall, ...
 def _continue(state: AwaitingLlm, event: LlmReplied, partial: tuple[Block, ...]) -> Step:
     run = state.run
     if state.continuations >= CONTINUATIONS or run.iteration >= run.max_iterations:
+        if run.agent is not None:
+            return _end(state, event, partial)
         limited = state.continuations < CONTINUATIONS
         text = texts.iteration_limit(run.iteration) if limited else texts.OUTPUT_LIMIT
         code = "iteration_limit" if limited else "output_limit"
@@ -130,6 +137,9 @@ def _continue(state: AwaitingLlm, event: LlmReplied, partial: tuple[Block, ...])
 
 def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:
     run = state.run
+    if run.agent is not None:
+        saved = (_assistant(event, blocks),) if has_content(blocks) else ()
+        return agents.ended_in_words(state, event, saved, agents.words_of(blocks))
     done = Idle(state.gen + 1)
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     if has_content(blocks):
@@ -153,6 +163,9 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
         seconds = min(max(2.0**state.attempt, event.retry_after), LONGEST_WAIT)
         waiting = replace(state, gen=gen, phase=RetryWait(seconds, event.message), attempt=state.attempt + 1)
         return Step(waiting, (ScheduleRetry(gen, seconds, state.attempt + 1, event.message),))
+    if run.agent is not None:
+        text = agent_texts.NO_CONTEXT if event.context_overflow else event.message
+        return fail_agent(gen, run, event.kind, text, partial=agents.words_of(state.partial))
     text = event.message
     if event.context_overflow:
         text = texts.overflow(event.message)
@@ -169,7 +182,7 @@ def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
     blocks = (ToolUseBlock(call.id, call.name, call.input_json),)
     message = NewMessage(event.message_id, Role.ASSISTANT, Origin.SUBAGENT, blocks)
     saves = (SaveMessage(message), SaveToolCalls(message.id, (call,)))
-    return start_current(state.gen + 1, state.run, ToolRound(message.id, call), saves)
+    return start_current(state.gen + 1, state.run, ToolRound(message.id, call), saves, approved=True)
 
 
 def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:

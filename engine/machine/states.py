@@ -16,6 +16,15 @@ CONTINUATIONS = 3
 """Replies that may be continued after an output limit (SPEC c2)."""
 
 
+class AgentRun(Struct, frozen=True):
+    """What a sub-agent's run has used up on its way to a result (SPEC c9)."""
+
+    nudged: bool = False
+    """It ended in words once and was told to submit."""
+    in_grace: bool = False
+    """Its model calls are used up: the one under way may only submit."""
+
+
 class Run(Struct, frozen=True):
     """One activation from idle to idle: `id` is the task_id of events and of the database."""
 
@@ -29,6 +38,13 @@ class Run(Struct, frozen=True):
     """Whether a request of this run was too long once: a second time is an error (SPEC c2)."""
     compact_due: bool = False
     """Whether the last reply filled the window past the threshold (SPEC C12)."""
+    agent: AgentRun | None = None
+    """Set in a sub-agent's run: it ends in `Completed` or `Failed`, never in `Idle` or `Errored`."""
+
+    @property
+    def in_grace(self) -> bool:
+        """Whether only a submission may follow."""
+        return self.agent is not None and self.agent.in_grace
 
     def next_iteration(self) -> Run:
         """The run one model call later."""
@@ -118,23 +134,47 @@ class AwaitingApproval(Struct, frozen=True):
     """Why it asks, in words: the permission mode, a path outside the folder."""
 
 
+class AgentStatus(StrEnum):
+    """The column `conversations.result_status`."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+
+
+class AgentTask(Struct, frozen=True):
+    """One sub-agent of a spawn call, and what it was given to do."""
+
+    id: str
+    task: str
+
+
 class AgentOutcome(Struct, frozen=True):
     """How one sub-agent ended."""
 
     agent_id: str
-    status: str
-    text: str
+    status: AgentStatus
+    text: str = ""
+    """Its result, or what it had written when it failed."""
     reason: str = ""
+    """Why it failed; empty for a success."""
 
 
 class AwaitingSubagents(Struct, frozen=True):
-    """Sub-agents work; pending and outcomes together stay constant (SPEC I7)."""
+    """Sub-agents work; every one of them is pending or has an outcome (SPEC I7)."""
 
     gen: int
     run: Run
     round: ToolRound
-    pending: tuple[str, ...]
+    agents: tuple[AgentTask, ...]
+    """In the order the call named them."""
     outcomes: tuple[AgentOutcome, ...] = ()
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The ids of those that have not ended."""
+        return unfinished(self.agents, self.outcomes)
 
 
 class Cancelling(Struct, frozen=True):
@@ -146,8 +186,14 @@ class Cancelling(Struct, frozen=True):
     elapsed: int = 0
     """Whole seconds the run had taken when the user stopped it."""
     timed_out: bool = False
-    agents: tuple[str, ...] = ()
+    agents: tuple[AgentTask, ...] = ()
+    """Of a spawn call, all of them."""
     outcomes: tuple[AgentOutcome, ...] = ()
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The ids of the sub-agents that have not ended."""
+        return unfinished(self.agents, self.outcomes)
 
 
 class Compacting(Struct, frozen=True):
@@ -209,6 +255,12 @@ STATE_NAMES: dict[type[State], str] = {
     Failed: "failed",
 }
 """The names of the column `conversations.state`."""
+
+
+def unfinished(agents: tuple[AgentTask, ...], outcomes: tuple[AgentOutcome, ...]) -> tuple[str, ...]:
+    """The ids of the sub-agents without an outcome, in order."""
+    ended = {outcome.agent_id for outcome in outcomes}
+    return tuple(agent.id for agent in agents if agent.id not in ended)
 
 
 def is_busy(state: State) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from engine.machine import reply, stopping, tooling, turn
+from engine.machine import agents, reply, stopping, tooling, turn
 from engine.machine.events import (
+    AgentDropped,
     AgentFinished,
     AgentsStarted,
     ApprovalAnswered,
@@ -48,5 +49,7 @@ def step(state: State, event: Event) -> Step:
             return tooling.step(state, event)
         case UserCancelled() | ToolAborted() | CancelDeadlinePassed() | StragglersEnded():
             return stopping.step(state, event)
+        case AgentDropped():
+            return agents.dropped(state, event)
         case _:
             assert_never(event)

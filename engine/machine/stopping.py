@@ -9,14 +9,11 @@ from engine.machine.effects import (
     AbortLlm,
     CancelAgents,
     CancelTimer,
-    FinishRun,
     KillTool,
-    RunStatus,
     SaveNotice,
     StartCancelDeadline,
 )
 from engine.machine.events import CancelDeadlinePassed, StragglersEnded, ToolAborted, UserCancelled
-from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingLlm,
@@ -27,11 +24,10 @@ from engine.machine.states import (
     Errored,
     Failed,
     Idle,
-    Run,
     State,
     ToolExecuting,
 )
-from engine.machine.transition import Step, close_round
+from engine.machine.transition import Step, end_run, stop_round
 
 CANCEL_DEADLINE = 0.1
 """Seconds until the conversation is idle whatever a process does (SPEC BED-005)."""
@@ -47,12 +43,12 @@ def step(state: State, event: StopEvent) -> Step:
         case ToolAborted():
             if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
                 note = texts.stopped(state.elapsed, state.timed_out, event.ended_processes, event.survivors)
-                return _stopped(state.gen + 1, state, event.message_id, state.timed_out, note)
+                return stop_round(state.gen + 1, state, event.message_id, note, timed_out=state.timed_out)
             return Step(state)
         case CancelDeadlinePassed():
             if isinstance(state, Cancelling):
                 note = texts.stopped(state.elapsed, state.timed_out)
-                return _stopped(state.gen + 1, state, event.message_id, state.timed_out, note)
+                return stop_round(state.gen + 1, state, event.message_id, note, timed_out=state.timed_out)
             return Step(state)
         case StragglersEnded(ended, survivors):
             told: tuple[SaveNotice, ...] = (
@@ -74,31 +70,19 @@ def _cancel(state: State, event: UserCancelled) -> Step:
             return Step(Idle(gen), (AbortLlm(),))
         case AwaitingLlm(run=run):
             row = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
-            return Step(Idle(gen), (row, _finish(run, event.timed_out), AbortLlm(), CancelTimer()))
+            ended = end_run(gen, run, (row,), timed_out=event.timed_out)
+            return Step(ended.state, (*ended.effects, AbortLlm(), CancelTimer()))
         case AwaitingApproval():
             note = texts.stopped(event.elapsed, event.timed_out)
-            return _stopped(gen, state, event.message_id, event.timed_out, note)
+            return stop_round(gen, state, event.message_id, note, timed_out=event.timed_out)
         case ToolExecuting():
             stop = KillTool(gen, state.round.current.id)
             after = Cancelling(gen, state.run, state.round, event.elapsed, event.timed_out)
             return Step(after, (stop, StartCancelDeadline(gen, CANCEL_DEADLINE)))
         case AwaitingSubagents():
             after = Cancelling(
-                gen, state.run, state.round, event.elapsed, event.timed_out, state.pending, state.outcomes
+                gen, state.run, state.round, event.elapsed, event.timed_out, state.agents, state.outcomes
             )
             return Step(after, (CancelAgents(state.pending), StartCancelDeadline(gen, CANCEL_DEADLINE)))
         case _:
             assert_never(state)
-
-
-def _stopped(gen: int, state: Cancelling | AwaitingApproval, message_id: str, timed_out: bool, note: str) -> Step:
-    round_ = state.round
-    current = ToolResult(round_.current.id, texts.CANCELLED, ToolStatus.CANCELLED)
-    saves = close_round(round_, message_id, current, texts.SKIPPED)
-    return Step(Idle(gen), (*saves, SaveNotice(note), _finish(state.run, timed_out)))
-
-
-def _finish(run: Run, timed_out: bool) -> FinishRun:
-    if timed_out:
-        return FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.TIME_LIMIT, "timeout", recoverable=True)
-    return FinishRun(run.id, RunStatus.CANCELLED, run.iteration)

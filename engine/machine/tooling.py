@@ -6,10 +6,9 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.machine import texts
+from engine.machine import agent_texts, texts
 from engine.machine.effects import (
     AskApproval,
-    CancelAgents,
     Effect,
     FinishRun,
     MarkToolCall,
@@ -24,6 +23,7 @@ from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolRes
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingSubagents,
+    Cancelling,
     Idle,
     Run,
     State,
@@ -31,7 +31,15 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
-from engine.machine.transition import Step, close_round, next_iteration, results_message, start_current
+from engine.machine.transition import (
+    Step,
+    close_round,
+    fail_agent,
+    next_iteration,
+    results_message,
+    start_current,
+    stop_round,
+)
 
 ToolEvent = ToolFinished | ApprovalNeeded | ApprovalAnswered | AgentsStarted | AgentFinished
 
@@ -50,8 +58,8 @@ def step(state: State, event: ToolEvent) -> Step:
         case ApprovalAnswered():
             return _answered(state, event)
         case AgentsStarted():
-            if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id and event.agent_ids:
-                waiting = AwaitingSubagents(state.gen + 1, state.run, state.round, event.agent_ids)
+            if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id and event.agents:
+                waiting = AwaitingSubagents(state.gen + 1, state.run, state.round, event.agents)
                 return Step(waiting)
             return Step(state)
         case AgentFinished():
@@ -78,6 +86,8 @@ def _finished(state: ToolExecuting, event: ToolFinished) -> Step:
         return settle(state.gen + 1, state.run, state.round, event.result, event.message_id)
     saves = close_round(state.round, event.message_id, event.result, texts.SKIPPED_LOOP)
     run = state.run
+    if run.agent is not None:
+        return fail_agent(state.gen + 1, run, "loop", texts.LOOP, saves)
     finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.LOOP, "loop", recoverable=True)
     return Step(Idle(state.gen + 1), (*saves, SaveNotice(texts.LOOP), finish))
 
@@ -116,14 +126,16 @@ def _answered(state: State, event: ApprovalAnswered) -> Step:
 
 
 def _agent(state: State, event: AgentFinished) -> Step:
+    """One sub-agent has ended; with the last one the call has its result."""
     outcome = event.outcome
-    if not isinstance(state, AwaitingSubagents) or outcome.agent_id not in state.pending:
+    if not isinstance(state, AwaitingSubagents | Cancelling) or outcome.agent_id not in state.pending:
         return Step(state)
-    pending = tuple(agent for agent in state.pending if agent != outcome.agent_id)
-    outcomes = (*state.outcomes, outcome)
-    late: tuple[Effect, ...] = (CancelAgents((outcome.agent_id,)),) if outcome.status == "timeout" else ()
-    if pending:
-        return Step(replace(state, pending=pending, outcomes=outcomes), late)
-    result = ToolResult(state.round.current.id, event.aggregate, ToolStatus.SUCCESS)
-    after = settle(state.gen + 1, state.run, state.round, result, event.message_id)
-    return Step(after.state, (*after.effects, *late))
+    onward = replace(state, outcomes=(*state.outcomes, outcome))
+    if onward.pending:
+        return Step(onward)
+    if isinstance(onward, Cancelling):
+        note = texts.stopped(onward.elapsed, onward.timed_out)
+        return stop_round(onward.gen + 1, onward, event.message_id, note, timed_out=onward.timed_out)
+    text = agent_texts.aggregate(onward.agents, onward.outcomes)
+    result = ToolResult(onward.round.current.id, text, ToolStatus.SUCCESS)
+    return settle(onward.gen + 1, onward.run, onward.round, result, event.message_id)

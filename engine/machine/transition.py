@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.machine import texts
+from engine.machine import agent_texts, texts
 from engine.machine.effects import (
     Compact,
     DrainInbox,
@@ -30,8 +30,11 @@ from engine.machine.messages import (
     ToolStatus,
 )
 from engine.machine.states import (
+    AwaitingApproval,
     AwaitingLlm,
+    Cancelling,
     CompactingContext,
+    Failed,
     Idle,
     Requesting,
     Run,
@@ -56,7 +59,7 @@ def opens_turn(last: LastMessage) -> bool:
 
 def request(gen: int, run: Run) -> Step:
     """Ask the model for the run's current iteration, with the inbox drained first (SPEC UNI-05)."""
-    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations)
+    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations, only_submit=run.in_grace)
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(), ask))
 
 
@@ -69,13 +72,52 @@ def compact_first(gen: int, run: Run) -> Step:
 def next_iteration(gen: int, run: Run, saves: tuple[Effect, ...]) -> Step:
     """Ask again after a tool round, unless the run has used up its model calls."""
     if run.iteration >= run.max_iterations:
-        limit = FinishRun(
-            run.id, RunStatus.FAILURE, run.iteration, texts.iteration_limit(run.iteration), "iteration_limit", True
-        )
-        return Step(Idle(gen), (*saves, SaveNotice(texts.iteration_limit(run.iteration)), limit))
+        return at_limit(gen, run, saves)
     run = run.next_iteration()
     after = compact_first(gen, run) if run.compact_due and not run.compacted else request(gen, run)
     return Step(after.state, (*saves, *after.effects))
+
+
+def at_limit(gen: int, run: Run, saves: tuple[Effect, ...], partial: str = "") -> Step:
+    """The model calls are used up: a user's run ends, a sub-agent gets one more, in which it can only submit."""
+    if run.agent is None:
+        text = texts.iteration_limit(run.iteration)
+        limit = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, "iteration_limit", recoverable=True)
+        return Step(Idle(gen), (*saves, SaveNotice(text), limit))
+    if run.in_grace:
+        return fail_agent(gen, run, "turn_limit", agent_texts.TURN_LIMIT, saves, partial)
+    asked = request(gen, replace(run.next_iteration(), agent=replace(run.agent, in_grace=True)))
+    return Step(asked.state, (*saves, *asked.effects))
+
+
+def fail_agent(gen: int, run: Run, kind: str, error: str, saves: tuple[Effect, ...] = (), partial: str = "") -> Step:
+    """End a sub-agent without a result; `partial` is what it had written."""
+    finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, error, kind)
+    return Step(Failed(gen, kind, error, partial), (*saves, finish))
+
+
+def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, timed_out: bool, partial: str = "") -> Step:
+    """End a run that was stopped, by the user or by its time limit."""
+    if run.agent is not None:
+        kind, status = ("timeout", RunStatus.TIMEOUT) if timed_out else ("cancelled", RunStatus.CANCELLED)
+        error = agent_texts.TIMED_OUT if timed_out else agent_texts.CANCELLED
+        finish = FinishRun(run.id, status, run.iteration, error, kind)
+        return Step(Failed(gen, kind, error, partial), (*saves, finish))
+    finish = FinishRun(run.id, RunStatus.CANCELLED, run.iteration)
+    if timed_out:
+        finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.TIME_LIMIT, "timeout", recoverable=True)
+    return Step(Idle(gen), (*saves, finish))
+
+
+def stop_round(gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, timed_out: bool) -> Step:
+    """End a stopped round: what is done stays, a spawn call keeps what its sub-agents had found."""
+    round_, text = state.round, texts.CANCELLED
+    if isinstance(state, Cancelling) and state.agents:
+        found = agent_texts.aggregate(state.agents, state.outcomes, agent_texts.CANCELLED)
+        text = f"{texts.CANCELLED}\n\n{found}"
+    current = ToolResult(round_.current.id, text, ToolStatus.CANCELLED)
+    saves = close_round(round_, message_id, current, texts.SKIPPED)
+    return end_run(gen, state.run, (*saves, SaveNotice(note)), timed_out=timed_out)
 
 
 def start_current(gen: int, run: Run, round_: ToolRound, saves: tuple[Effect, ...], *, approved: bool = False) -> Step:

@@ -18,6 +18,7 @@ from engine.machine.effects import (
 from engine.machine.events import CompactAsked, InboxArrived, RetryAsked, UserMessage, UserShell
 from engine.machine.messages import LastMessage, NewMessage, Origin, Role, ToolUseBlock
 from engine.machine.states import (
+    AgentRun,
     AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
@@ -47,7 +48,7 @@ def step(state: State, event: TurnEvent) -> Step:
             return _inbox(state, event)
         case UserMessage() | RetryAsked() | CompactAsked() | UserShell():
             refusal = why_refused(state)
-            if refusal:
+            if refusal and not _goes_on(state, event):
                 return Step(state, (Refuse(refusal),))
     match event:
         case UserMessage():
@@ -60,6 +61,11 @@ def step(state: State, event: TurnEvent) -> Step:
             return _shell(state.gen + 1, event)
         case _:
             assert_never(event)
+
+
+def _goes_on(state: State, event: TurnEvent) -> bool:
+    """Whether a sub-agent that has ended is told how to go on (SPEC UNI-25)."""
+    return isinstance(state, Completed | Failed) and isinstance(event, UserMessage) and event.for_agent
 
 
 def why_refused(state: State) -> str:
@@ -80,7 +86,7 @@ def why_refused(state: State) -> str:
 
 
 def _message(gen: int, event: UserMessage) -> Step:
-    run = Run(event.run_id, event.max_iterations)
+    run = Run(event.run_id, event.max_iterations, agent=AgentRun() if event.for_agent else None)
     saves = (SaveMessage(event.message, opens_turn(event.last)), StartRun(run.id, event.message.id))
     if event.supervisor:
         return Step(AwaitingLlm(gen, run, Routing()), (*saves, RouteRequest(gen, run.id)))

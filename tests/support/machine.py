@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.machine.effects import FinishRun, MarkToolCall, Refuse, SaveMessage, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.events import (
+    AgentDropped,
     AgentFinished,
     AgentsStarted,
     ApprovalAnswered,
@@ -48,6 +49,8 @@ from engine.machine.messages import (
 )
 from engine.machine.states import (
     AgentOutcome,
+    AgentStatus,
+    AgentTask,
     AwaitingSubagents,
     Cancelling,
     Completed,
@@ -60,6 +63,14 @@ from engine.machine.states import (
 )
 from engine.machine.step import step
 
+AGENTS = tuple(AgentTask(f"a{number}", f"task {number}") for number in (1, 2, 3))
+SUBMISSIONS = (
+    ("submit_result", '{"result": "found"}'),
+    ("submit_result", "{}"),
+    ("submit_error", '{"error": "no"}'),
+    ("submit_error", "not json"),
+)
+
 
 @dataclass
 class Walk:
@@ -67,6 +78,8 @@ class Walk:
 
     rng: random.Random
     state: State = field(default_factory=lambda: Idle(0))
+    for_agent: bool = False
+    """Whether it is a sub-agent's conversation."""
     messages: list[NewMessage] = field(default_factory=list)
     open_calls: dict[str, str] = field(default_factory=dict)
     """Calls asked for and not yet settled, with the message that asked."""
@@ -111,7 +124,8 @@ class Walk:
             assert after == before, "a refusal changes nothing"
             assert len(effects) == 1, "a refusal does nothing else"
         if isinstance(event, UserMessage):
-            assert refused == (is_busy(before) or isinstance(before, Completed | Failed)), "busy refuses, idle takes"
+            ended = isinstance(before, Completed | Failed) and not event.for_agent
+            assert refused == (is_busy(before) or ended), "busy refuses, idle takes"
         if isinstance(event, ExecutorEvent) and event.gen != before.gen:
             assert (after, effects) == (before, ()), "a late answer changes nothing"
         if isinstance(event, UserCancelled):
@@ -162,6 +176,11 @@ class Walk:
             assert waiting == set(self.open_calls), "current and queue are exactly the unanswered calls"
         if isinstance(state, AwaitingSubagents):
             assert len(state.pending) + len(state.outcomes) == 3, "pending and finished agents stay constant (I7)"
+            assert state.pending, "with the last outcome the call has its result"
+        if run is not None and run.agent is not None:
+            assert run.iteration <= run.max_iterations + 1, "one turn of grace at most"
+        if self.for_agent and self.messages:
+            assert not isinstance(state, Idle | Errored), "a sub-agent that began ends with an outcome"
 
     # Events, half of them fitting the moment, half of them not.
 
@@ -181,15 +200,19 @@ class Walk:
                 message = NewMessage(self.fresh("m"), Role.USER, Origin.HUMAN, text)
                 limit = self.rng.choice((1, 2, 5, 250))
                 due = self.rng.random() < 0.2
-                return UserMessage(message, self.last, run, limit, supervisor=self.rng.random() < 0.1, compact_due=due)
+                routed = not self.for_agent and self.rng.random() < 0.1
+                return UserMessage(message, self.last, run, limit, routed, due, self.for_agent)
             case 1:
                 return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3)
             case 2:
-                return RetryAsked(self.last, run, 250)
+                return AgentDropped("cancelled", "cancelled") if self.for_agent else RetryAsked(self.last, run, 250)
             case 3:
-                wakes = self.rng.random() < 0.5
-                return self.rng.choice((CompactAsked("tables"), InboxArrived(wakes, run, 250)))
+                wakes = not self.for_agent and self.rng.random() < 0.5
+                arrived = InboxArrived(wakes, run, 250)
+                return arrived if self.for_agent else self.rng.choice((CompactAsked("tables"), arrived))
             case _:
+                if self.for_agent:  # nobody types there
+                    return UserCancelled(self.fresh("m"))
                 call = ToolCall(self.fresh("t"), "bash", "{}")
                 return UserShell(self.fresh("m"), call, run, self.rng.random() < 0.5, self.last)
 
@@ -211,7 +234,7 @@ class Walk:
             blocks.append(ThinkingBlock("hm", "sig"))
         if self.rng.random() < 0.7:
             blocks.append(TextBlock(self.rng.choice(("word", " ", ""))))
-        blocks += [ToolUseBlock(self.fresh("t"), "bash", "{}") for _ in range(self.rng.choice((0, 0, 1, 3)))]
+        blocks += [self._use() for _ in range(self.rng.choice((0, 0, 1, 3)))]
         return LlmReplied(
             gen,
             self.fresh("m"),
@@ -223,7 +246,14 @@ class Walk:
             truncated_call=self.rng.random() < 0.1,
             context_tokens=self.rng.choice((10, 900)),
             compact_above=self.rng.choice((0, 750)),
+            answer_id=self.fresh("m"),
         )
+
+    def _use(self) -> ToolUseBlock:
+        name, arguments = "bash", "{}"
+        if self.for_agent and self.rng.random() < 0.3:
+            name, arguments = self.rng.choice(SUBMISSIONS)
+        return ToolUseBlock(self.fresh("t"), name, arguments)
 
     def _tool_event(self, kind: int, gen: int) -> Event:
         call, message = self._some_call(), self.fresh("m")
@@ -243,11 +273,11 @@ class Walk:
                 return self._agent_event(gen, call, message)
 
     def _agent_event(self, gen: int, call: str, message: str) -> Event:
-        pending = self.state.pending if isinstance(self.state, AwaitingSubagents) else ()
+        pending = self.state.pending if isinstance(self.state, AwaitingSubagents | Cancelling) else ()
         if not pending or self.rng.random() < 0.3:
-            return AgentsStarted(gen, call, ("a1", "a2", "a3"))
-        status = self.rng.choice(("success", "failed", "timeout"))
-        return AgentFinished(gen, AgentOutcome(self.rng.choice((*pending, "stranger")), status, "text"), message, "all")
+            return AgentsStarted(gen, call, () if self.for_agent else AGENTS)
+        status = self.rng.choice(tuple(AgentStatus))
+        return AgentFinished(gen, AgentOutcome(self.rng.choice((*pending, "stranger")), status, "text"), message)
 
     def _some_call(self) -> str:
         state = self.state
@@ -270,6 +300,6 @@ def walk(seed: int, steps: int = 50) -> Walk:
         if rng.random() < 0.2
         else (Idle(0),)
     )
-    done = Walk(rng, start)
+    done = Walk(rng, start, for_agent=rng.random() < 0.3)
     done.take(steps)
     return done

@@ -7,6 +7,8 @@ import pytest
 from engine.machine.messages import ToolCall
 from engine.machine.states import (
     AgentOutcome,
+    AgentStatus,
+    AgentTask,
     AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
@@ -48,7 +50,9 @@ CASES: list[tuple[State, Moment, str]] = [
     (ToolExecuting(1, RUN, ROUND), Moment(12), "bash 12 s (+2 queued)"),
     (AwaitingApproval(1, RUN, ROUND, "why"), Moment(), "bash asks · 1 of 3"),
     (
-        AwaitingSubagents(1, RUN, ROUND, ("a",), (AgentOutcome("b", "completed", ""),)),
+        AwaitingSubagents(
+            1, RUN, ROUND, (AgentTask("a", "x"), AgentTask("b", "y")), (AgentOutcome("b", AgentStatus.SUCCESS),)
+        ),
         Moment(3),
         "sub-agents 1/2 done · 3 s",
     ),

@@ -1,0 +1,70 @@
+"""What a parent's model and a sub-agent are told of sub-agents (SPEC T-AGG, T-CMP, c9). Byte-stable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
+
+NUDGE = "Call submit_result with your findings."
+ONLY_TOOL = "submit_result must be the only tool in response"
+SUBMITTED = "Submitted."
+GRACE = "[Your model calls are used up. Call submit_result now with what you have, or submit_error; nothing else runs.]"
+
+CANCELLED = "cancelled"
+INTERRUPTED = "interrupted"
+TIMED_OUT = "timed out"
+NO_SUBMISSION = "no result submitted"
+TURN_LIMIT = "turn limit reached"
+NO_CONTEXT = "context exhausted before result submission"
+"""Why a sub-agent failed, as its parent reads it."""
+
+LONGEST_TASK = 200
+LONGEST_RESULT = 32_768
+"""Characters of a task in a heading, and of one result in an aggregate; its transcript keeps the whole."""
+
+
+def bad_submission(tool: str, field: str) -> str:
+    """The error result of a submission that says nothing."""
+    return f'{tool} needs one argument: {{"{field}": "..."}} with a text that is not empty'
+
+
+def aggregate(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str = "") -> str:
+    """The result of a spawn call, in request order; `unfinished` is the reason given for agents without an outcome."""
+    known = {outcome.agent_id: outcome for outcome in outcomes}
+    missing = AgentStatus.CANCELLED
+    all_of_them = [known.get(agent.id) or AgentOutcome(agent.id, missing, reason=unfinished) for agent in agents]
+    succeeded = sum(outcome.status is AgentStatus.SUCCESS for outcome in all_of_them)
+    parts = [f"Sub-agent results ({succeeded} of {len(agents)} succeeded):"]
+    for number, (agent, outcome) in enumerate(zip(agents, all_of_them, strict=True), 1):
+        ended = "success" if outcome.status is AgentStatus.SUCCESS else f"failed: {outcome.reason}"
+        heading = f"## {number}. {one_line(agent.task)} — {ended} [{agent.id}]"
+        parts.append(f"{heading}\n{_bounded(outcome.text)}" if outcome.text else heading)
+    return "\n\n".join(parts)
+
+
+def completion(child_id: str, outcome: AgentOutcome, turns: int, tool_iterations: int) -> str:
+    """The message a background sub-agent's parent gets at its end (SPEC T-CMP)."""
+    succeeded = outcome.status is AgentStatus.SUCCESS
+    ended = "has completed successfully" if succeeded else f"has failed: {outcome.reason}"
+    lines = [
+        f"[SYSTEM] Child task {child_id} {ended}.",
+        f"Ran {turns} turns with {tool_iterations} tool iterations.",
+        f"You can continue the conversation by calling spawn_task with task_id='{child_id}' and a new message.",
+    ]
+    if succeeded or outcome.text:
+        lines += ["", "Final response from child:" if succeeded else "Partial output from child:"]
+        lines.append(_bounded(outcome.text))
+    return "\n".join(lines)
+
+
+def one_line(task: str) -> str:
+    """A task as it stands in a heading."""
+    words = " ".join(task.split())
+    return words if len(words) <= LONGEST_TASK else f"{words[: LONGEST_TASK - 1]}…"
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= LONGEST_RESULT:
+        return text
+    return f"{text[:LONGEST_RESULT]}\n[cut here: {len(text):,} characters in all; the sub-agent's transcript has them]"

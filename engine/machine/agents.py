@@ -1,0 +1,107 @@
+"""Rules for a sub-agent's own run: it ends by handing in, and it always ends (SPEC c9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.machine import agent_texts
+from engine.machine.effects import FinishRun, RunStatus, Save, SaveMessage, SaveToolCalls, SaveToolResult
+from engine.machine.events import AgentDropped, LlmReplied
+from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.machine.states import AgentRun, AwaitingLlm, Completed, Failed, Idle, State
+from engine.machine.transition import Step, fail_agent, next_iteration, results_message
+
+SUBMIT_RESULT = "submit_result"
+SUBMIT_ERROR = "submit_error"
+FIELDS = {SUBMIT_RESULT: "result", SUBMIT_ERROR: "error"}
+"""The submission tools and the one argument of each."""
+
+
+class Submission(Struct, frozen=True):
+    """What a sub-agent hands in; `text` is empty where its call made no sense."""
+
+    tool: str
+    text: str
+
+
+def submission_of(call: ToolCall) -> Submission | None:
+    """The submission a call is, None where it calls another tool."""
+    if call.name not in FIELDS:
+        return None
+    try:
+        arguments = msgspec.json.decode(call.input_json.encode("utf-8", "replace"), type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        arguments = {}
+    value = arguments.get(FIELDS[call.name])
+    return Submission(call.name, value.strip() if isinstance(value, str) else "")
+
+
+def submitted(state: AwaitingLlm, event: LlmReplied, saved: SaveMessage, calls: tuple[ToolCall, ...]) -> Step | None:
+    """Take a submission, or say what was wrong with it; None where the calls are work to be done.
+
+    `saved` is the reply that makes the calls.
+    """
+    found = [submission for call in calls if (submission := submission_of(call))]
+    if not found and not state.run.in_grace:
+        return None
+    first = found[0] if found else Submission(SUBMIT_RESULT, "")
+    accepted = len(calls) == len(found) == 1 and bool(first.text)
+    if accepted:
+        text = agent_texts.SUBMITTED
+    elif len(calls) > 1 or not found:
+        text = agent_texts.ONLY_TOOL
+    else:
+        text = agent_texts.bad_submission(first.tool, FIELDS[first.tool])
+    saves = (
+        saved,
+        SaveToolCalls(event.message_id, calls),
+        *_answered(event.answer_id, calls, text, error=not accepted),
+    )
+    if accepted:
+        return _hand_in(state, first, saves)
+    if state.run.in_grace:
+        return fail_agent(state.gen + 1, state.run, "turn_limit", agent_texts.TURN_LIMIT, saves)
+    return next_iteration(state.gen + 1, state.run, saves)
+
+
+def ended_in_words(state: AwaitingLlm, event: LlmReplied, saves: tuple[Save, ...], said: str) -> Step:
+    """A reply without a call: the first is answered by a nudge, the second is a failure."""
+    run, gen = state.run, state.gen + 1
+    agent = run.agent or AgentRun()
+    if agent.in_grace:
+        return fail_agent(gen, run, "turn_limit", agent_texts.TURN_LIMIT, saves, said)
+    if agent.nudged:
+        return fail_agent(gen, run, "no_submission", agent_texts.NO_SUBMISSION, saves, said)
+    nudge = NewMessage(event.answer_id, Role.USER, Origin.SUBAGENT, (TextBlock(agent_texts.NUDGE),))
+    nudged = replace(run, agent=replace(agent, nudged=True))
+    return next_iteration(gen, nudged, (*saves, SaveMessage(nudge)))
+
+
+def dropped(state: State, event: AgentDropped) -> Step:
+    """One that waits to start will not; one that runs or has ended is told otherwise."""
+    if not isinstance(state, Idle):
+        return Step(state)
+    return Step(Failed(state.gen + 1, event.kind, event.error))
+
+
+def words_of(blocks: tuple[Block, ...]) -> str:
+    """The text of a reply."""
+    return "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock) and block.text.strip())
+
+
+def _hand_in(state: AwaitingLlm, submission: Submission, saves: tuple[Save, ...]) -> Step:
+    run, gen = state.run, state.gen + 1
+    if submission.tool == SUBMIT_ERROR:
+        return fail_agent(gen, run, "reported", submission.text, saves)
+    finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
+    return Step(Completed(gen, submission.text), (*saves, finish))
+
+
+def _answered(message_id: str, calls: tuple[ToolCall, ...], text: str, *, error: bool) -> tuple[Save, ...]:
+    status = ToolStatus.ERROR if error else ToolStatus.SUCCESS
+    results = tuple(ToolResult(call.id, text, status) for call in calls)
+    return (*(SaveToolResult(result) for result in results), results_message(message_id, results))
