@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
-from engine.machine.states import State
+from engine.machine.states import AgentOutcome, State
 from engine.search import Speaker
 
 
@@ -42,6 +42,43 @@ class Totals(Struct, frozen=True):
     cost_usd: float | None = 0.0
 
 
+class SpawnMode(StrEnum):
+    """How a parent gets what its sub-agent found (SPEC C4)."""
+
+    FAN_IN = "fan_in"
+    """It waits; the results come together."""
+    BACKGROUND = "background"
+    """It goes on; a completion message comes later."""
+
+
+class RunPriority(StrEnum):
+    """Who starts first where more sub-agents wait than may run (SPEC SDK-10)."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class AgentFacts(Struct, frozen=True):
+    """What makes a conversation a sub-agent; set once, when it is created (SPEC BED-009)."""
+
+    parent_id: str
+    mode: SpawnMode
+    call_id: str
+    """The call of the parent that made it."""
+    ordinal: int
+    """Its place among the tasks of that call, from 1."""
+    task: str
+    max_turns: int
+    """Model calls of one run, without the turn of grace."""
+    timeout: float
+    """Seconds that one run may take."""
+    priority: RunPriority = RunPriority.NORMAL
+    context: str = ""
+    """The parent's transcript up to the call, for the system prompt (SPEC UNI-22)."""
+
+
 class NewConversation(Struct, frozen=True):
     """A conversation to be created. `cwd` is validated and resolved by the engine before this exists."""
 
@@ -54,6 +91,8 @@ class NewConversation(Struct, frozen=True):
     system_prompt: str = ""
     """Replaces the built prompt when not empty."""
     append_system_prompt: str = ""
+    agent: AgentFacts | None = None
+    """Set for a sub-agent."""
 
 
 class OmissionKind(StrEnum):
@@ -135,11 +174,35 @@ class ConversationRecord(Struct, frozen=True):
     """From how full a window on older messages are summarized; 0: the default, above 100: never."""
     last_usage: Usage | None = None
     """Of the newest reply, as the provider counted it."""
+    agent: AgentFacts | None = None
+    """Set for a sub-agent: nobody writes there but Phoenix."""
 
     @property
     def view(self) -> ContextView:
         """What of its messages a model is sent."""
         return ContextView(self.summary, self.context_start_seq, self.omitted, self.earlier_views)
+
+
+class AgentRow(Struct, frozen=True):
+    """A sub-agent as it stands in the database."""
+
+    id: str
+    facts: AgentFacts
+    profile: str
+    model: str
+    state: State
+    outcome: AgentOutcome | None
+    """None while it has not ended."""
+    totals: Totals
+    iterations: int
+    """Model calls of all its runs."""
+    tool_iterations: int
+    """Replies of its that called a tool (SPEC T-CMP)."""
+    turns: int
+    started_at: float
+    """Of its newest run; 0 before the first."""
+    ended_at: float
+    """Of its newest run; 0 while it runs."""
 
 
 class ConversationSummary(Struct, frozen=True):

@@ -31,6 +31,7 @@ from engine.records import (
     TitleBy,
     Totals,
 )
+from engine.store import agents
 from engine.store.ownership import Instance
 
 TITLE_LENGTH = 50
@@ -75,6 +76,8 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
             (TitleBy.USER if new.title else TitleBy.FIRST_MESSAGE).value,
         ),
     )
+    if new.agent is not None:
+        agents.mark(connection, new.id, new.agent)
 
 
 def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord | None:
@@ -113,6 +116,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         earlier_views=decode_earlier(row["context_earlier_json"]),
         compact_percent=row["compact_percent"],
         last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
+        agent=agents.facts_of(row),
     )
 
 
@@ -233,7 +237,8 @@ def set_state(connection: sqlite3.Connection, conversation_id: str, state: State
             _set_result(connection, conversation_id, "success", result, "")
         case Failed(kind=kind, error=error, partial=partial):
             status = kind if kind in {"cancelled", "timeout"} else "failure"
-            _set_result(connection, conversation_id, status, partial, error)
+            words = partial or agents.last_words(connection, conversation_id)
+            _set_result(connection, conversation_id, status, words, error)
         case _:
             pass  # every other state is one of a conversation that has no result
 

@@ -20,7 +20,7 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import conversations, inbox, messages, queued, runs, tool_calls
+from engine.store import agent_ends, conversations, inbox, messages, queued, runs, tool_calls
 from engine.store.ownership import Instance
 
 
@@ -40,6 +40,7 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
         if isinstance(write, StartRun):
             runs.place_in_turn(connection, move.conversation_id, write.run_id)
     conversations.set_state(connection, move.conversation_id, move.state, move.at)
+    agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at)
     return Committed(tuple(stored))
 
 

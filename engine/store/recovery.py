@@ -9,6 +9,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from engine.codec import CodecError, decode_state
+from engine.machine import agent_texts
 from engine.machine.effects import FinishRun, RunStatus
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock
 from engine.machine.states import (
@@ -26,10 +27,9 @@ from engine.machine.states import (
 )
 from engine.ports import AppendMessage
 from engine.records import Recovery
-from engine.store import conversations, inbox, messages, runs, tool_calls
+from engine.store import agent_ends, conversations, messages, runs, tool_calls
 from engine.store.ownership import Instance
 
-INTERRUPTED_AGENT = "interrupted by a restart"
 _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
     AND state NOT IN ('idle', 'completed', 'failed')"""
 _WITHOUT_RUN = (Idle, Compacting, Errored, Completed, Failed)
@@ -69,13 +69,14 @@ def recover_all(connection: sqlite3.Connection, instance: Instance, at: float) -
 def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> Recovery:
     """Bring one conversation to rest; whoever calls knows that its owner is dead."""
     row = connection.execute(
-        "SELECT kind, parent_id, spawn_mode, state_json, gen, updated_at FROM conversations WHERE id = ?",
+        "SELECT kind, state_json, gen, updated_at FROM conversations WHERE id = ?",
         (conversation_id,),
     ).fetchone()
     state = _state_left(row["state_json"], row["gen"])
     scene = _Scene(connection, conversation_id, at, runs.active(connection, conversation_id))
     processes = tool_calls.running_processes(connection, conversation_id)
-    interrupted = tool_calls.interrupt_open(connection, conversation_id, at)
+    found = agent_ends.aggregate_after_crash(connection, state)
+    interrupted = tool_calls.interrupt_open(connection, conversation_id, at, found)
     added = _keep_partial(scene, state) + answer_dangling(connection, conversation_id, scene.run_id, at)
     kept_error = _keep_error(scene, state)
     if scene.run_id:
@@ -89,8 +90,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> 
     rest = _at_rest(state, is_agent=row["kind"] == "subagent")
     if rest != state:
         conversations.set_state(connection, conversation_id, rest, row["updated_at"])
-        if isinstance(rest, Failed) and row["spawn_mode"] == "background":
-            _tell_parent(scene, row["parent_id"])
+        agent_ends.tell_parent(connection, conversation_id, rest, at)
     return Recovery(conversation_id, interrupted, bool(scene.run_id), kept_error, added + bool(kept_error), processes)
 
 
@@ -137,7 +137,7 @@ def _at_rest(state: State, *, is_agent: bool) -> State:
         case Idle() if not is_agent:
             return state
         case AwaitingLlm(partial=partial) if is_agent:
-            return Failed(state.gen + 1, "interrupted", INTERRUPTED_AGENT, messages.plain_text(partial))
+            return Failed(state.gen + 1, "interrupted", agent_texts.INTERRUPTED, messages.plain_text(partial))
         case (
             Idle()
             | AwaitingLlm()
@@ -148,12 +148,6 @@ def _at_rest(state: State, *, is_agent: bool) -> State:
             | Compacting()
             | Errored()
         ):
-            return Failed(state.gen + 1, "interrupted", INTERRUPTED_AGENT) if is_agent else Idle(state.gen + 1)
+            return Failed(state.gen + 1, "interrupted", agent_texts.INTERRUPTED) if is_agent else Idle(state.gen + 1)
         case _:
             assert_never(state)
-
-
-def _tell_parent(scene: _Scene, parent_id: str) -> None:
-    """A background agent's end waits in its parent's inbox and wakes nobody."""
-    text = f"[SYSTEM] Child task {scene.conversation_id} has failed: {INTERRUPTED_AGENT}."
-    inbox.deposit(scene.connection, parent_id, "completion", (TextBlock(text),), scene.conversation_id, scene.at)

@@ -119,17 +119,23 @@ def running_processes(connection: sqlite3.Connection, conversation_id: str) -> t
     return tuple((row["pid"], row["proc_start"]) for row in rows)
 
 
-def interrupt_open(connection: sqlite3.Connection, conversation_id: str, at: float) -> tuple[str, ...]:
-    """End every call that has not ended; gives their ids in request order."""
+def interrupt_open(connection: sqlite3.Connection, conversation_id: str, at: float, found: str = "") -> tuple[str, ...]:
+    """End every call that has not ended; gives their ids in request order.
+
+    `found` is what the running one had come to: sub-agents that ended before the crash are not asked twice.
+    """
     rows = connection.execute(
-        """SELECT t.id, t.tool_use_id FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
+        """SELECT t.id, t.tool_use_id, t.status FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
             WHERE t.conversation_id = ? AND t.status IN ('queued', 'awaiting_approval', 'running')
             ORDER BY m.seq, t.ordinal""",
         (conversation_id,),
     ).fetchall()
     connection.executemany(
         "UPDATE tool_calls SET status = 'interrupted', output_text = ?, is_error = 1, ended_at = ? WHERE id = ?",
-        [(INTERRUPTED, at, row["id"]) for row in rows],
+        [
+            (f"{INTERRUPTED}\n\n{found}" if found and row["status"] == "running" else INTERRUPTED, at, row["id"])
+            for row in rows
+        ],
     )
     return tuple(row["tool_use_id"] for row in rows)
 
@@ -148,6 +154,7 @@ def _result_of(connection: sqlite3.Connection, conversation_id: str, use: ToolUs
         (conversation_id, storable(use.id)),
     ).fetchone()
     if row is None or row["status"] not in _SETTLED:
-        return ToolResultBlock(use.id, (TextBlock(INTERRUPTED),), is_error=True)
+        told = row["output_text"] if row is not None and row["output_text"].startswith(INTERRUPTED) else INTERRUPTED
+        return ToolResultBlock(use.id, (TextBlock(told),), is_error=True)
     content = decode_blocks(row["output_json"]) if row["output_json"] else (TextBlock(row["output_text"]),)
     return ToolResultBlock(use.id, cast("tuple[TextBlock | ImageBlock, ...]", content), bool(row["is_error"]))

@@ -189,7 +189,7 @@ async def test_agents_fail_and_a_background_one_leaves_word_without_waking(
     async with started(crash(store, paths)) as after:
         assert len(await after.recover_all()) == 2
         for agent in agents:
-            assert await state_of(after, agent) == Failed(2, "interrupted", "interrupted by a restart")
+            assert await state_of(after, agent) == Failed(2, "interrupted", "interrupted")
         assert query(after.path, "SELECT conversation_id, type, sender_id, consumed_at FROM inbox") == [
             (parent, "completion", agents[1], None)
         ]

@@ -1,0 +1,48 @@
+"""How a sub-agent's end reaches its parent, also through a crash."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from engine.machine import agent_texts
+from engine.machine.messages import TextBlock
+from engine.machine.states import (
+    AgentOutcome,
+    AgentStatus,
+    AgentTask,
+    AwaitingSubagents,
+    Cancelling,
+    Completed,
+    Failed,
+    State,
+)
+from engine.records import SpawnMode
+from engine.store import agents, inbox
+
+
+def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float) -> None:
+    """With its end a background sub-agent leaves its completion in its parent's inbox (SPEC UNI-23)."""
+    if not isinstance(state, Completed | Failed):
+        return
+    found = agents.row_of(connection, agent_id)
+    if found is None or found.outcome is None or found.facts.mode is not SpawnMode.BACKGROUND:
+        return
+    text = agent_texts.completion(agent_id, found.outcome, found.turns, found.tool_iterations)
+    inbox.deposit(connection, found.facts.parent_id, "completion", (TextBlock(text),), agent_id, at)
+
+
+def aggregate_after_crash(connection: sqlite3.Connection, state: State) -> str:
+    """What a spawn call that a crash cut off had come to; empty where none was open (SPEC c10)."""
+    if not isinstance(state, AwaitingSubagents | Cancelling) or not state.agents:
+        return ""
+    known = {outcome.agent_id: outcome for outcome in state.outcomes}
+    outcomes = [known.get(agent.id) or _outcome_stored(connection, agent) for agent in state.agents]
+    return agent_texts.aggregate(state.agents, outcomes)
+
+
+def _outcome_stored(connection: sqlite3.Connection, agent: AgentTask) -> AgentOutcome:
+    found = agents.row_of(connection, agent.id)
+    if found is not None and found.outcome is not None:
+        return found.outcome
+    words = agents.last_words(connection, agent.id)
+    return AgentOutcome(agent.id, AgentStatus.FAILURE, words, agent_texts.INTERRUPTED)

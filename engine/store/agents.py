@@ -1,0 +1,101 @@
+"""Sub-agents in the table `conversations`: how they are made and read."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from engine.codec import decode_state, decode_totals, storable
+from engine.machine.states import AgentOutcome, AgentStatus, Completed, Failed
+from engine.records import AgentFacts, AgentRow, RunPriority, SpawnMode
+
+_LAST_WORDS = """SELECT text FROM messages WHERE conversation_id = ? AND role = 'assistant' AND TRIM(text) <> ''
+    ORDER BY seq DESC LIMIT 1"""
+_ROWS = """SELECT c.*,
+    (SELECT COUNT(*) FROM turns WHERE conversation_id = c.id) AS turn_count,
+    (SELECT COUNT(*) FROM messages WHERE conversation_id = c.id AND origin = 'llm') AS reply_count,
+    (SELECT COUNT(DISTINCT assistant_message_id) FROM tool_calls WHERE conversation_id = c.id) AS tool_count,
+    (SELECT started_at FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_started,
+    (SELECT ended_at FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_ended
+    FROM conversations AS c"""
+
+
+def mark(connection: sqlite3.Connection, conversation_id: str, facts: AgentFacts) -> None:
+    """Make a conversation that was just created a sub-agent."""
+    connection.execute(
+        """UPDATE conversations SET kind = 'subagent', user_initiated = 0, parent_id = ?, spawn_mode = ?,
+            spawn_tool_use_id = ?, parent_context = ?, max_iterations = ?, priority = ?, agent_task = ?,
+            agent_ordinal = ?, agent_timeout = ? WHERE id = ?""",
+        (
+            facts.parent_id,
+            facts.mode,
+            storable(facts.call_id),
+            storable(facts.context),
+            facts.max_turns,
+            facts.priority,
+            storable(facts.task),
+            facts.ordinal,
+            facts.timeout,
+            conversation_id,
+        ),
+    )
+
+
+def facts_of(row: Any) -> AgentFacts | None:
+    """What a row of `conversations` says of a sub-agent; None for the user's own."""
+    if row["kind"] != "subagent":
+        return None
+    return AgentFacts(
+        parent_id=row["parent_id"] or "",
+        mode=SpawnMode(row["spawn_mode"] or SpawnMode.FAN_IN),
+        call_id=row["spawn_tool_use_id"] or "",
+        ordinal=row["agent_ordinal"] or 1,
+        task=row["agent_task"] or row["title"],
+        max_turns=row["max_iterations"] or 0,
+        timeout=row["agent_timeout"] or 0.0,
+        priority=RunPriority(row["priority"] or RunPriority.NORMAL),
+        context=row["parent_context"] or "",
+    )
+
+
+def rows_of(connection: sqlite3.Connection, parent_id: str) -> list[AgentRow]:
+    """Every sub-agent of a conversation, oldest first."""
+    rows = connection.execute(f"{_ROWS} WHERE c.parent_id = ? ORDER BY c.rowid", (parent_id,)).fetchall()
+    return [found for row in rows if (found := _row(row)) is not None]
+
+
+def row_of(connection: sqlite3.Connection, agent_id: str) -> AgentRow | None:
+    """One sub-agent, or None."""
+    row = connection.execute(f"{_ROWS} WHERE c.id = ?", (agent_id,)).fetchone()
+    return _row(row) if row is not None else None
+
+
+def last_words(connection: sqlite3.Connection, agent_id: str) -> str:
+    """The newest text it wrote: what is kept of one that failed without a result."""
+    row = connection.execute(_LAST_WORDS, (agent_id,)).fetchone()
+    return str(row["text"]) if row is not None else ""
+
+
+def _row(row: Any) -> AgentRow | None:
+    facts = facts_of(row)
+    if facts is None:
+        return None
+    state = decode_state(row["state_json"])
+    outcome = None
+    if isinstance(state, Completed | Failed) and row["result_status"]:
+        status = AgentStatus(row["result_status"])
+        outcome = AgentOutcome(row["id"], status, row["result_text"] or "", row["result_error"] or "")
+    return AgentRow(
+        id=row["id"],
+        facts=facts,
+        profile=row["profile"],
+        model=row["model"],
+        state=state,
+        outcome=outcome,
+        totals=decode_totals(row["totals_json"]),
+        iterations=row["reply_count"],
+        tool_iterations=row["tool_count"],
+        turns=row["turn_count"],
+        started_at=row["run_started"] or 0.0,
+        ended_at=row["run_ended"] or 0.0,
+    )
