@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from engine.executor.agent_desk import AgentDesk
 from engine.executor.changing import changed
 from engine.executor.composing import (
     History,
@@ -49,6 +50,8 @@ class Conversation:
         self.context = ContextDesk(session, self.between_moves)
         """What fills its window, and what can be done about it."""
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
+        self.agents = AgentDesk(session)
+        """What it is told as a sub-agent, or of those it has."""
         self.rules = session.rules
         """What it may do without asking, and since when; `engine.rules` changes them."""
 
@@ -96,6 +99,7 @@ class Conversation:
                 running=self._performer.running(),
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
+                agents=session.crew.views(self.id) if session.crew is not None else (),
             )
             listener(snapshot)
             remove = session.publisher.add(listener)
@@ -143,6 +147,8 @@ class Conversation:
         session = self._session
         self.queue.hold()
         self._performer.interrupt()
+        if session.crew is not None:
+            session.crew.stop_all(self.id)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
         session.post(lambda: UserCancelled(message_id, elapsed), Priority.CANCEL)
@@ -157,7 +163,8 @@ class Conversation:
                 return Refused(refusal)
         verdict = Verdict.DENY if answer.choice is Choice.DENY else Verdict.ALLOW
         message_id = self._session.ports.ids.new()
-        return await ask(self._session, lambda: ApprovalAnswered(call_id, verdict, message_id, answer.reason, note))
+        answered = ApprovalAnswered(call_id, verdict, message_id, answer.reason, note)
+        return await ask(self._session, lambda: answered, answers=True)
 
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""

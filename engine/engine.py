@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from engine.activities import ActivityTeller, Watcher
+from engine.agents.crew import Crew
+from engine.agents.equipment import all_tools, profile_of, tools_for
 from engine.conversation import Conversation
 from engine.executor.composing import window_of
 from engine.executor.governor import Governor
@@ -43,6 +45,9 @@ class Engine:
         self._opening = asyncio.Lock()
         self._titlers: dict[str, Titler] = {}
         self.shelf = Shelf(ports, self._open)
+        self.crew = Crew(ports, self._settings, self._open, self._adopt, self.open) if ports.agents else None
+        """Its sub-agents; None where there is nothing to keep them in."""
+        self._tools = all_tools(ports, self.crew)
         self.rules = RuleDesk(ports, self._open)
 
     @property
@@ -136,6 +141,8 @@ class Engine:
         conversation = self._open.pop(conversation_id, None)
         if conversation is not None:
             await self._titlers.pop(conversation_id).close()
+            if self.crew is not None and conversation.record.agent is None:
+                await self.crew.leave(conversation, self.forget)
             await conversation.close()
 
     async def stop_all(self) -> None:
@@ -165,14 +172,21 @@ class Engine:
 
     async def _adopt(self, record: ConversationRecord, read_only: str = "") -> Conversation:
         publisher = Publisher()
-        session = Session(record, self.ports, self._settings, self._governor, publisher, read_only)
+        profile = profile_of(record, self.ports)
+        tools = tools_for(record, profile, self._tools)
+        session = Session(
+            record, self.ports, self._settings, self._governor, publisher, tools, profile, self.crew, read_only
+        )
         session.set_window(window_of(session, record.model))
         conversation = Conversation(session, Performer(session))
         self._titlers[record.id] = titler = Titler(conversation, session)
         publisher.add(titler.follow)
-        publisher.add(ActivityTeller(conversation, self._watchers).follow)
+        if record.agent is None:  # sub-agents stand in no list
+            publisher.add(ActivityTeller(conversation, self._watchers).follow)
         await conversation.load()
         self._open[record.id] = conversation
+        if self.crew is not None:
+            await self.crew.welcome(conversation, publisher)
         return conversation
 
 

@@ -70,10 +70,10 @@ class AgentFacts(Struct, frozen=True):
     ordinal: int
     """Its place among the tasks of that call, from 1."""
     task: str
-    max_turns: int
-    """Model calls of one run, without the turn of grace."""
-    timeout: float
-    """Seconds that one run may take."""
+    max_turns: int = 20
+    """Model calls of one run, without the turn of grace (SPEC C11)."""
+    timeout: float = 300.0
+    """Seconds that one run may take (SPEC C16)."""
     priority: RunPriority = RunPriority.NORMAL
     context: str = ""
     """The parent's transcript up to the call, for the system prompt (SPEC UNI-22)."""

@@ -7,9 +7,35 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.machine.messages import ToolCall, ToolResult
-from engine.machine.states import State
+from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
+
+
+class AgentView(Struct, frozen=True):
+    """A sub-agent as a row shows it; times are wall clock, 0 where there is none."""
+
+    id: str
+    task: str
+    profile: str
+    model: str
+    background: bool
+    state: State
+    waits: bool
+    """Others have to end before it may start."""
+    activity: str
+    """What it does this moment, such as the command of a running tool; empty while it thinks."""
+    turn: int
+    max_turns: int
+    started: float
+    ended: float
+    timeout: float
+    """Seconds that its run may take."""
+    tokens: int
+    cost_usd: float | None
+    last_output: float
+    outcome: AgentOutcome | None = None
+    """None while it has not ended."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -36,6 +62,8 @@ class Snapshot(Struct, frozen=True):
     """What is sent when the conversation is idle, first to be sent first."""
     queue_held: bool = False
     """Whether it waits for the user: a stop, an error or a restart came between."""
+    agents: tuple[AgentView, ...] = ()
+    """Its sub-agents, oldest first."""
 
 
 class RunningCall(Struct, frozen=True):
@@ -183,6 +211,12 @@ class JobsChanged(Struct, frozen=True):
     jobs: tuple[JobInfo, ...]
 
 
+class AgentsChanged(Struct, frozen=True):
+    """The sub-agents of the conversation as they stand now, oldest first."""
+
+    agents: tuple[AgentView, ...]
+
+
 Update: TypeAlias = (
     Snapshot
     | MessageSaved
@@ -202,4 +236,5 @@ Update: TypeAlias = (
     | ConversationChanged
     | JobsChanged
     | QueueChanged
+    | AgentsChanged
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from engine.updates import (
+    AgentsChanged,
     Asked,
     ContextChanged,
     ConversationChanged,
@@ -58,7 +59,7 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
         case ConversationChanged(conversation=conversation):
             model.conversation = conversation
             model.dirty.add(model.count)
-        case Asked() | ContextChanged() | RetryScheduled() | JobsChanged() | QueueChanged():
-            pass  # status line, meter, question and queue show these
+        case Asked() | ContextChanged() | RetryScheduled() | JobsChanged() | QueueChanged() | AgentsChanged():
+            pass  # status line, meter, question, queue and the rows of sub-agents show these
         case _:
             assert_never(update)

@@ -91,6 +91,13 @@ class PreparedImage(Struct, frozen=True):
         return f"{type(self).__name__}({self.media_type}, {len(self.data)} bytes)"
 
 
+class StartedAgent(Struct, frozen=True):
+    """A sub-agent that a call started."""
+
+    id: str
+    task: str
+
+
 class ToolOutput(Struct, frozen=True):
     """What a finished tool gives back: `text` and `images` to the model, `display` to the eye."""
 
@@ -99,6 +106,8 @@ class ToolOutput(Struct, frozen=True):
     display: Display | None = None
     images: tuple[PreparedImage, ...] = ()
     truncated: bool = False
+    agents: tuple[StartedAgent, ...] = ()
+    """Where there are any the result is not this text but what they find, once all have ended."""
 
 
 class ToolRequest(Struct, frozen=True):

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from engine.context.growing import GrowingView
 from engine.context.prompt import PromptFacts, dynamic_prompt, iterations_left, static_prompt
+from engine.machine.agent_texts import GRACE
+from engine.machine.agents import FIELDS
 from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
@@ -44,12 +46,14 @@ async def assemble(
             dynamic_prompt(assembly.now, assembly.prompt.permission_mode),
         ),
         messages=messages,
-        tools=tuple(assembly.prompt.tools),
+        tools=tuple(tool for tool in assembly.prompt.tools if not ask.only_submit or tool.name in FIELDS),
         images=await _load_images(store, messages),
     )
 
 
 def _transient(ask: RequestLlm, note: str) -> str:
+    if ask.only_submit:
+        return GRACE
     if ask.truncated_call:
         return TRUNCATED_TEXT
     if ask.partial:

@@ -12,6 +12,7 @@ from engine.executor.inbox import Entry, Priority
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
+from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
 from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
 from engine.permissions.rules import Call, parse_rule, refusal
@@ -98,10 +99,17 @@ async def ask(
     message_id: str = "",
     caps: RunCaps | None = None,
     writes: tuple[Write, ...] = (),
+    *,
+    answers: bool = False,
 ) -> Receipt:
-    """Put a request of the user into the inbox and wait until the machine took or refused it."""
+    """Put a request of the user into the inbox and wait until the machine took or refused it.
+
+    `answers` what was asked: that is all a user can do in a sub-agent's conversation.
+    """
     if session.read_only:
         return Refused(session.read_only)
+    if session.record.agent is not None and not answers:
+        return Refused(texts.READ_ONLY)
     receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
     session.inbox.put(Priority.USER, Entry(build, message_id, caps or RunCaps(), receipt, writes))
     return await asyncio.shield(receipt)

@@ -210,8 +210,8 @@ class MoveLoop(Struct, eq=False):
             if isinstance(effect, FinishRun):
                 self.performer.forget_run()
                 self.session.rest()
-                if self.session.ports.rewinding is not None:
-                    self.session.ports.rewinding.keeper.run_ended(self.session.record)
+                if self.session.rewinding is not None:
+                    self.session.rewinding.keeper.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
 

@@ -103,7 +103,7 @@ async def _stream(session: Session, provider: Provider, request: ModelRequest) -
 
 def _look_ahead(session: Session, name: str) -> None:
     """A call is being written that may change files: how they are is found out meanwhile."""
-    tool, rewinding = session.ports.tools.get(name), session.ports.rewinding
+    tool, rewinding = session.tools.get(name), session.rewinding
     if rewinding is not None and tool is not None and tool.spec.tool_class in CHANGING:
         rewinding.keeper.tool_drafted(session.record)
 
@@ -125,7 +125,7 @@ def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) ->
 
 
 async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) -> Assembly:
-    run, rewinding = session.run, session.ports.rewinding
+    run, rewinding = session.run, session.rewinding
     if run.files_note is None:
         run.files_note = await files_note(rewinding.log, session.record.id, rows) if rewinding is not None else ""
     return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view, run.files_note)
@@ -182,11 +182,12 @@ def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:
 
 
 def _replied(session: Session, ask: RequestLlm, reply: ModelReply, duration_ms: int) -> None:
-    message_id = session.ports.ids.new()
+    message_id, answer_id = session.ports.ids.new(), session.ports.ids.new()
     session.post(
         lambda: LlmReplied(
             gen=ask.gen,
             message_id=message_id,
+            answer_id=answer_id,
             blocks=reply.blocks,
             stop=reply.stop,
             usage=reply.usage,

@@ -75,8 +75,11 @@ class Performer(Struct, eq=False):
                 self._start_tool(act)
             case Notice(text):
                 self.session.publisher.publish(Noticed(text))
-            case AfterRun() | CancelAgents() | Refuse():
-                pass  # nothing runs for these: no background jobs, no sub-agents; a refusal is an answer
+            case CancelAgents(agent_ids):
+                if self.session.crew is not None:
+                    self.session.crew.stop(agent_ids)
+            case AfterRun() | Refuse():
+                pass  # nothing runs for these: no background jobs; a refusal is an answer
             case _:
                 assert_never(act)
 
@@ -128,8 +131,8 @@ class Performer(Struct, eq=False):
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         if caps.timeout:
             self._limit = self._later(caps.timeout, self._time_is_up)
-        if session.ports.rewinding is not None:
-            session.ports.rewinding.keeper.run_began(session.record)
+        if session.rewinding is not None:
+            session.rewinding.keeper.run_began(session.record)
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,9 +24,11 @@ from engine.machine.messages import LastMessage, Role, ToolResultBlock, ToolUseB
 from engine.machine.states import State
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
+from engine.ports.agents import AgentStore
+from engine.ports.profiles import Profile, Profiles
 from engine.records import ContextView, ConversationRecord, StoredMessage
 from engine.rewinding.rewinding import Rewinding
-from engine.updates import ContextChanged, Question
+from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import ImageReader, JobBoard, Tool
 
 log = logging.getLogger(__name__)
@@ -52,6 +55,25 @@ class Ports(Struct, frozen=True):
     clock: Clock
     ids: Ids
     rewinding: Rewinding | None = None
+    agents: AgentStore | None = None
+    """With the profiles: sub-agents can be had."""
+    profiles: Profiles | None = None
+
+
+class SubAgents(Protocol):
+    """Who has the sub-agents of a conversation."""
+
+    def stop(self, agent_ids: Iterable[str]) -> None:
+        """Stop these."""
+        ...
+
+    def stop_all(self, parent_id: str) -> None:
+        """Stop every one of a conversation."""
+        ...
+
+    def views(self, parent_id: str) -> tuple[AgentView, ...]:
+        """How they stand."""
+        ...
 
 
 class EngineSettings(Struct, frozen=True):
@@ -71,6 +93,12 @@ class EngineSettings(Struct, frozen=True):
     """Whether a model names a conversation after its first answer."""
     snapshot_messages: int = 60
     """How many of the newest messages a snapshot carries."""
+    max_agents: int = 4
+    """Sub-agents that work at the same time; more wait (SPEC SDK-10)."""
+    agent_turns: int = 20
+    """Model calls of a sub-agent's run (SPEC C11)."""
+    agent_timeout: float = 300.0
+    """Seconds of a sub-agent's run (SPEC C16)."""
     close_grace: float = 2.0
     """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
 
@@ -107,6 +135,11 @@ class Session(Struct, eq=False):
     settings: EngineSettings
     governor: Governor
     publisher: Publisher
+    tools: Mapping[str, Tool]
+    """What its model may call."""
+    profile: Profile | None = None
+    """What kind of sub-agent it is; None for the user's own."""
+    crew: SubAgents | None = None
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
     broken: bool = False
@@ -133,6 +166,11 @@ class Session(Struct, eq=False):
     _rows: list[StoredMessage] | None = None
     _forgetting: asyncio.TimerHandle | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    @property
+    def rewinding(self) -> Rewinding | None:
+        """What keeps the files of its turns; those of a sub-agent belong to its parent's turn."""
+        return self.ports.rewinding if self.record.agent is None else None
 
     @property
     def state(self) -> State:

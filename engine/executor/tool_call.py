@@ -11,9 +11,9 @@ from msgspec import Struct
 from engine.codec import encode_display
 from engine.executor.session import Session
 from engine.machine.effects import ExecTool
-from engine.machine.events import ApprovalNeeded, ToolFinished
+from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
-from engine.machine.states import ToolExecuting, ToolOrigin
+from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
 from engine.permissions.rules import Rule, parse_rule, suggest
 from engine.ports import StorageError
@@ -75,7 +75,11 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             await _look_before(session, ready)
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, outside, facts)
-            await _store_images(session, act, output)
+            if output.agents:
+                agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
+                session.post(lambda: AgentsStarted(act.gen, act.call.id, agents))
+            else:
+                await _store_images(session, act, output)
         case Ask(reason):
             await _ask(session, act, ready, reason)
         case Deny(text):
@@ -86,15 +90,15 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
 
 async def _look_before(session: Session, ready: ReadyCall) -> None:
     """How the folder is before the first tool of a run that may change it, so that it can be brought back."""
-    rewinding = session.ports.rewinding
+    rewinding = session.rewinding
     if rewinding is not None and ready.tool.spec.tool_class in CHANGING:
         await rewinding.keeper.before_tool(session.record)
 
 
 async def _prepare(session: Session, call: ToolCall) -> ReadyCall:
-    tool = session.ports.tools.get(call.name)
+    tool = session.tools.get(call.name)
     if tool is None:
-        raise ToolInputError(f"no such tool. There are: {', '.join(session.ports.tools)}")
+        raise ToolInputError(f"no such tool. There are: {', '.join(session.tools)}")
     args = parse_arguments(call.input_json)
     return ReadyCall(tool, args, await tool.request(args, session.record.cwd))
 
@@ -120,6 +124,8 @@ def _decide(session: Session, act: ExecTool, ready: ReadyCall) -> Decision:
     unattended = mode in {PermissionMode.PLAN, PermissionMode.DENY}
     if act.approved or (typed and not unattended):
         return Allow(outside=True)
+    if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):
+        return Deny(f"The profile {session.profile.name} is locked: its agent does not write its own file.")
     place = Place(session.record.cwd, session.settings.readable)
     return decide(ready.tool.spec, ready.request, mode, place, _rules(session))
 
@@ -151,6 +157,8 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool
     context = ToolContext(session.record.id, call.id, session.record.cwd, outside, report)
     try:
         return await ready.tool.run(ready.args, context)
+    except ToolInputError as error:
+        return ToolOutput(f"{call.name}: {error}", is_error=True)
     except Exception as error:  # one of the two places: a tool that breaks is an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.agents.prompting import SUBMISSIONS, agent_sections
 from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.executor.session import Session
@@ -18,11 +19,18 @@ def prompt_facts(session: Session) -> PromptFacts:
         conversation_id=record.id,
         model=record.model,
         permission_mode=record.permission_mode.value,
-        tools=tuple(tool.spec for tool in session.ports.tools.values()),
+        tools=(*(tool.spec for tool in session.tools.values()), *(SUBMISSIONS if record.agent else ())),
         instructions=session.settings.instructions(record.cwd),
         replacement=record.system_prompt,
-        appended=record.append_system_prompt,
+        appended=_appended(session),
     )
+
+
+def _appended(session: Session) -> str:
+    record = session.record
+    if record.agent is None:
+        return record.append_system_prompt
+    return agent_sections(record.agent, session.profile)
 
 
 def tokens_after(session: Session, rows: Sequence[StoredMessage], after: ContextView) -> int:

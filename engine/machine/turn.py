@@ -52,7 +52,7 @@ def step(state: State, event: TurnEvent) -> Step:
                 return Step(state, (Refuse(refusal),))
     match event:
         case UserMessage():
-            return _message(state.gen + 1, event)
+            return _message(state, event)
         case RetryAsked():
             return _retry(state, event)
         case CompactAsked():
@@ -85,9 +85,10 @@ def why_refused(state: State) -> str:
             assert_never(state)
 
 
-def _message(gen: int, event: UserMessage) -> Step:
+def _message(state: State, event: UserMessage) -> Step:
+    gen, new_turn = state.gen + 1, opens_turn(event.last) or isinstance(state, Completed | Failed)
     run = Run(event.run_id, event.max_iterations, agent=AgentRun() if event.for_agent else None)
-    saves = (SaveMessage(event.message, opens_turn(event.last)), StartRun(run.id, event.message.id))
+    saves = (SaveMessage(event.message, new_turn), StartRun(run.id, event.message.id))
     if event.supervisor:
         return Step(AwaitingLlm(gen, run, Routing()), (*saves, RouteRequest(gen, run.id)))
     asked = compact_first(gen, run) if event.compact_due else request(gen, run)

@@ -17,7 +17,7 @@ from tools.contract import ToolClass
 
 log = logging.getLogger(__name__)
 
-CHANGING = frozenset({ToolClass.EDIT, ToolClass.RUN})
+CHANGING = frozenset({ToolClass.EDIT, ToolClass.RUN, ToolClass.SPAWN})
 """Classes of tools before which a look is taken."""
 AHEAD = 0.25
 """Seconds a request gets to go out before its run's folder is looked at: another thread would hold it up."""

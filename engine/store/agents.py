@@ -41,6 +41,13 @@ def mark(connection: sqlite3.Connection, conversation_id: str, facts: AgentFacts
     )
 
 
+def make_background(connection: sqlite3.Connection, agent_id: str) -> None:
+    """Its parent no longer waits for it."""
+    connection.execute(
+        "UPDATE conversations SET spawn_mode = 'background' WHERE id = ? AND kind = 'subagent'", (agent_id,)
+    )
+
+
 def facts_of(row: Any) -> AgentFacts | None:
     """What a row of `conversations` says of a sub-agent; None for the user's own."""
     if row["kind"] != "subagent":

@@ -24,6 +24,14 @@ def deposit(
     )
 
 
+def waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
+    """How many entries wait."""
+    row = connection.execute(
+        "SELECT COUNT(*) FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)
+    ).fetchone()
+    return int(row[0])
+
+
 def drain(
     connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float
 ) -> list[StoredMessage]:

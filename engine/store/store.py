@@ -20,6 +20,7 @@ from engine.records import (
     ToolCallRecord,
 )
 from engine.store import attachments, conversations, messages, moves, recovery, tool_calls
+from engine.store.agent_store import SqliteAgents
 from engine.store.connection import Transactions
 from engine.store.library import SqliteLibrary
 from engine.store.ownership import Instance
@@ -49,6 +50,7 @@ class SqliteStore:
         slices = Slices(transactions, self._instance, paths.attachments)
         self.library = SqliteLibrary(transactions, self._instance, paths.attachments, slices)
         self.queue = SqliteQueue(transactions, self._instance)
+        self.agents = SqliteAgents(transactions, self._instance)
         self.turn_log = SqliteTurnLog(transactions, self._instance, slices)
 
     @property

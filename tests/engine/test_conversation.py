@@ -113,7 +113,10 @@ async def test_an_unknown_tool_and_a_broken_tool_are_error_results(tmp_path: Pat
         await conversation.say("go")
         await conversation.wait_idle()
         texts = [update.result.text for update in bench.seen(ToolEnded)]
-        assert texts == ["nope: no such tool. There are: bash", "bash failed: RuntimeError: broken inside"]
+        assert texts == [
+            "nope: no such tool. There are: bash, spawn_agents, spawn_task",
+            "bash failed: RuntimeError: broken inside",
+        ]
 
 
 async def test_a_busy_conversation_refuses_a_message_and_says_why(tmp_path: Path) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.session import EngineSettings, Ports
 from engine.machine.messages import Usage
 from engine.permissions.rules import KeptRule
 from engine.ports import Provider, ProviderError
+from engine.ports.profiles import GENERAL, Profile, ProfileError
 from engine.providers.scripted import Reply, Script, ScriptedProvider
 from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
@@ -149,6 +151,19 @@ class MemoryRules:
         self.kept.remove(rule)
 
 
+class BuiltIn:
+    """The profiles that stand in no file."""
+
+    def names(self, cwd: Path) -> Sequence[Profile]:
+        return BUILT_IN_PROFILES
+
+    def resolve(self, name: str, cwd: Path) -> Profile:
+        found = next((profile for profile in BUILT_IN_PROFILES if profile.name == (name or GENERAL)), None)
+        if found is None:
+            raise ProfileError(f"There is no profile '{name}'.")
+        return found
+
+
 class PlainImages:
     """Every image is one black pixel."""
 
@@ -198,6 +213,8 @@ async def engine_bench(
         rules,
         SystemClock(),
         RandomIds(),
+        agents=store.agents,
+        profiles=BuiltIn(),
     )
     engine = Engine(ports, settings)
     cwd = home / "project"

@@ -1,0 +1,106 @@
+"""What every sub-agent does, as rows for the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.machine.states import Idle, run_of
+from engine.records import AgentRow, SpawnMode
+from engine.updates import (
+    AgentView,
+    ContextChanged,
+    StateChanged,
+    TextArrived,
+    ThinkingArrived,
+    ToolEnded,
+    ToolProgressed,
+    ToolStarted,
+    Update,
+)
+
+LONGEST_ACTIVITY: Final = 200
+"""Characters of what one does at this moment."""
+
+
+class AgentBoard:
+    """Views by parent, kept true by the updates of the sub-agents' conversations."""
+
+    def __init__(self, now: Callable[[], float], changed: Callable[[str], None]) -> None:
+        self._now = now
+        self._changed = changed
+        self._views: dict[str, dict[str, AgentView]] = {}
+
+    def views(self, parent_id: str) -> tuple[AgentView, ...]:
+        """Oldest first."""
+        return tuple(self._views.get(parent_id, {}).values())
+
+    def put(self, parent_id: str, view: AgentView) -> None:
+        """Add one, or replace what was known of it."""
+        self._views.setdefault(parent_id, {})[view.id] = view
+        self._changed(parent_id)
+
+    def forget(self, parent_id: str) -> None:
+        """Nobody looks at these any more."""
+        self._views.pop(parent_id, None)
+
+    def get(self, parent_id: str, agent_id: str) -> AgentView | None:
+        """One of them."""
+        return self._views.get(parent_id, {}).get(agent_id)
+
+    def follow(self, parent_id: str, agent_id: str, update: Update) -> None:
+        """Take over what a sub-agent's conversation tells."""
+        view = self.get(parent_id, agent_id)
+        if view is None:
+            return
+        match update:
+            case TextArrived() | ThinkingArrived() | ToolProgressed():
+                self._views[parent_id][agent_id] = replace(view, last_output=self._now())
+                return  # too often to tell: whoever draws looks at the time
+            case StateChanged(state=state):
+                run = run_of(state)
+                began = isinstance(view.state, Idle) or view.outcome is not None
+                view = replace(
+                    view,
+                    state=state,
+                    waits=isinstance(state, Idle),
+                    turn=run.iteration if run is not None else view.turn,
+                    started=self._now() if run is not None and began else view.started,
+                    outcome=None if run is not None else view.outcome,
+                    ended=0.0 if run is not None else view.ended,
+                )
+            case ToolStarted(call, request):
+                words = f"{call.name} {request.summary if request else ''}".strip()
+                view = replace(view, activity=words[:LONGEST_ACTIVITY], last_output=self._now())
+            case ToolEnded():
+                view = replace(view, activity="", last_output=self._now())
+            case ContextChanged(tokens=tokens, cost_usd=cost):
+                view = replace(view, tokens=tokens, cost_usd=cost)
+            case _:
+                return
+        self.put(parent_id, view)
+
+
+def view_of(row: AgentRow) -> AgentView:
+    """A row of the database as the screen shows it."""
+    return AgentView(
+        id=row.id,
+        task=row.facts.task,
+        profile=row.profile,
+        model=row.model,
+        background=row.facts.mode is SpawnMode.BACKGROUND,
+        state=row.state,
+        waits=isinstance(row.state, Idle),
+        activity="",
+        turn=row.iterations,
+        max_turns=row.facts.max_turns,
+        started=row.started_at,
+        ended=row.ended_at,
+        timeout=row.facts.timeout,
+        tokens=row.totals.input_tokens + row.totals.output_tokens,
+        cost_usd=row.totals.cost_usd,
+        last_output=row.ended_at or row.started_at,
+        outcome=row.outcome,
+    )

@@ -1,0 +1,60 @@
+"""How a sub-agent's end is found out and told, in tasks that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+
+from engine.conversation import Conversation
+from engine.machine import agent_texts
+from engine.machine.states import AgentOutcome, AgentStatus, Errored, State, is_busy
+from engine.ports import StorageError
+from engine.ports.agents import AgentStore
+
+log = logging.getLogger(__name__)
+
+
+class Endings:
+    """Reads outcomes from the store, wakes parents at rest."""
+
+    def __init__(self, store: AgentStore, opened: Mapping[str, Conversation]) -> None:
+        self._store = store
+        self._opened = opened
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.settled = asyncio.Event()
+        """Set whenever one of them is told."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something is still to be told."""
+        return bool(self._tasks)
+
+    def start(self, work: Coroutine[None, None, None]) -> None:
+        """Do this in the background; a failure goes to the log."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def outcome(self, agent_id: str, state: State) -> AgentOutcome:
+        """How it ended, as the store has it; a store that fails makes it a failure, never a parent that waits."""
+        try:
+            row = await self._store.row(agent_id)
+        except StorageError as error:
+            return AgentOutcome(agent_id, AgentStatus.FAILURE, reason=str(error))
+        if row is not None and row.outcome is not None:
+            return row.outcome
+        reason = state.message if isinstance(state, Errored) else agent_texts.INTERRUPTED
+        return AgentOutcome(agent_id, AgentStatus.FAILURE, reason=reason)
+
+    async def wake(self, parent: Conversation) -> None:
+        """Let a parent at rest read what arrived; one at work reads it before its next request (SPEC UNI-24)."""
+        if self._opened.get(parent.id) is parent and not is_busy(parent.state) and await self._store.waiting(parent.id):
+            parent.agents.arrived()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.settled.set()
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("a sub-agent's end could not be told", exc_info=error)

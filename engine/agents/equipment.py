@@ -1,0 +1,38 @@
+"""Which tools a conversation has: the user's own can spawn, a sub-agent's are its profile's (SPEC BED-009)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.agents.spawn_tools import SpawnAgents, SpawnTask, Starter
+from engine.executor.session import Ports
+from engine.ports.profiles import SPAWN_TOOLS, Profile, ProfileError
+from engine.records import ConversationRecord
+from tools.contract import Tool
+
+
+def all_tools(ports: Ports, starter: Starter | None) -> dict[str, Tool]:
+    """The standard tools, and those that spawn where sub-agents can be had."""
+    tools = dict(ports.tools)
+    if starter is not None and ports.profiles is not None:
+        spawning = (SpawnAgents(starter, ports.profiles), SpawnTask(starter, ports.profiles))
+        tools |= {tool.spec.name: tool for tool in spawning}
+    return tools
+
+
+def profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
+    """The profile of a sub-agent; where it is gone or broken by now, none: it keeps the mode it was made with."""
+    if record.agent is None or ports.profiles is None:
+        return None
+    try:
+        return ports.profiles.resolve(record.profile, record.cwd)
+    except ProfileError:
+        return None
+
+
+def tools_for(record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """What the model of this conversation may call."""
+    if record.agent is None:
+        return dict(tools)
+    allowed = {name: tool for name, tool in tools.items() if name not in SPAWN_TOOLS}
+    return {name: tool for name, tool in allowed.items() if profile is None or profile.allows(name)}

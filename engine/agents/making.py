@@ -1,0 +1,74 @@
+"""Makes sub-agents: from an order, a profile and the parent to rows in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from engine.agents.orders import TaskOrder
+from engine.agents.prompting import snapshot
+from engine.executor.session import EngineSettings, Ports
+from engine.machine.agent_texts import one_line
+from engine.ports.agents import AgentStore
+from engine.ports.profiles import Profile, ProfileError
+from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode
+from tools.contract import ToolInputError
+
+TITLE = 50
+"""Characters (SPEC c11)."""
+
+
+class Making:
+    """Turns orders into conversations that wait to start."""
+
+    def __init__(self, ports: Ports, store: AgentStore, settings: EngineSettings) -> None:
+        self._ports = ports
+        self._store = store
+        self._settings = settings
+
+    async def make(
+        self, parent: ConversationRecord, call_id: str, orders: Sequence[TaskOrder], mode: SpawnMode
+    ) -> Sequence[ConversationRecord]:
+        """The sub-agents of one call, in its order; all or none.
+
+        Raises:
+            ToolInputError: a profile is unknown or broken.
+            StorageError: they cannot be stored.
+        """
+        first = max(1, parent.context_start_seq)
+        rows = await self._ports.store.messages(parent.id, first_seq=first)
+        context = snapshot(rows, parent.context_window)
+        new = [
+            self._new(
+                parent, order, AgentFacts(parent.id, mode, call_id, place, order.title or order.task, context=context)
+            )
+            for place, order in enumerate(orders, 1)
+        ]
+        return await self._store.create_all(new, self._ports.clock.now())
+
+    def _new(self, parent: ConversationRecord, order: TaskOrder, facts: AgentFacts) -> NewConversation:
+        profile, settings = self._profile(order.profile, parent), self._settings
+        limited = replace(
+            facts,
+            max_turns=order.max_turns or profile.max_turns or settings.agent_turns,
+            timeout=order.timeout or profile.timeout or settings.agent_timeout,
+            priority=order.priority,
+        )
+        return NewConversation(
+            id=self._ports.ids.new(),
+            cwd=parent.cwd,
+            model=profile.model or parent.model,
+            title=one_line(facts.task)[:TITLE],
+            permission_mode=profile.mode_under(parent.permission_mode),
+            profile=profile.name,
+            agent=limited,
+        )
+
+    def _profile(self, name: str, parent: ConversationRecord) -> Profile:
+        if self._ports.profiles is None:
+            raise ToolInputError("Sub-agents are not available here.")
+        try:
+            return self._ports.profiles.resolve(name, parent.cwd)
+        except ProfileError as error:
+            raise ToolInputError(error.sentence) from error

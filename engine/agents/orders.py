@@ -1,0 +1,105 @@
+"""What a model asks of sub-agents, read from the arguments of its calls; every mistake is a sentence for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from engine.records import RunPriority
+from tools.arguments import Arguments
+from tools.contract import JsonObject, ToolInputError
+
+MOST_TASKS: Final = 10
+"""Of one call (SPEC REQ-SA)."""
+MOST_TURNS: Final = 250
+LONGEST: Final = 86_400.0
+"""Seconds that a sub-agent may be given; a day."""
+SHORTEST: Final = 1.0
+PARALLEL, SEQUENTIAL = "parallel", "sequential"
+
+
+class TaskOrder(Struct, frozen=True):
+    """One thing to be done by a sub-agent; 0 stands for the profile's own limit."""
+
+    task: str
+    profile: str = ""
+    max_turns: int = 0
+    timeout: float = 0.0
+    priority: RunPriority = RunPriority.NORMAL
+    title: str = ""
+    """What it is called where the task itself is a longer prompt."""
+
+
+class SpawnOrder(Struct, frozen=True):
+    """A call of spawn_agents."""
+
+    tasks: tuple[TaskOrder, ...]
+    sequential: bool = False
+
+
+class ResumeOrder(Struct, frozen=True):
+    """A call of spawn_task that tells an earlier sub-agent how to go on."""
+
+    agent_id: str
+    message: str
+
+
+def spawn_order(args: JsonObject) -> SpawnOrder:
+    """Read a call of spawn_agents.
+
+    Raises:
+        ToolInputError: the arguments make no sense.
+    """
+    fields = Arguments(args, ("tasks", "strategy"))
+    strategy = fields.text("strategy", PARALLEL)
+    if strategy not in {PARALLEL, SEQUENTIAL}:
+        raise ToolInputError(f"strategy must be {PARALLEL} or {SEQUENTIAL}, not {strategy}.")
+    tasks = args.get("tasks")
+    if not isinstance(tasks, list) or not 1 <= len(tasks) <= MOST_TASKS:
+        count = f"{len(tasks)}" if isinstance(tasks, list) else "none"
+        raise ToolInputError(f"tasks must be a list of 1 to {MOST_TASKS} tasks; there are {count}.")
+    return SpawnOrder(tuple(_task(one, f"tasks[{place}].") for place, one in enumerate(tasks)), strategy == SEQUENTIAL)
+
+
+def background_order(args: JsonObject) -> TaskOrder | ResumeOrder:
+    """Read a call of spawn_task: a new task, or a message to an earlier one.
+
+    Raises:
+        ToolInputError: the arguments make no sense.
+    """
+    known = ("task_description", "initial_prompt", "task_id", "message", "profile", "max_turns", "timeout")
+    fields = Arguments(args, known)
+    if "task_id" in args:
+        agent_id, message = fields.text("task_id").strip(), fields.text("message").strip()
+        if not agent_id or not message:
+            raise ToolInputError("To go on with an earlier task give its task_id and a message, neither empty.")
+        return ResumeOrder(agent_id, message)
+    title, prompt = fields.text("task_description").strip(), fields.text("initial_prompt").strip()
+    if not title or not prompt:
+        raise ToolInputError("A new task needs task_description (a few words) and initial_prompt, neither empty.")
+    return TaskOrder(prompt, *_limits(fields), title=title)
+
+
+def _task(one: object, where: str) -> TaskOrder:
+    if not isinstance(one, dict):
+        raise ToolInputError(f'{where[:-1]} must be an object such as {{"task": "..."}}.')
+    known: Sequence[str] = ("task", "profile", "max_turns", "timeout", "priority")
+    fields = Arguments(one, known, where)
+    task = fields.text("task").strip()
+    if not task:
+        raise ToolInputError(f"{where}task is empty: say what the sub-agent is to do.")
+    priority = fields.text("priority", RunPriority.NORMAL.value)
+    if priority not in set(RunPriority):
+        raise ToolInputError(f"{where}priority must be one of {', '.join(RunPriority)}, not {priority}.")
+    return TaskOrder(task, *_limits(fields), RunPriority(priority))
+
+
+def _limits(fields: Arguments) -> tuple[str, int, float]:
+    """Profile, turns and seconds."""
+    turns = fields.whole("max_turns", 0, 0, MOST_TURNS)
+    seconds = fields.number("timeout", 0.0, 0.0, LONGEST)
+    if 0.0 < seconds < SHORTEST:
+        raise ToolInputError(f"timeout is in seconds and must be at least {SHORTEST:g}.")
+    return fields.text("profile", "").strip(), turns, seconds

@@ -1,0 +1,73 @@
+"""What a sub-agent is told beyond its task (SPEC CLAW-16 minimal, UNI-22)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.context.transcribe import transcribe
+from engine.ports.profiles import Profile
+from engine.records import AgentFacts, StoredMessage
+from tools.contract import ToolClass, ToolSpec
+
+SHARE: Final = 0.25
+"""Of the window that the parent's transcript may take."""
+CHARACTERS: Final = 4
+"""Of a token, as a guess."""
+LEAST_ROOM: Final = 8_000
+"""Characters of the transcript where the window is unknown or small."""
+
+RULES: Final = (
+    "You are a sub-agent: another agent gave you one task and waits for your result; nobody else reads along. "
+    "Work on that task alone. You cannot start sub-agents and cannot ask questions. "
+    "When you are done call submit_result, alone in its reply, with everything your parent needs to go on: findings, "
+    "paths, what you changed, what you could not find out. Where the task cannot be done call submit_error with the "
+    "reason. Text without such a call counts as no result."
+)
+
+SUBMISSIONS: Final = (
+    ToolSpec(
+        "submit_result",
+        "Hand in your result and end. It must be the only call of its reply.",
+        {
+            "type": "object",
+            "properties": {"result": {"type": "string", "description": "Everything your parent needs to go on."}},
+            "required": ["result"],
+            "additionalProperties": False,
+        },
+        ToolClass.READ,
+    ),
+    ToolSpec(
+        "submit_error",
+        "Say that the task cannot be done, and why, and end. It must be the only call of its reply.",
+        {
+            "type": "object",
+            "properties": {"error": {"type": "string", "description": "Why it cannot be done."}},
+            "required": ["error"],
+            "additionalProperties": False,
+        },
+        ToolClass.READ,
+    ),
+)
+"""What a sub-agent ends with; the machine takes these calls itself."""
+
+
+def snapshot(rows: Sequence[StoredMessage], window: int) -> str:
+    """The parent's transcript as its sub-agents get it, at most a quarter of their window."""
+    return transcribe(rows, max(round(window * SHARE) * CHARACTERS, LEAST_ROOM))
+
+
+def agent_sections(facts: AgentFacts, profile: Profile | None) -> str:
+    """The end of a sub-agent's system prompt."""
+    parts = [f"# Sub-agent\n{RULES}", profile.prompt if profile is not None else ""]
+    if facts.context:
+        parts.append(
+            "# The conversation of your parent up to now\nFor information; it is not addressed to you.\n"
+            f"<parent_conversation>\n{facts.context}\n</parent_conversation>"
+        )
+    return "\n\n".join(part for part in parts if part)
+
+
+def first_prompt(task: str, earlier: str = "") -> str:
+    """The first message of a sub-agent; `earlier` is what the ones before it found."""
+    return f"{task}\n\n<previous_results>\n{earlier}\n</previous_results>" if earlier else task

@@ -1,0 +1,166 @@
+"""spawn_agents and spawn_task: how a model puts sub-agents to work (SPEC C4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from engine.agents.orders import (
+    MOST_TASKS,
+    PARALLEL,
+    SEQUENTIAL,
+    ResumeOrder,
+    SpawnOrder,
+    TaskOrder,
+    background_order,
+    spawn_order,
+)
+from engine.ports.profiles import ProfileError, Profiles
+from engine.records import RunPriority
+from tools.arguments import object_schema
+from tools.clean import clean_line
+from tools.contract import (
+    JsonObject,
+    PlainDisplay,
+    StartedAgent,
+    ToolClass,
+    ToolContext,
+    ToolInputError,
+    ToolOutput,
+    ToolRequest,
+    ToolSpec,
+)
+
+
+class Starter(Protocol):
+    """Who makes and starts sub-agents."""
+
+    async def spawn(self, parent_id: str, call_id: str, order: SpawnOrder) -> tuple[StartedAgent, ...]:
+        """Make the sub-agents of a call and start those that may."""
+        ...
+
+    async def begin(self, parent_id: str, call_id: str, order: TaskOrder) -> str:
+        """Make one that works in the background; gives its id."""
+        ...
+
+    async def resume(self, parent_id: str, order: ResumeOrder) -> str:
+        """Tell an earlier one how to go on; gives its id."""
+        ...
+
+
+class SpawnAgents:
+    """Several sub-agents; the call waits for all of them."""
+
+    def __init__(self, starter: Starter, profiles: Profiles) -> None:
+        self._starter = starter
+        self._profiles = profiles
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        task: JsonObject = {
+            "type": "object",
+            "properties": {
+                "task": {"type": "string", "description": "What to do, with all it needs to know."},
+                "priority": {"type": "string", "enum": list(RunPriority), "description": "Who starts first."},
+                **_limits(),
+            },
+            "required": ["task"],
+            "additionalProperties": False,
+        }
+        return ToolSpec(
+            "spawn_agents",
+            "Let sub-agents work on independent tasks, each with its own context, and wait for all their results. "
+            "They share your working directory and cannot ask you anything. "
+            f"{SEQUENTIAL}: one after the other, each knowing the results before it.",
+            object_schema(
+                {
+                    "tasks": {"type": "array", "items": task, "minItems": 1, "maxItems": MOST_TASKS},
+                    "strategy": {"type": "string", "enum": [PARALLEL, SEQUENTIAL]},
+                },
+                ["tasks"],
+            ),
+            ToolClass.SPAWN,
+        )
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Show the tasks."""
+        order = spawn_order(args)
+        _check(self._profiles, order.tasks, working_dir)
+        return _shown(order.tasks, f"{SEQUENTIAL}, " if order.sequential else "")
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Start them; the result is theirs."""
+        return ToolOutput(
+            "", agents=await self._starter.spawn(context.conversation_id, context.call_id, spawn_order(args))
+        )
+
+
+class SpawnTask:
+    """One sub-agent in the background, or a message to an earlier one."""
+
+    def __init__(self, starter: Starter, profiles: Profiles) -> None:
+        self._starter = starter
+        self._profiles = profiles
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description, schema and class."""
+        return ToolSpec(
+            "spawn_task",
+            "Let a sub-agent work in the background: this returns at once with its task id, and a message with its "
+            "result comes later. With task_id and message an earlier one goes on where it left off.",
+            object_schema({
+                "task_description": {"type": "string", "description": "A few words that name the task."},
+                "initial_prompt": {"type": "string", "description": "What to do, with all it needs to know."},
+                "task_id": {"type": "string", "description": "An earlier task."},
+                "message": {"type": "string", "description": "For an earlier task: how to go on."},
+                **_limits(),
+            }),
+            ToolClass.SPAWN,
+        )
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        """Show the task."""
+        order = background_order(args)
+        if isinstance(order, ResumeOrder):
+            return ToolRequest(clean_line(f"{order.agent_id}: {order.message}"), preview=PlainDisplay(order.message))
+        _check(self._profiles, (order,), working_dir)
+        return _shown((order,), "in the background, ")
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        """Start it and return."""
+        order = background_order(args)
+        if isinstance(order, ResumeOrder):
+            agent_id = await self._starter.resume(context.conversation_id, order)
+        else:
+            agent_id = await self._starter.begin(context.conversation_id, context.call_id, order)
+        return ToolOutput(f"{agent_id} started")
+
+
+def _limits() -> JsonObject:
+    return {
+        "profile": {
+            "type": "string",
+            "description": "Kind of agent: general, explore, code, review, research, or own.",
+        },
+        "max_turns": {"type": "integer", "description": "Model calls it may use; 0 or absent: its profile's number."},
+        "timeout": {"type": "number", "description": "Seconds it may take; 0 or absent: its profile's number."},
+    }
+
+
+def _check(profiles: Profiles, tasks: Sequence[TaskOrder], working_dir: Path) -> None:
+    """Before anybody is asked: every profile exists."""
+    for one in tasks:
+        try:
+            profiles.resolve(one.profile, working_dir)
+        except ProfileError as error:
+            raise ToolInputError(error.sentence) from error
+
+
+def _shown(tasks: Sequence[TaskOrder], how: str) -> ToolRequest:
+    names = [clean_line(one.title or one.task) for one in tasks]
+    noun = "1 sub-agent" if len(tasks) == 1 else f"{len(tasks)} sub-agents"
+    lines = [f"{place}. {one.profile or 'general'}: {one.task}" for place, one in enumerate(tasks, 1)]
+    return ToolRequest(f"{how}{noun}: {' · '.join(names)}", preview=PlainDisplay("\n\n".join(lines)))
