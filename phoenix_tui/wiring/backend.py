@@ -18,6 +18,7 @@ from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_sto
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
+from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.models.files import ModelFiles
@@ -44,6 +45,7 @@ class Backend(Struct, frozen=True):
     models: ModelFiles
     processes: Processes
     tool_names: tuple[str, ...]
+    profiles: ProfileFiles
 
     async def close(self) -> None:
         """Stop every run, close the store, end every program."""
@@ -84,7 +86,9 @@ async def open_backend(
         ids=RandomIds(),
         rewinding=rewinding(store, paths),
     )
-    instructions = Instructions(paths.instructions_file, TrustFile(paths.trust_file))
+    trust = TrustFile(paths.trust_file)
+    profiles = ProfileFiles(paths.profiles, trust)
+    instructions = Instructions(paths.instructions_file, trust)
     diagnostics = None if setup.ephemeral else Diagnostics(paths.log_file.parent)
     settings = EngineSettings(
         instructions=instructions,
@@ -94,7 +98,7 @@ async def open_backend(
         compact_percent=int(setup.settings.number("compact_percent")) or NEVER,
     )
     engine = Engine(ports, settings)
-    return Backend(engine, store.library, registry, models, processes, tuple(tools))
+    return Backend(engine, store.library, registry, models, processes, tuple(tools), profiles)
 
 
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:

@@ -23,7 +23,7 @@ from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
-from phoenix_tui.wiring.profiles import ProfileBoard, profile_files
+from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.settings import SettingsBoard
 from tools.process.link import ZygoteLink
 
@@ -82,7 +82,7 @@ class ServiceOpener:
             models=backend.providers.models,
             doctor=self._doctor,
             settings=SettingsBoard(setup),
-            profiles=ProfileBoard(setup, profile_files(setup)),
+            profiles=ProfileBoard(setup, backend.profiles),
             recoveries=recoveries,
             warning=await self._warning(backend),
         )
