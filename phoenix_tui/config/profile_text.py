@@ -26,6 +26,8 @@ FENCE: Final = "---"
 MOST_TURNS: Final = 1_000
 LONGEST_RUN: Final = 86_400.0
 """Seconds."""
+LONGEST_DESCRIPTION: Final = 1_000
+"""Characters; every model that may choose an agent reads all of them."""
 LONGEST_QUOTE: Final = 60
 """Characters of a wrong value that are repeated."""
 YES_NO: Final = {"true": True, "yes": True, "false": False, "no": False}
@@ -167,6 +169,13 @@ def _text(field: _Field, _: _Reading) -> str:
     return " ".join(value.encode("utf-8", "replace").decode().split())
 
 
+def _description(field: _Field, reading: _Reading) -> str:
+    words = _text(field, reading)
+    if len(words) > LONGEST_DESCRIPTION:
+        raise reading.wrong(field.line, f"'description' is longer than {LONGEST_DESCRIPTION} characters.")
+    return words
+
+
 def _tools(field: _Field, reading: _Reading) -> tuple[str, ...]:
     names = field.items
     if not names:
@@ -234,7 +243,7 @@ def _written(text: str) -> str:
 
 CHECKS: Final[Mapping[str, Callable[[_Field, _Reading], object]]] = {
     "name": _text,
-    "description": _text,
+    "description": _description,
     "model": _text,
     "tools": _tools,
     "permission_mode": _mode,

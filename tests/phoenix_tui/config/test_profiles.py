@@ -93,6 +93,7 @@ def test_files_of_any_system_are_read(newline: str) -> None:
         ("---\nmax_turns: 99999999\n---\n", "'max_turns' must be a whole number up to 1000"),
         ("---\ntimeout: nan\n---\n", "'timeout' must be seconds up to 86400, 0 for the usual limit, not 'nan'"),
         ("---\nlocked: maybe\n---\n", "review.md:2: 'locked' must be true or false, not 'maybe'"),
+        (f"---\ndescription: {'x' * 1001}\n---\n", "review.md:2: 'description' is longer than 1000 characters."),
         ("---\nmodel: a/b\nmodel: c/d\n---\n", "review.md:3: 'model' stands here twice"),
         ("---\nname: other\n---\n", "review.md:2: 'name' must be 'review', as the file is called, or be left out"),
         ("---\n  - read_file\n---\n", "review.md:2: '- read_file' is no setting"),
