@@ -40,7 +40,7 @@ async def typing_guard() -> None:
     await asyncio.sleep(TYPING_GUARD)
 
 
-async def rest(seen: Callable[[], object], still: float = 1.2) -> None:
+async def rest(seen: Callable[[], object], still: float = 0.8) -> None:
     """Until what is seen has been the same for so long; for what nothing can be waited for by name."""
     last, since, end = seen(), time.monotonic(), time.monotonic() + PATIENCE
     while time.monotonic() - since < still:
