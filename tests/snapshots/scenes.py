@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from tests.snapshots import scenes_going, scenes_list, scenes_rest, scenes_start, scenes_talk, scenes_writing
+from tests.snapshots import (
+    scenes_going,
+    scenes_list,
+    scenes_profiles,
+    scenes_rest,
+    scenes_start,
+    scenes_talk,
+    scenes_writing,
+)
 from tests.snapshots.booth import Booth
 
 Scene: TypeAlias = Callable[[Booth], Awaitable[None]]
@@ -16,4 +24,5 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_going.SCENES,
     **scenes_writing.SCENES,
     **scenes_rest.SCENES,
+    **scenes_profiles.SCENES,
 }
