@@ -159,6 +159,8 @@ class ToolContext(Struct, frozen=True):
     outside_allowed: bool
     """Whether the user, or the permission mode, let this call leave `working_dir`."""
     report: Report
+    actor: str = ""
+    """How others are told who wrote a file: "sub-agent 'find tests'"; empty for a conversation of the user."""
 
 
 class Tool(Protocol):

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from engine.codec import encode_display
 from engine.executor.session import Session
+from engine.machine.agent_texts import one_line
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
@@ -17,7 +18,7 @@ from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
 from engine.permissions.rules import Rule, parse_rule, suggest
 from engine.ports import StorageError
-from engine.records import PermissionMode
+from engine.records import ConversationRecord, PermissionMode
 from engine.rewinding.keeper import CHANGING
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
@@ -154,7 +155,7 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool
                 assert_never(progress)
         session.publisher.publish(ToolProgressed(call.id, progress))
 
-    context = ToolContext(session.record.id, call.id, session.record.cwd, outside, report)
+    context = ToolContext(session.record.id, call.id, session.record.cwd, outside, report, actor(session.record))
     try:
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
@@ -162,6 +163,13 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool
     except Exception as error:  # one of the two places: a tool that breaks is an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+
+def actor(record: ConversationRecord) -> str:
+    """How other conversations are told who wrote a file."""
+    if record.agent is not None:
+        return f"sub-agent '{one_line(record.agent.task)}' ({record.id})"
+    return f"conversation '{record.title}' ({record.id})" if record.title else ""
 
 
 def _note_process(session: Session, call_id: str, pid: int, started: int) -> None:

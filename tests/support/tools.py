@@ -74,12 +74,15 @@ def context_in(
     conversation: str = "one",
     outside: bool = False,
     report: Callable[[Progress], None] = lambda progress: None,
+    actor: str = "",
 ) -> ToolContext:
     """A context whose working directory is `folder`."""
-    return ToolContext(conversation, "call-1", folder, outside, report)
+    return ToolContext(conversation, "call-1", folder, outside, report, actor)
 
 
-async def use(tool: Tool, folder: Path, conversation: str = "one", outside: bool = False, **args: object) -> ToolOutput:
+async def use(
+    tool: Tool, folder: Path, conversation: str = "one", actor: str = "", *, outside: bool = False, **args: object
+) -> ToolOutput:
     """Run `tool` in `folder` with `args`."""
     arguments: JsonObject = dict(args)  # type: ignore[arg-type]  # tests also send what no schema allows
-    return await tool.run(arguments, context_in(folder, conversation=conversation, outside=outside))
+    return await tool.run(arguments, context_in(folder, conversation=conversation, outside=outside, actor=actor))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -249,3 +250,36 @@ async def test_what_is_no_text_file_is_left_alone(tmp_path: Path) -> None:
         "pipe is not a regular file but a pipe, device or socket."
     )
     assert (await use(write, tmp_path, path="bin/x", content="x")).text == ("A part of the path bin/x is not a folder.")
+
+
+async def test_many_that_change_one_file_at_once_lose_nothing_and_the_losers_hear_who_wrote(tmp_path: Path) -> None:
+    ledger, path = ReadLedger(), tmp_path / "list"
+    told: list[str] = []
+    path.write_text("begin\n")
+
+    async def adds(name: str) -> None:
+        edits = [{"op": "append", "new": f"{name}\n"}]
+        while True:
+            await use(ReadFile(ledger), tmp_path, name, path="list")
+            output = await use(Patch(ledger), tmp_path, name, f"sub-agent '{name}'", path="list", edits=edits)
+            if not output.is_error:
+                return
+            told.append(output.text)
+
+    agents = [f"agent{number}" for number in range(10)]
+    await asyncio.gather(*map(adds, agents))
+    assert sorted(path.read_text().split()) == sorted(["begin", *agents])
+    assert told, "they met"
+    words = re.compile(r"list was changed by sub-agent 'agent\d' since it was last read; read it again\.")
+    assert [text for text in told if not words.fullmatch(text)] == []
+
+
+async def test_a_file_that_another_agent_made_is_not_written_over_and_it_is_named(tmp_path: Path) -> None:
+    ledger = ReadLedger()
+    await use(WriteFile(ledger), tmp_path, "a", "sub-agent 'docs'", path="new.md", content="mine")
+    output = await use(WriteFile(ledger), tmp_path, "b", path="new.md", content="yours")
+    assert output.text == (
+        "new.md exists, written by sub-agent 'docs', and was not read in this conversation; "
+        "read it with read_file first."
+    )
+    assert (tmp_path / "new.md").read_text() == "mine"

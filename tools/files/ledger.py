@@ -35,7 +35,8 @@ class Version(Struct, frozen=True):
 
 
 class _Written(Struct, frozen=True):
-    conversation_id: str
+    by: str
+    """In words."""
     version: Version
 
 
@@ -55,10 +56,10 @@ class ReadLedger:
         """The conversation now knows this version."""
         self._seen[conversation_id, path] = version
 
-    def note_write(self, conversation_id: str, path: Path, version: Version) -> None:
-        """The conversation made this version, and so knows it."""
+    def note_write(self, conversation_id: str, path: Path, version: Version, actor: str = "") -> None:
+        """The conversation made this version, and so knows it; `actor` names it to others."""
         self._seen[conversation_id, path] = version
-        self._written[path] = _Written(conversation_id, version)
+        self._written[path] = _Written(actor or f"conversation {conversation_id}", version)
 
     def forget(self, conversation_id: str) -> None:
         """Drop what a conversation that goes away has read."""
@@ -75,7 +76,10 @@ class ReadLedger:
         """
         seen = self._seen.get((conversation_id, path))
         if seen is None:
-            raise ToolFailure(f"{name} exists and was not read in this conversation; read it with read_file first.")
+            written = self._written.get(path)
+            known = written is not None and written.version.same_as(now)
+            by = f", written by {written.by}," if written is not None and known else ""
+            raise ToolFailure(f"{name} exists{by} and was not read in this conversation; read it with read_file first.")
         if seen.same_as(now):
             return
         raise ToolFailure(f"{name} was changed by {self._writer(path, now)} since it was last read; read it again.")
@@ -84,4 +88,4 @@ class ReadLedger:
         written = self._written.get(path)
         if written is None or not written.version.same_as(now):
             return "a command or another program"
-        return f"conversation {written.conversation_id}"
+        return written.by

@@ -73,19 +73,20 @@ async def rewrite(location: Location, context: ToolContext, ledger: ReadLedger, 
         ToolFailure: not read, changed since, or the change does not apply; nothing changed.
     """
     async with ledger.lock(location.path):
-        return await _to_the_end(lambda: _rewrite(location, context.conversation_id, ledger, change))
+        return await _to_the_end(lambda: _rewrite(location, context, ledger, change))
 
 
-def _rewrite(location: Location, conversation_id: str, ledger: ReadLedger, change: Change) -> DiffDisplay:
+def _rewrite(location: Location, context: ToolContext, ledger: ReadLedger, change: Change) -> DiffDisplay:
     existing = read_existing(location)
     if existing is not None:
-        ledger.check(conversation_id, location.path, existing.version, location.shown)
+        ledger.check(context.conversation_id, location.path, existing.version, location.shown)
     text = change(existing.content if existing else None)
     difference = _difference(location, existing, text)
     if existing is None or text != existing.content.text:
         manner = existing.content if existing else TextContent("")
         raw = manner.encoded(text)
-        ledger.note_write(conversation_id, location.path, Version.of(replace_file(location, raw), raw))
+        version = Version.of(replace_file(location, raw), raw)
+        ledger.note_write(context.conversation_id, location.path, version, context.actor)
     return difference
 
 
