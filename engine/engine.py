@@ -55,6 +55,11 @@ class Engine:
         """Not empty while nothing is kept on disk."""
         return self.ports.store.warning
 
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """What the model of a conversation of the user may call."""
+        return tuple(self._tools)
+
     async def start(self) -> Sequence[Recovery]:
         """Boot recovery; no model is asked anything (SPEC C3)."""
         return await self.ports.store.recover_all()

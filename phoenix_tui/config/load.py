@@ -124,7 +124,7 @@ def check(key: Key, value: object, where: str) -> Value:
     right_type = isinstance(value, key.kind) and (key.kind is bool or not isinstance(value, bool))
     if not right_type or (key.choices and value not in key.choices):
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
-    if isinstance(value, int | float) and value < 0:
+    if isinstance(value, int | float) and not key.in_bounds(value):
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
     return cast("Value", value)
 

@@ -31,12 +31,17 @@ class Key(Struct, frozen=True):
     meaning: str = ""
     live: bool = False
     """Whether a change counts at once; else from the next start."""
+    least: float = 0
+    most: float = 0
+    """The highest number that is allowed; 0: any."""
 
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
+        if self.most:
+            return f"a {'whole ' if self.kind is int else ''}number from {self.least:g} to {self.most:g}"
         words = {str: "text", int: "a whole number, 0 for no limit", float: "a number, 0 for no limit"}
         return words.get(self.kind, "true or false")
 
@@ -44,6 +49,10 @@ class Key(Struct, frozen=True):
     def variable(self) -> str:
         """The environment variable that sets it."""
         return f"PHOENIX_{self.name.upper()}"
+
+    def in_bounds(self, number: float) -> bool:
+        """Whether a number is neither too low nor too high."""
+        return number >= self.least and (not self.most or number <= self.most)
 
 
 KEYS = {
@@ -63,6 +72,9 @@ KEYS = {
         Key("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
         Key("auto_title", bool, True, meaning="the model names a conversation after its first answer"),
         Key("compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"),
+        Key("max_agents", int, 4, meaning="sub-agents that work at once; more wait", least=1, most=32),
+        Key("agent_turns", int, 20, meaning="most model replies of a sub-agent", least=1, most=250),
+        Key("agent_timeout", float, 300.0, meaning="most seconds of a sub-agent", least=1, most=86_400),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
         Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
         Key("debug", bool, False, meaning="a detailed log"),

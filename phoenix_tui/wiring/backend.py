@@ -73,6 +73,8 @@ async def open_backend(
     images = ImageDecoder(processes.runner)
     tools = build_tools(ToolDependencies(processes.runner, processes.jobs, images, ReadLedger(), paths.outputs))
     rules = RuleFile(paths.rules_file)
+    trust = TrustFile(paths.trust_file)
+    profiles = ProfileFiles(paths.profiles, trust)
     ports = Ports(
         store=store,
         library=store.library,
@@ -85,9 +87,9 @@ async def open_backend(
         clock=SystemClock(),
         ids=RandomIds(),
         rewinding=rewinding(store, paths),
+        agents=store.agents,
+        profiles=profiles,
     )
-    trust = TrustFile(paths.trust_file)
-    profiles = ProfileFiles(paths.profiles, trust)
     instructions = Instructions(paths.instructions_file, trust)
     diagnostics = None if setup.ephemeral else Diagnostics(paths.log_file.parent)
     settings = EngineSettings(
@@ -96,9 +98,12 @@ async def open_backend(
         diagnostics=diagnostics,
         auto_title=setup.settings.flag("auto_title") and not strict_guide,
         compact_percent=int(setup.settings.number("compact_percent")) or NEVER,
+        max_agents=int(setup.settings.number("max_agents")),
+        agent_turns=int(setup.settings.number("agent_turns")),
+        agent_timeout=setup.settings.number("agent_timeout"),
     )
     engine = Engine(ports, settings)
-    return Backend(engine, store.library, registry, models, processes, tuple(tools), profiles)
+    return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles)
 
 
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:

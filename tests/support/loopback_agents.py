@@ -1,0 +1,54 @@
+"""A loopback Claude whose answers go by what was said last, so that parent and sub-agents may ask in any order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from tests.support.loopback import Answer, Talk
+from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
+
+UNEXPECTED = "Nothing was scripted for this."
+
+
+def by_last_message(answers: Mapping[str, Answer]) -> Answer:
+    """The first answer whose words stand in the last message of a request."""
+
+    async def answer(talk: Talk) -> None:
+        last = json.dumps(json.loads(talk.seen.body)["messages"][-1], ensure_ascii=False)
+        found = next((one for words, one in answers.items() if words in last), says(UNEXPECTED))
+        await found(talk)
+
+    return answer
+
+
+def says(words: str) -> Answer:
+    """A reply of text alone."""
+    return plays(recording(start(), text(0, words), stop()))
+
+
+def calls(name: str, arguments: Mapping[str, object], call_id: str = "toolu_1") -> Answer:
+    """A reply that calls one tool."""
+    return plays(recording(start(), tool(0, name, json.dumps(arguments), tool_id=call_id), stop("tool_use")))
+
+
+def spawns(*tasks: str, call_id: str = "toolu_spawn", **more: object) -> Answer:
+    """A reply that starts sub-agents and waits for them."""
+    return calls("spawn_agents", {"tasks": [{"task": task} for task in tasks]} | more, call_id)
+
+
+def begins(task: str, call_id: str = "toolu_begin") -> Answer:
+    """A reply that starts a sub-agent in the background."""
+    return calls("spawn_task", {"task_description": task, "initial_prompt": task}, call_id)
+
+
+def submits(result: str) -> Answer:
+    """A reply that hands in a result."""
+    return calls("submit_result", {"result": result}, "toolu_submit")
+
+
+async def never_ends(talk: Talk) -> None:
+    """A reply that begins and goes on for ever."""
+    await talk.begin()
+    await talk.send(*recording(start(), text(0, "Once")))
+    await talk.stall()
