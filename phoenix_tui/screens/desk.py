@@ -123,7 +123,7 @@ class Desk:
         self.model, self.mode = model or self.model, mode or self.mode
         if self.conversation is None:
             status = self.parts.status
-            status.status = replace(status.status, model=self.model, mode=self.mode)
+            status.status = replace(status.status, model=self.model, mode=self.mode, profile=self.launch.profile)
             self.parts.greet(True)
 
     async def open(self, conversation_id: str) -> None:
@@ -169,7 +169,7 @@ class Desk:
             dock.notice.standing = None
             dock.show_queue((), held=False)
             self.parts.transcript.display = False
-            self.parts.status.status = Status(mode=self.mode, model=self.model)
+            self.parts.status.status = Status(mode=self.mode, model=self.model, profile=self.launch.profile)
             heading = self.parts.title.heading
             self.parts.title.heading = replace(
                 heading, title="", folder=short_path(self.launch.cwd), context=ContextUse()

@@ -86,7 +86,9 @@ class Stage(PhoenixScreen[None]):
         width = self.app.size.width
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
         self.parts.transcript.display = False
-        self.parts.status.status = Status(mode=self.launch.permission_mode, model=self.launch.model)
+        self.parts.status.status = Status(
+            mode=self.launch.permission_mode, model=self.launch.model, profile=self.launch.profile
+        )
         self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
         with StillRow(id="body"):
             yield self.rows

@@ -153,6 +153,7 @@ class Visible:
             since=snapshot.state_since,
             mode=record.permission_mode,
             model=record.model,
+            profile=record.profile,
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
             cost_usd=record.totals.cost_usd,
             has_text=self._parts.status.status.has_text,

@@ -35,6 +35,8 @@ class Status(Struct, frozen=True):
     since: float = 0.0
     mode: PermissionMode = PermissionMode.ASK
     model: str = ""
+    profile: str = ""
+    """The kind of agent; empty for the general one."""
     context: ContextUse = field(default_factory=ContextUse)
     cost_usd: float | None = 0.0
     has_text: bool = False
@@ -135,6 +137,7 @@ class StatusLine(Still, MeterRow):
         status = self.status
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
+        profile = (clean_line(status.profile), Tone.YOU.value)
         model = (short_model(status.model), Tone.QUIET.value)
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
@@ -142,9 +145,10 @@ class StatusLine(Still, MeterRow):
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
-            (mode, model, remark, context, cost, jobs, errand),
-            (mode, model, context, cost, jobs, errand),
-            (mode, model, context, jobs, errand),
+            (mode, profile, model, remark, context, cost, jobs, errand),
+            (mode, profile, model, context, cost, jobs, errand),
+            (mode, profile, model, context, jobs, errand),
+            (mode, profile, context, jobs, errand),
             (mode, context, jobs, errand),
             (mode, context),
             (mode,),

@@ -83,8 +83,10 @@ async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: O
         await shell.pilot.press(*["down"] * 5, "enter")
         await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
         assert (shell.bench.desk.model, shell.bench.desk.mode) == ("openai/big", PermissionMode.PLAN)
+        await shell.until(lambda: shell.status.startswith("plan · migrations · big"))
         record = (await shell.say("hello")).record
         assert (record.profile, record.append_system_prompt) == ("migrations", "Be careful.")
+        await shell.until(lambda: shell.status.startswith("plan · migrations · big"))
         assert (record.model, record.permission_mode) == ("openai/big", PermissionMode.PLAN)
 
 
@@ -97,6 +99,7 @@ async def test_going_back_to_general_takes_back_model_mode_and_prompt(open_shell
         await show(shell, "general")
         await shell.until(lambda: shell.bench.desk.model == before)
         assert shell.bench.desk.mode is PermissionMode.ASK
+        await shell.until(lambda: "migrations" not in shell.status)
         record = (await shell.say("hello")).record
         assert (record.profile, record.append_system_prompt, record.model) == ("", "", before)
 
