@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingApproval, is_busy
+from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.updates import (
     Asked,
@@ -109,8 +110,14 @@ class Visible:
         title = clean_line(self.conversation.record.title) or "New conversation"
         return text if self._front else f"{title}: {text}"
 
-    async def _older(self, before_seq: int, limit: int) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]:
-        found = await self.conversation.history(before_seq, limit)
+    async def _older(
+        self, before_seq: int, limit: int
+    ) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]] | None:
+        try:
+            found = await self.conversation.history(before_seq, limit)
+        except StorageError as error:
+            self._tell(self._named(str(error)), bad=True)
+            return None
         return found.messages, found.tool_calls
 
     def stop(self) -> None:

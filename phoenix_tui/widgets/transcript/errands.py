@@ -17,6 +17,8 @@ from phoenix_tui.widgets.transcript.signals import MoreNeeded
 
 TICK_SECONDS: Final = 1.0
 """How often the clock of a running call moves."""
+AGAIN_SECONDS: Final = 2.0
+"""Until rows that could not be read are asked for again."""
 COLOUR_SECONDS: Final = 0.02
 """Rest between two slices of code that are coloured."""
 
@@ -90,6 +92,9 @@ class Errands:
             history = await loader(before_seq, limit)
         finally:
             self.is_loading = False
+        if history is None:
+            self._view.set_timer(AGAIN_SECONDS, self._load_missing)
+            return
         found = {message.seq - 1 for message in history[0]}
         self._absent.update(slot for slot in range(before_seq - 1 - limit, before_seq - 1) if slot not in found)
         self._loaded(history)

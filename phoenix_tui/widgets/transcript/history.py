@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 from engine.records import StoredMessage, ToolCallRecord
 
 History: TypeAlias = tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]
-Loader: TypeAlias = Callable[[int, int], Awaitable[History]]
-"""`Conversation.history`: before_seq and limit -> messages and their calls."""
+Loader: TypeAlias = Callable[[int, int], Awaitable[History | None]]
+"""`Conversation.history`: before_seq and limit -> messages and their calls; None where they cannot be read now."""
 WINDOW: Final = 64
 """Messages loaded at once."""
 

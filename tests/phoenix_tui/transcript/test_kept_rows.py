@@ -8,11 +8,26 @@ from collections.abc import Sequence
 import pytest
 
 from engine.records import StoredMessage, ToolCallRecord
-from phoenix_tui.widgets.transcript import kept_rows
+from phoenix_tui.widgets.transcript import errands, kept_rows
 from tests.support.screens import TranscriptApp, said, snapshot
 from tests.support.waiting import poll
 
 COUNT = 2_000
+
+
+class Failing:
+    """A store that cannot be read at first."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(
+        self, before_seq: int, limit: int
+    ) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]] | None:
+        self.asked += 1
+        if self.asked < 3:
+            return None
+        return [said(seq, f"message {seq}") for seq in range(max(before_seq - limit, 1), before_seq)], ()
 
 
 class Slow:
@@ -91,3 +106,14 @@ async def test_rows_of_one_conversation_never_stand_for_those_of_another(monkeyp
         assert await poll(lambda: store.asked)
         await pilot.pause()
         assert not any("message" in row for row in app.shown())
+
+
+async def test_rows_that_cannot_be_read_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errands, "AGAIN_SECONDS", 0.01)
+    app, store = TranscriptApp(), Failing()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.set_history(store)
+        app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(COUNT - 60, COUNT + 1)]))
+        await pilot.press("home")
+        assert await poll(lambda: shows(app, 1))
+        assert store.asked == 3
