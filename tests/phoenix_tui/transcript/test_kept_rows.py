@@ -116,4 +116,4 @@ async def test_rows_that_cannot_be_read_are_asked_for_again(monkeypatch: pytest.
         app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(COUNT - 60, COUNT + 1)]))
         await pilot.press("home")
         assert await poll(lambda: shows(app, 1))
-        assert store.asked == 3
+        assert store.asked >= 3
