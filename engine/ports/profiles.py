@@ -14,10 +14,6 @@ BUILT_IN: Final = "built-in"
 """The source of a profile that stands in no file."""
 GENERAL: Final = "general"
 """The profile of an agent for which none is named."""
-DEFAULT_TURNS: Final = 20
-"""Model replies of a sub-agent whose profile names no number (SPEC C11)."""
-DEFAULT_TIMEOUT: Final = 300.0
-"""Seconds of a sub-agent whose profile names none (SPEC C16)."""
 READ_TOOLS: Final = ("read_file", "list_files", "search", "read_image", "think")
 """Standard tools that change nothing."""
 JOB_TOOLS: Final = ("job_output", "job_kill")
@@ -50,9 +46,9 @@ class Profile(Struct, frozen=True):
     permission_mode: PermissionMode | None = None
     """None: the parent's."""
     max_turns: int = 0
-    """Model replies; 0: DEFAULT_TURNS for a sub-agent, the user's own limit otherwise."""
+    """Model replies; 0: the limit that is set for sub-agents (SPEC C11), the user's own limit otherwise."""
     timeout: float = 0.0
-    """Seconds; 0: DEFAULT_TIMEOUT for a sub-agent, the user's own limit otherwise."""
+    """Seconds; 0: the limit that is set for sub-agents (SPEC C16), the user's own limit otherwise."""
     locked: bool = False
     """The agent may not write this profile's own file (SPEC CLAW-18)."""
     prompt: str = ""
