@@ -10,6 +10,8 @@ from engine.machine.states import AwaitingApproval, Errored, State
 from engine.records import ConversationRecord
 from engine.summaries import summary_of
 from engine.updates import (
+    AgentsChanged,
+    AgentView,
     Asked,
     ConversationChanged,
     LiveTextDropped,
@@ -44,6 +46,8 @@ class ActivityTeller:
         self._conversation = conversation
         self._watchers = watchers
         self._writing = False
+        self._agents = (0, 0)
+        """Sub-agents at work, and those that ask."""
 
     def follow(self, update: Update) -> None:
         """Tell the watchers what matters to a list."""
@@ -59,6 +63,10 @@ class ActivityTeller:
                 return  # a change of state follows
             case ConversationChanged() | Asked():
                 pass
+            case AgentsChanged(agents=views):
+                before, self._agents = self._agents, counted(views)
+                if before == self._agents:
+                    return
             case _:
                 return
         if self._watchers:
@@ -66,7 +74,13 @@ class ActivityTeller:
 
     def _tell(self) -> None:
         state = self._conversation.state
-        needs_you = isinstance(state, AwaitingApproval | Errored)
-        activity = Activity(summary_of(self._conversation.record), state, needs_you, self._writing)
+        needs_you = isinstance(state, AwaitingApproval | Errored) or self._agents[1] > 0
+        activity = Activity(summary_of(self._conversation.record), state, needs_you, self._writing, *self._agents)
         for watcher in tuple(self._watchers):
             watcher(activity)
+
+
+def counted(views: Sequence[AgentView]) -> tuple[int, int]:
+    """How many sub-agents work or wait to, and how many of them ask the user."""
+    working = [view for view in views if view.outcome is None]
+    return len(working), sum(isinstance(view.state, AwaitingApproval) for view in working)

@@ -100,6 +100,7 @@ class Conversation:
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
                 agents=session.crew.views(self.id) if session.crew is not None else (),
+                results=session.crew.results(self.id) if session.crew is not None else 0,
             )
             listener(snapshot)
             remove = session.publisher.add(listener)

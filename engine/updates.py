@@ -64,6 +64,8 @@ class Snapshot(Struct, frozen=True):
     """Whether it waits for the user: a stop, an error or a restart came between."""
     agents: tuple[AgentView, ...] = ()
     """Its sub-agents, oldest first."""
+    results: int = 0
+    """Ends of its sub-agents that its model has not read yet."""
 
 
 class RunningCall(Struct, frozen=True):
@@ -215,6 +217,8 @@ class AgentsChanged(Struct, frozen=True):
     """The sub-agents of the conversation as they stand now, oldest first."""
 
     agents: tuple[AgentView, ...]
+    results: int = 0
+    """Ends that their parent's model has not read yet."""
 
 
 Update: TypeAlias = (

@@ -11,6 +11,7 @@ from engine.machine.states import Idle, run_of
 from engine.records import AgentRow, SpawnMode
 from engine.updates import (
     AgentView,
+    Asked,
     ContextChanged,
     StateChanged,
     TextArrived,
@@ -32,6 +33,7 @@ class AgentBoard:
         self._now = now
         self._changed = changed
         self._views: dict[str, dict[str, AgentView]] = {}
+        self._results: dict[str, int] = {}
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
         """Oldest first."""
@@ -42,9 +44,20 @@ class AgentBoard:
         self._views.setdefault(parent_id, {})[view.id] = view
         self._changed(parent_id)
 
+    def results(self, parent_id: str) -> int:
+        """How many ends its model has not read yet."""
+        return self._results.get(parent_id, 0)
+
+    def count(self, parent_id: str, results: int) -> None:
+        """So many are unread now."""
+        if results != self.results(parent_id):
+            self._results[parent_id] = results
+            self._changed(parent_id)
+
     def forget(self, parent_id: str) -> None:
         """Nobody looks at these any more."""
         self._views.pop(parent_id, None)
+        self._results.pop(parent_id, None)
 
     def get(self, parent_id: str, agent_id: str) -> AgentView | None:
         """One of them."""
@@ -78,6 +91,8 @@ class AgentBoard:
                 view = replace(view, activity="", last_output=self._now())
             case ContextChanged(tokens=tokens, cost_usd=cost):
                 view = replace(view, tokens=tokens, cost_usd=cost)
+            case Asked():
+                pass  # the question itself is the conversation's; who shows it looks there
             case _:
                 return
         self.put(parent_id, view)

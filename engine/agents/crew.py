@@ -114,7 +114,9 @@ class Crew:
         facts = conversation.record.agent
         if facts is None or conversation.read_only:
             return
-        hand = Hand(conversation, self._parent(facts.parent_id), facts, background=True, prompt=text)
+        parent = self._parent(facts.parent_id)
+        conversation.agents.belong_to(parent.agents)
+        hand = Hand(conversation, parent, facts, background=True, prompt=text)
         self._hands[agent_id] = hand
         self._start((hand,))
 
@@ -151,6 +153,7 @@ class Crew:
         if conversation.record.agent is None:
             for row in await self._store.rows(conversation.id):
                 self.board.put(conversation.id, view_of(row))
+            self.board.count(conversation.id, await self._store.waiting(conversation.id))
 
     async def leave(self, parent: Conversation, forget: Callable[[str], Awaitable[None]]) -> None:
         """A conversation is closed: its sub-agents end with it."""
@@ -164,6 +167,10 @@ class Crew:
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
         """How a conversation's sub-agents stand, oldest first."""
         return self.board.views(parent_id)
+
+    def results(self, parent_id: str) -> int:
+        """How many ends of its sub-agents a conversation's model has not read yet."""
+        return self.board.results(parent_id)
 
     def follow(self, conversation: Conversation, update: Update) -> None:
         """Take over what a conversation tells: a sub-agent's own, or a parent's."""
@@ -183,12 +190,13 @@ class Crew:
         self.stop([key for key, hand in self._hands.items() if hand.parent is parent and not hand.background])
         if update.status == SUCCESS and any(view.background for view in self.board.views(parent.id)):
             self._endings.start(self._endings.wake(parent))
+        self._endings.start(self._endings.recount(parent, self.board))
 
     async def _take_on(
         self, record: ConversationRecord, parent: Conversation, prompt: str, *, background: bool
     ) -> Hand:
         conversation = await self._adopt(record)
-        conversation.agents.rules = parent.agents.rules
+        conversation.agents.belong_to(parent.agents)
         assert record.agent is not None, "what was made for a call is a sub-agent"
         hand = Hand(conversation, parent, record.agent, background, prompt)
         self._hands[record.id] = hand
@@ -218,7 +226,9 @@ class Crew:
         self._line.leave(agent_id)
         self._hands.pop(agent_id, None)
         if hand.background:
-            await self._endings.wake(hand.parent)
+            await self._endings.recount(hand.parent, self.board)
+            if not hand.stopped:  # who stops one does not want its parent to begin
+                await self._endings.wake(hand.parent)
         else:
             hand.parent.agents.ended(outcome)
         self._start([one for one in self._hands.values() if hand in one.after and not one.stopped])
@@ -232,7 +242,7 @@ class Crew:
     def _tell(self, parent_id: str) -> None:
         parent = self._opened.get(parent_id)
         if parent is not None:
-            parent.agents.tell(self.board.views(parent_id))
+            parent.agents.tell(self.board.views(parent_id), self.board.results(parent_id))
 
 
 def _is_end(state: State) -> bool:

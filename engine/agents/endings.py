@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 
+from engine.agents.board import AgentBoard
 from engine.conversation import Conversation
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentStatus, Errored, State, is_busy
@@ -51,6 +52,11 @@ class Endings:
         """Let a parent at rest read what arrived; one at work reads it before its next request (SPEC UNI-24)."""
         if self._opened.get(parent.id) is parent and not is_busy(parent.state) and await self._store.waiting(parent.id):
             parent.agents.arrived()
+
+    async def recount(self, parent: Conversation, board: AgentBoard) -> None:
+        """How many ends it has not read yet."""
+        if self._opened.get(parent.id) is parent:
+            board.count(parent.id, await self._store.waiting(parent.id))
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -11,7 +11,6 @@ from engine.machine import agent_texts
 from engine.machine.events import AgentDropped, AgentFinished, InboxArrived, UserMessage
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import AgentOutcome
-from engine.permissions.rules import Rule
 from engine.updates import AgentsChanged, AgentView
 
 
@@ -49,15 +48,12 @@ class AgentDesk:
         wakes = not session.record.archived and not session.record.deleted
         session.post(lambda: InboxArrived(wakes, run_id, session.settings.max_iterations))
 
-    def tell(self, views: tuple[AgentView, ...]) -> None:
-        """Tell subscribers how its sub-agents stand."""
-        self._session.publisher.publish(AgentsChanged(views))
+    def tell(self, views: tuple[AgentView, ...], results: int) -> None:
+        """Tell subscribers how its sub-agents stand, and how many ends its model has not read yet."""
+        self._session.publisher.publish(AgentsChanged(views, results))
 
-    @property
-    def rules(self) -> dict[Rule, float]:
-        """What the user allowed for this conversation, and since when; its sub-agents share it."""
-        return self._session.rules
-
-    @rules.setter
-    def rules(self, rules: dict[Rule, float]) -> None:
-        self._session.rules = rules
+    def belong_to(self, parent: AgentDesk) -> None:
+        """This one is a sub-agent of that one: what the user allows there is allowed here, and it asks in its name."""
+        above = parent._session
+        self._session.rules = above.rules
+        self._session.parent_title = lambda: above.record.title

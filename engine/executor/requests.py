@@ -85,3 +85,7 @@ class Activity(Struct, frozen=True):
     needs_you: bool
     writing: bool = False
     """Whether the answer, or a tool call, arrives."""
+    agents: int = 0
+    """Sub-agents that work, or wait to."""
+    agents_asking: int = 0
+    """Those that ask the user."""

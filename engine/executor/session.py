@@ -75,6 +75,10 @@ class SubAgents(Protocol):
         """How they stand."""
         ...
 
+    def results(self, parent_id: str) -> int:
+        """How many ends its model has not read yet."""
+        ...
+
 
 class EngineSettings(Struct, frozen=True):
     """Numbers and choices that hold for every conversation."""
@@ -142,6 +146,8 @@ class Session(Struct, eq=False):
     crew: SubAgents | None = None
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
+    parent_title: Callable[[], str] | None = None
+    """What the conversation is called whose sub-agent this one is."""
     broken: bool = False
     """The last move could not be stored: the next one begins by mending what it left."""
     last: LastMessage = LastMessage.NONE
@@ -171,6 +177,14 @@ class Session(Struct, eq=False):
     def rewinding(self) -> Rewinding | None:
         """What keeps the files of its turns; those of a sub-agent belong to its parent's turn."""
         return self.ports.rewinding if self.record.agent is None else None
+
+    @property
+    def asker(self) -> str:
+        """Who asks where a tool of it needs a yes."""
+        title = self.record.title
+        return (
+            title if self.parent_title is None else f"{title} (sub-agent of {self.parent_title() or 'a conversation'})"
+        )
 
     @property
     def state(self) -> State:

@@ -203,7 +203,7 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -
         ready.request,
         reason,
         str(rule or ""),
-        record.title,
+        session.asker,
         tool.spec.tool_class,
         session.ports.clock.monotonic(),
     )

@@ -1,0 +1,69 @@
+"""What screens are told of sub-agents: who asks, who works, what waits to be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.executor.requests import Activity, Answer, Choice
+from engine.machine.messages import TextBlock
+from engine.machine.states import AwaitingSubagents, Idle
+from engine.ports import ConversationChanges
+from engine.providers.scripted import Call, Pause, Reply, Text
+from engine.records import PermissionMode, StoredMessage
+from engine.updates import AgentsChanged
+from tests.support.engine import engine_bench, until
+
+SPAWNS = Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK one"}]}'),), when="begin")
+BACKGROUND = Reply((Call("spawn_task", '{"task_description": "look", "initial_prompt": "TASK one"}'),), when="begin")
+DONE = Reply((Text("Both are back."),), when="Sub-agent results")
+
+
+async def test_a_question_names_the_sub_agent_and_whose_it_is_and_the_list_is_told(tmp_path: Path) -> None:
+    runs = Call("bash", '{"command": "make"}')
+    submits = Reply((Call("submit_result", '{"result": "made"}'),), when="ran make")
+    replies = (SPAWNS, submits, Reply((runs,), when="TASK one"), DONE)
+    told: list[Activity] = []
+    async with engine_bench(tmp_path, *replies) as bench:
+        parent = await bench.conversation(PermissionMode.ASK)
+        await parent.change(ConversationChanges(title="api-retry"))
+        bench.engine.watch(told.append)
+        await parent.say("begin")
+        await until(lambda: parent.question is not None)
+        assert parent.question is not None
+        await parent.answer(parent.question.call.id, Answer(Choice.ONCE))
+        await until(lambda: isinstance(parent.state, AwaitingSubagents))
+        await until(lambda: any(one.question for one in bench.engine.live()))
+        (child,) = [one for one in bench.engine.live() if one.question is not None]
+        assert child.question is not None
+        assert child.question.asker == "TASK one (sub-agent of api-retry)"
+        await until(lambda: told[-1].agents_asking == 1)
+        assert (told[-1].summary.id, told[-1].agents, told[-1].needs_you) == (parent.id, 1, True)
+        await child.answer(child.question.call.id, Answer(Choice.ONCE))
+        await parent.wait_idle()
+        assert (told[-1].agents, told[-1].agents_asking, told[-1].needs_you) == (0, 0, False)
+        assert bench.tool.calls == [{"command": "make"}]
+
+
+async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_waits(tmp_path: Path) -> None:
+    slow = Reply((Pause(60.0),), when="TASK one", always=True)
+    after = Reply((Text("I see."),), when="and now")
+    async with engine_bench(tmp_path, BACKGROUND, Reply((Text("Started."),), when=" started"), slow, after) as bench:
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        crew = bench.engine.crew
+        assert crew is not None
+        assert crew.at_work(parent.id) == 1
+        crew.stop_all(parent.id)
+        await crew.finished(parent.id)
+        assert isinstance(parent.state, Idle)
+        assert (bench.seen(AgentsChanged)[-1].results, crew.results(parent.id)) == (1, 1)
+        await parent.say("and now")
+        await parent.wait_idle()
+        await until(lambda: crew.results(parent.id) == 0)
+        told = [words_of(message) for message in await bench.store.messages(parent.id)]
+        assert sum("has failed: cancelled" in text for text in told) == 1
+
+
+def words_of(message: StoredMessage) -> str:
+    return "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
