@@ -138,11 +138,13 @@ class EntriesSheet(Sheet[str]):
         if not self._found:
             return Content.styled("  Nothing matches. Fewer letters find more.", Tone.QUIET.value)
         lines: list[Content] = []
+        headings: set[int] = set()
         first = last = 0
         words_width = self._words_width()
         for place, entry in enumerate(self._found):
             begins = not self._query and (place == 0 or self._found[place - 1].section != entry.section)
             if begins and entry.section:
+                headings.add(len(lines))
                 lines.append(Content.styled(clean_line(entry.section), f"bold {Tone.YOU.value}"))
             if place == self._chosen:
                 first = len(lines) - (1 if begins and entry.section else 0)
@@ -151,7 +153,10 @@ class EntriesSheet(Sheet[str]):
                 last = len(lines)
         room = self._room
         top = max(0, min(max(last - room, first - room // 2), len(lines) - room))
-        return Content("\n").join(lines[top : top + room])
+        shown = lines[top : top + room]
+        if top + len(shown) - 1 in headings:
+            shown[-1] = Content("")  # a heading without a row below it
+        return Content("\n").join(shown)
 
     def _words_width(self) -> int:
         longest = max(Content(clean_line(one.words)).cell_length for one in self._found)
