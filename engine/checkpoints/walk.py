@@ -10,16 +10,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from engine.checkpoints.places import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
-
-if TYPE_CHECKING:
-    from ignore import DirEntry
+from tools.files.ignoring import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
 
 MOST_ENTRIES = 50_000
 """Files and folders after which a folder is too large to be covered."""
@@ -29,7 +25,6 @@ CACHES = frozenset(
 )
 """Folders that are large and made again by tools, or that belong to version control."""
 CACHE_MARKS = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
-RULES = frozenset({b".gitignore", b".ignore"})
 
 
 class TooMany(Exception):
@@ -70,7 +65,7 @@ class Walker:
         self._excluded = excluded
         self._decisions: dict[bytes, _Decision] = {}
         self._pipes: set[bytes] = set()
-        """Folders with rules that nobody may open, see `_is_pipe`."""
+        """Folders with rules that nobody may open, see `tools.files.ignoring`."""
 
     def walk(self) -> Walked:
         """Everything covered.
@@ -81,7 +76,7 @@ class Walker:
             TooMany: it holds more than MOST_ENTRIES files and folders.
         """
         found = _Walk()
-        self._pipes = {b""} if any(_is_pipe(path) for path in _rules_above(self._root)) else set()
+        self._pipes = {b""} if blocks_rules_above(self._root) else set()
         root = opened_root(self._root)
         try:
             self._enter(root, b"", (), found)
@@ -99,7 +94,7 @@ class Walker:
             return
         own = [name for name in RULES if name in listing]
         rules = (*rules, *(value for name in own for value in _look_of(listing[name])))
-        if any(_is_pipe(self._root + b"/" + path + name) for name in own):
+        if blocks_rules((self._root + b"/" + path).rstrip(b"/"), listing):
             self._pipes.add(path)
         ignored = self._ignored(path, frozenset(listing), rules)
         inner: list[bytes] = []
@@ -139,39 +134,13 @@ class Walker:
         known = self._decisions.get(path)
         if known is not None and known.rules == rules and known.names == names:
             return known.ignored
-        ignored = frozenset[bytes]()
-        may_ask = not self._pipes or not any(path.startswith(one) for one in self._pipes)
-        if names and may_ask and _is_unicode(self._root + path):  # the library takes no other path; nothing is ignored
-            allowed = _allowed(self._root + b"/" + path, len(names))
-            ignored = (
-                frozenset(name for name in names - allowed if _is_unicode(name)) if allowed is not None else ignored
-            )
+        blocked = any(path.startswith(one) for one in self._pipes)
+        left = None if blocked else allowed(self._root + b"/" + path, len(names))
+        ignored = (
+            frozenset(name for name in names - left if is_unicode(name)) if left is not None else frozenset[bytes]()
+        )
         self._decisions[path] = _Decision(names, ignored, rules)
         return ignored
-
-
-def _allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
-    """The names in `folder` that no ignore file excludes, its parents' and the user's own included.
-
-    None where that is every one of the names that are `there`: they are counted first, since turning each into a path
-    takes ten times as long.
-    """
-    from ignore import Error, WalkBuilder  # noqa: PLC0415 - native library, loaded on first use (LIBRARIES 3)
-    from ignore import IOError as WalkError  # noqa: PLC0415 - as above
-
-    builder = WalkBuilder(Path(os.fsdecode(folder))).hidden(False).require_git(False).follow_links(False).max_depth(1)
-    found: list[DirEntry] = []
-    entries = builder.build()
-    while True:
-        try:
-            found.append(next(entries))
-        except StopIteration:
-            break
-        except (Error, WalkError):
-            continue
-    if len(found) == there + 1:  # the folder itself is among them
-        return None
-    return frozenset(os.fsencode(entry.path()).rpartition(b"/")[2] for entry in found)
 
 
 def _listing(folder: int) -> dict[bytes, os.stat_result]:
@@ -184,32 +153,6 @@ def _listing(folder: int) -> dict[bytes, os.stat_result]:
             except OSError:
                 continue  # gone since it was listed
     return found
-
-
-def _rules_above(root: bytes) -> list[bytes]:
-    """The files of rules outside a folder that count in it."""
-    above = [os.fsencode(folder) for folder in Path(os.fsdecode(root)).parents]
-    return [
-        *(folder + b"/" + name for folder in above for name in RULES),
-        *(folder + b"/.git/info/exclude" for folder in (root, *above)),
-    ]
-
-
-def _is_pipe(path: bytes) -> bool:
-    """Whether opening a file of rules could wait for ever: the library would do so holding the interpreter's lock."""
-    try:
-        mode = Path(os.fsdecode(path)).stat().st_mode
-    except OSError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def _is_unicode(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _look_of(state: os.stat_result) -> tuple[int, int, int]:

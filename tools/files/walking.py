@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from tools.contract import ToolInputError
-
-if TYPE_CHECKING:
-    from ignore import Walk
+from tools.files.ignoring import allowed, blocks_rules, blocks_rules_above, is_unicode
 
 MOST_WALKED = 200_000
 """Files after which a walk stops."""
@@ -32,45 +28,57 @@ class Walked(Struct, frozen=True):
     complete: bool = True
 
 
-def walk(folder: Path, *, glob: str = "", ignored: bool = False) -> Walked:
-    """List the regular files under `folder`, hidden ones too, `.git` never; links are not followed.
+def walk(
+    folder: Path, *, glob: str = "", ignored: bool = False, hidden: bool = True, most: int = MOST_WALKED
+) -> Walked:
+    """List the regular files under `folder`, at most so many; `.git` never, no link is followed.
 
-    `ignored` includes what ignore files exclude.
+    `ignored` includes what ignore files exclude, `hidden` what begins with a dot.
 
     Raises:
         ToolInputError: the glob is malformed.
     """
-    from ignore import WalkBuilder  # noqa: PLC0415 - native library, loaded on first use (LIBRARIES 3)
-    from ignore.overrides import OverrideBuilder  # noqa: PLC0415 - as above
-
-    builder = WalkBuilder(folder).hidden(False).require_git(False).follow_links(False)
-    builder.overrides(OverrideBuilder(folder).add("!.git").build())
-    if ignored:
-        builder.ignore(False).git_ignore(False).git_global(False).git_exclude(False).parents(False)
     wanted = matcher(glob)
     found: list[str] = []
     base = len(os.path.join(folder, ""))  # noqa: PTH118 - ends in exactly one slash, also for the root
-    for path in _paths(builder.build()):
-        if wanted(path[base:]) and _is_file(path):
+    for path in _files(os.fspath(folder), ignored=ignored, hidden=hidden):
+        if wanted(path[base:]):
             found.append(path)
-            if len(found) >= MOST_WALKED:
+            if len(found) >= most:
                 return Walked(tuple(sorted(found)), complete=False)
     return Walked(tuple(sorted(found)))
 
 
-def _paths(entries: Walk) -> Iterator[str]:
-    """The paths of a walk; a folder that cannot be read is passed over."""
-    from ignore import Error  # noqa: PLC0415 - native library, loaded on first use (LIBRARIES 3)
-    from ignore import IOError as WalkError  # noqa: PLC0415 - as above
+def _files(root: str, *, ignored: bool, hidden: bool) -> Iterator[str]:
+    """Paths of regular files; a folder that cannot be read is passed over."""
+    waiting = [(root, ignored or blocks_rules_above(os.fsencode(root)))]
+    while waiting:
+        folder, asks_nobody = waiting.pop()
+        listing = _listing(folder)
+        asks_nobody = asks_nobody or blocks_rules(os.fsencode(folder), listing)
+        for entry in _left(folder, listing, asks_nobody=asks_nobody):
+            if entry.name == ".git" or (not hidden and entry.name.startswith(".")):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, asks_nobody))
+            elif entry.is_file(follow_symlinks=False):
+                yield entry.path
 
-    while True:
-        try:
-            entry = next(entries)
-        except StopIteration:
-            return
-        except (Error, WalkError):
-            continue
-        yield str(entry.path())
+
+def _left(folder: str, listing: Mapping[bytes, os.DirEntry[str]], *, asks_nobody: bool) -> Iterable[os.DirEntry[str]]:
+    """What no ignore file excludes."""
+    left = None if asks_nobody else allowed(os.fsencode(folder), len(listing))
+    if left is None:
+        return listing.values()
+    return [entry for name, entry in listing.items() if name in left or not is_unicode(name)]
+
+
+def _listing(folder: str) -> dict[bytes, os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return {os.fsencode(entry.name): entry for entry in entries}
+    except OSError:
+        return {}
 
 
 def matcher(glob: str) -> Callable[[str], bool]:
@@ -89,13 +97,6 @@ def matcher(glob: str) -> Callable[[str], bool]:
 
 def _anything(_path: str) -> bool:
     return True
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
 
 
 @lru_cache(maxsize=64)
