@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Final
 
 from engine.machine import agent_texts
 from engine.machine.messages import TextBlock
 from engine.machine.states import (
+    STATE_NAMES,
     AgentOutcome,
     AgentStatus,
     AgentTask,
@@ -18,6 +20,9 @@ from engine.machine.states import (
 )
 from engine.records import SpawnMode
 from engine.store import agents, inbox
+
+ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
+"""Of the column `conversations.state`."""
 
 
 def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import assert_never
 
-from engine.machine.effects import FinishRun, MarkToolCall, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
 from engine.ports import (
     AppendMessage,
     Committed,
@@ -20,7 +20,7 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import agent_ends, conversations, inbox, messages, queued, runs, tool_calls
+from engine.store import agent_ends, conversations, inbox, messages, queued, run_records, runs, tool_calls
 from engine.store.ownership import Instance
 
 
@@ -30,17 +30,18 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
     Raises:
         StorageError: this process does not own the conversation, or it is gone.
     """
-    owner = connection.execute(
-        "SELECT owner_instance FROM conversations WHERE id = ?", (move.conversation_id,)
+    before = connection.execute(
+        "SELECT owner_instance, state FROM conversations WHERE id = ?", (move.conversation_id,)
     ).fetchone()
-    if owner is None or owner["owner_instance"] != instance.id:
+    if before is None or before["owner_instance"] != instance.id:
         raise StorageError("This conversation is no longer open in this Phoenix: open it again to go on.")
     stored = [message for write in move.writes for message in _apply(connection, move, write)]
     for write in move.writes:
         if isinstance(write, StartRun):
             runs.place_in_turn(connection, move.conversation_id, write.run_id)
     conversations.set_state(connection, move.conversation_id, move.state, move.at)
-    agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at)
+    if before["state"] not in agent_ends.ENDED:  # a notice that comes later is no second end
+        agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at)
     return Committed(tuple(stored))
 
 
@@ -59,7 +60,7 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             conversations.set_view(connection, move.conversation_id, write.view)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():
             _apply_to_calls(connection, move, write)
-        case StartRun() | FinishRun() | RecordEvent() | RecordSpan():
+        case StartRun() | SaveRoute() | FinishRun() | RecordEvent() | RecordSpan():
             _apply_to_runs(connection, move, write)
         case _:
             assert_never(write)
@@ -81,11 +82,13 @@ def _apply_to_calls(
 
 
 def _apply_to_runs(
-    connection: sqlite3.Connection, move: Move, write: StartRun | FinishRun | RecordEvent | RecordSpan
+    connection: sqlite3.Connection, move: Move, write: StartRun | SaveRoute | FinishRun | RecordEvent | RecordSpan
 ) -> None:
     match write:
         case StartRun():
             runs.start(connection, move.conversation_id, write, move.at)
+        case SaveRoute():
+            run_records.set_route(connection, write)
         case FinishRun():
             runs.finish(connection, write, move.at)
         case RecordEvent():

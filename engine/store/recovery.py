@@ -31,7 +31,10 @@ from engine.store import agent_ends, conversations, messages, runs, tool_calls
 from engine.store.ownership import Instance
 
 _UNOWNED_LEFTOVERS = """SELECT id FROM conversations WHERE owner_instance IS NULL
-    AND state NOT IN ('idle', 'completed', 'failed')"""
+    AND state NOT IN ('completed', 'failed') AND (state <> 'idle' OR kind = 'subagent') ORDER BY kind"""
+"""Sub-agents first: what became of them stands in what their parent is told."""
+_UNFINISHED_AGENTS = """SELECT id, owner_instance FROM conversations
+    WHERE parent_id = ? AND kind = 'subagent' AND state NOT IN ('completed', 'failed')"""
 _WITHOUT_RUN = (Idle, Compacting, Errored, Completed, Failed)
 
 
@@ -58,12 +61,22 @@ def recover_all(connection: sqlite3.Connection, instance: Instance, at: float) -
     abandoned = [row["id"] for row in connection.execute(_UNOWNED_LEFTOVERS)]
     dead = instance.dead(connection)
     for owner in dead:
-        rows = connection.execute("SELECT id FROM conversations WHERE owner_instance = ?", (owner,))
-        abandoned += [row["id"] for row in rows]
+        owned = connection.execute("SELECT id FROM conversations WHERE owner_instance = ? ORDER BY kind", (owner,))
+        abandoned += [row["id"] for row in owned]
     recovered = [recover(connection, conversation_id, at) for conversation_id in abandoned]
     for owner in dead:
         instance.bury(connection, owner)
     return [each for each in recovered if each.changed or each.processes]
+
+
+def take_over(connection: sqlite3.Connection, instance: Instance, conversation_id: str, at: float) -> Recovery:
+    """Bring one conversation to rest and own it, its sub-agents first where nobody alive has them."""
+    for agent in connection.execute(_UNFINISHED_AGENTS, (conversation_id,)).fetchall():
+        if instance.living_pid(connection, agent["owner_instance"]) is None:
+            recover(connection, agent["id"], at)
+    recovered = recover(connection, conversation_id, at)
+    instance.claim(connection, conversation_id, at)
+    return recovered
 
 
 def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> Recovery:

@@ -101,10 +101,7 @@ class SqliteStore:
         def job(connection: sqlite3.Connection) -> Recovery:
             if self._instance.owns(connection, conversation_id):
                 return Recovery(conversation_id)
-            at = time.time()
-            recovered = recovery.recover(connection, conversation_id, at)
-            self._instance.claim(connection, conversation_id, at)
-            return recovered
+            return recovery.take_over(connection, self._instance, conversation_id, time.time())
 
         return await self._transactions.write(job)
 
