@@ -90,20 +90,23 @@ async def open_backend(
         agents=store.agents,
         profiles=profiles,
     )
-    instructions = Instructions(paths.instructions_file, trust)
-    diagnostics = None if setup.ephemeral else Diagnostics(paths.log_file.parent)
-    settings = EngineSettings(
-        instructions=instructions,
-        readable=(paths.outputs,),
-        diagnostics=diagnostics,
-        auto_title=setup.settings.flag("auto_title") and not strict_guide,
-        compact_percent=int(setup.settings.number("compact_percent")) or NEVER,
-        max_agents=int(setup.settings.number("max_agents")),
-        agent_turns=int(setup.settings.number("agent_turns")),
-        agent_timeout=setup.settings.number("agent_timeout"),
-    )
-    engine = Engine(ports, settings)
+    engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
     return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles)
+
+
+def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> EngineSettings:
+    """The numbers and choices of this setup that hold for every conversation."""
+    paths, settings = setup.paths, setup.settings
+    return EngineSettings(
+        instructions=Instructions(paths.instructions_file, trust),
+        readable=(paths.outputs,),
+        diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
+        auto_title=settings.flag("auto_title") and not unwatched,
+        compact_percent=int(settings.number("compact_percent")) or NEVER,
+        max_agents=int(settings.number("max_agents")),
+        agent_turns=int(settings.number("agent_turns")),
+        agent_timeout=settings.number("agent_timeout"),
+    )
 
 
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:
