@@ -213,7 +213,7 @@ def _command_pattern(command: str) -> str | None:
         words = shlex.split(command)
     except ValueError:
         return command
-    if not words or words[0] in EXACT_ONLY or "/" in words[0]:
+    if not words or not words[0] or words[0] in EXACT_ONLY or "/" in words[0]:
         return command
     known = " ".join(words[:2])
     return f"{known}*" if command.startswith(known) else command

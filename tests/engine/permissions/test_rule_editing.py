@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.permissions.policy import Allow, Place, decide
@@ -39,6 +39,7 @@ def bash(command: str) -> Call:
 
 
 @given(calls)
+@example(bash("''"))
 def test_the_offered_rule_is_accepted_and_matches(call: Call) -> None:
     rule = suggest(spec_of(call), call.request, CWD)
     if rule is None:
