@@ -34,5 +34,5 @@ async def mend(session: Session) -> None:
 async def read_last(session: Session) -> None:
     """Read what the newest message is: the turn rule needs it (SPEC C25)."""
     history = await read_history(session, LAST_MESSAGES)
-    session.last = LastMessage.NONE
+    session.last, session.shell_run = LastMessage.NONE, None
     session.remember(history.messages)

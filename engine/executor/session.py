@@ -20,7 +20,7 @@ from engine.executor.publisher import Publisher
 from engine.executor.requests import RunCaps
 from engine.executor.reviewing import Review
 from engine.machine.events import Event
-from engine.machine.messages import LastMessage, Role, ToolResultBlock, ToolUseBlock, Usage
+from engine.machine.messages import LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
@@ -151,6 +151,8 @@ class Session(Struct, eq=False):
     broken: bool = False
     """The last move could not be stored: the next one begins by mending what it left."""
     last: LastMessage = LastMessage.NONE
+    shell_run: str | None = None
+    """The run of the newest command of the user."""
     state_since: float = 0.0
     """Monotonic time of the last change of state."""
     inbox: Inbox = field(default_factory=Inbox)
@@ -218,7 +220,12 @@ class Session(Struct, eq=False):
     def remember(self, messages: tuple[StoredMessage, ...]) -> None:
         """Take new messages: the turn rule needs the newest one (SPEC C25), the run all of them."""
         for message in messages:
-            self.last = kind_of(message, self.last)
+            if _is_shell(message):
+                self.shell_run = message.run_id
+            elif _tells_of_shell(message, self.shell_run):
+                self.last = LastMessage.USER if self.resumable else LastMessage.SHELL
+            else:
+                self.last = kind_of(message, self.last)
         if self._rows is not None:
             # A commit may have been read already when it is told of.
             newest = self._rows[-1].seq if self._rows else 0
@@ -307,3 +314,16 @@ def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
         case Role.USER:
             answers = any(isinstance(block, ToolResultBlock) for block in message.blocks)
             return LastMessage.TOOL_RESULT if answers else LastMessage.USER
+
+
+def _is_shell(message: StoredMessage) -> bool:
+    """Whether it is the row of a command of the user."""
+    return message.role is Role.SYSTEM and any(isinstance(block, ToolUseBlock) for block in message.blocks)
+
+
+def _tells_of_shell(message: StoredMessage, run_id: str | None) -> bool:
+    """Whether it tells the model what the command of this run printed (SPEC c1 UserShell)."""
+    if message.role is not Role.USER or message.run_id != run_id or len(message.blocks) != 1:
+        return False
+    block = message.blocks[0]
+    return isinstance(block, TextBlock) and block.text.startswith("$ ")

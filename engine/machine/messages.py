@@ -153,3 +153,5 @@ class LastMessage(StrEnum):
     TOOL_USE = "tool_use"
     TOOL_RESULT = "tool_result"
     USER = "user"
+    SHELL = "shell"
+    """What a command of the user printed: the next message goes on with its turn, and no answer is owed."""

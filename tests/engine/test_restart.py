@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from engine.conversation import Conversation
-from engine.machine.messages import Role, TextBlock, ToolResultBlock
+from engine.executor.requests import Refused
+from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock
 from engine.machine.states import Idle
-from engine.providers.scripted import Reply, Text
+from engine.providers.scripted import Hang, Reply, Text
+from engine.updates import Snapshot, Update
 from tests.support.crash_child import STAGES
 from tests.support.engine import Bench, engine_bench
 
@@ -75,6 +77,63 @@ async def test_a_second_boot_changes_nothing(tmp_path: Path) -> None:
     async with engine_bench(tmp_path) as bench:
         assert not any(recovery.changed for recovery in await bench.engine.start())
         assert await bench.store.messages((await reopened(bench)).id) == first
+
+
+@pytest.mark.parametrize("boots", [0, 1])
+async def test_what_a_command_of_the_user_printed_waits_for_no_answer(tmp_path: Path, boots: int) -> None:
+    async with engine_bench(tmp_path, ANSWER) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        await conversation.shell("ls", send_to_model=True)
+        await conversation.wait_idle()
+        if not boots:
+            assert not await _is_resumable(conversation)
+            return
+    async with engine_bench(tmp_path, ANSWER) as bench:
+        conversation = await reopened(bench)
+        assert not await _is_resumable(conversation)
+        assert await conversation.retry() == Refused("Nothing to retry")
+        await conversation.say("and?")
+        await conversation.wait_idle()
+        rows = [row for row in await bench.store.messages(conversation.id) if row.role is not Role.SYSTEM]
+        assert [(_text(row.blocks), row.turn_number) for row in rows] == [
+            ("hi", 0),
+            ("done", 0),
+            ("$ ls\nran ls", 1),
+            ("and?", 1),
+            ("done", 1),
+        ]
+
+
+async def test_a_prompt_that_was_stopped_still_waits_behind_a_command_of_the_user(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Hang(),)), ANSWER) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        conversation.cancel()
+        await conversation.wait_idle()
+        await conversation.shell("ls", send_to_model=True)
+        await conversation.wait_idle()
+        assert await _is_resumable(conversation)
+    async with engine_bench(tmp_path, ANSWER) as bench:
+        conversation = await reopened(bench)
+        assert await _is_resumable(conversation)
+        await conversation.retry()
+        await conversation.wait_idle()
+        assert _text((await bench.store.messages(conversation.id))[-1].blocks) == "done"
+
+
+async def _is_resumable(conversation: Conversation) -> bool:
+    seen: list[Update] = []
+    unsubscribe = await conversation.subscribe(seen.append)
+    unsubscribe()
+    (snapshot,) = seen
+    assert isinstance(snapshot, Snapshot)
+    return snapshot.resumable
+
+
+def _text(blocks: tuple[Block, ...]) -> str:
+    return "".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
 def _said(block: ToolResultBlock) -> str:

@@ -39,6 +39,7 @@ from tests.support.moves import Driver, calls, done, reply, user
         (LastMessage.TOOL_USE, False),
         (LastMessage.TOOL_RESULT, False),
         (LastMessage.USER, False),
+        (LastMessage.SHELL, False),
     ],
 )
 def test_a_turn_opens_only_after_an_answer_or_at_the_very_start(last: LastMessage, opens: bool) -> None:
@@ -90,8 +91,9 @@ def test_an_interrupted_turn_is_resumed_without_a_new_message() -> None:
     assert [type(effect) for effect in driver.effects] == [StartRun, DrainInbox, RequestLlm]
 
 
-def test_nothing_to_retry_is_said() -> None:
-    driver = Driver(Idle(7)).on(RetryAsked(LastMessage.ANSWER, "run-2", 250))
+@pytest.mark.parametrize("last", [LastMessage.NONE, LastMessage.ANSWER, LastMessage.SHELL])
+def test_nothing_to_retry_is_said(last: LastMessage) -> None:
+    driver = Driver(Idle(7)).on(RetryAsked(last, "run-2", 250))
     assert (driver.state, driver.effects) == (Idle(7), (Refuse("Nothing to retry"),))
 
 
