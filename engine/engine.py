@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from engine.activities import ActivityTeller, Watcher
 from engine.agents.crew import Crew
@@ -31,6 +33,10 @@ from engine.records import (
 from engine.rule_desk import RuleDesk
 from engine.shelf import Shelf
 from engine.titles import Titler
+from engine.updates import Update
+
+AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
+"""Is told what happens in sub-agents."""
 
 
 class Engine:
@@ -42,6 +48,7 @@ class Engine:
         self._governor = Governor()
         self._open: dict[str, Conversation] = {}
         self._watchers: list[Watcher] = []
+        self._followers: list[AgentFollower] = []
         self._opening = asyncio.Lock()
         self._titlers: dict[str, Titler] = {}
         self.shelf = Shelf(ports, self._open)
@@ -141,6 +148,11 @@ class Engine:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher) if watcher in self._watchers else None
 
+    def follow_agents(self, follower: AgentFollower) -> Callable[[], None]:
+        """Tell `follower` every update of every sub-agent; the result ends it."""
+        self._followers.append(follower)
+        return lambda: self._followers.remove(follower)
+
     async def forget(self, conversation_id: str) -> None:
         """Close one conversation; what runs in it is stopped."""
         conversation = self._open.pop(conversation_id, None)
@@ -188,6 +200,8 @@ class Engine:
         publisher.add(titler.follow)
         if record.agent is None:  # sub-agents stand in no list
             publisher.add(ActivityTeller(conversation, self._watchers).follow)
+        else:
+            publisher.add(partial(_tell, self._followers, conversation))
         await conversation.load()
         self._open[record.id] = conversation
         if self.crew is not None:
@@ -210,3 +224,8 @@ def working_directory(path: Path) -> Path:
     if not os.access(resolved, os.R_OK | os.X_OK):
         raise EngineError(f"The directory {path} cannot be read: check its permissions.")
     return resolved
+
+
+def _tell(followers: Sequence[AgentFollower], agent: Conversation, update: Update) -> None:
+    for follower in tuple(followers):
+        follower(agent, update)

@@ -18,6 +18,7 @@ class RunArguments(Struct, frozen=True):
     headless: bool
     output_format: str | None
     include_partial_messages: bool
+    wait_agents: bool
     continue_last: bool
     resume: str | None
     """Empty: choose from a list."""
@@ -104,6 +105,8 @@ def _check_headless(arguments: RunArguments) -> None:
             raise CommandError("--output-format works with -p; add -p.")
         if arguments.prompt == "-":
             raise CommandError("The prompt '-' reads stdin and works with -p; add -p.")
+    if not arguments.headless and not arguments.wait_agents:
+        raise CommandError("--no-wait-agents works with -p; add -p.")
     if arguments.include_partial_messages and arguments.output_format != "stream-json":
         raise CommandError("--include-partial-messages works with -p --output-format stream-json.")
     if arguments.headless and arguments.resume is not None and not arguments.resume:

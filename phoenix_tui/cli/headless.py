@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from time import monotonic
 
+from engine.agents.crew import Crew
 from engine.conversation import Conversation
+from engine.engine import Engine
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.updates import Asked, Question, RunEnded, Update
+from phoenix_tui.agent_words import counted, task_words
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
+from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.reporters import Reporter
 from tools.contract import ImageRejected
 
@@ -25,12 +29,19 @@ SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, sig
 
 @dataclass(slots=True)
 class HeadlessRun:
-    """One message and everything up to the end of its run."""
+    """One message and everything up to the end of its run, and of the sub-agents it began."""
 
+    engine: Engine
     conversation: Conversation
     reporter: Reporter
     outcome: Outcome
+    waits_for_agents: bool = True
+    """Whether sub-agents that go on in the background are waited for."""
     _over: asyncio.Event = field(default_factory=asyncio.Event)
+    _runs: int = 0
+    """Runs that have ended."""
+    _waiting: asyncio.Task[None] | None = None
+    """For what goes on in the background."""
     _answers: set[asyncio.Task[Receipt]] = field(default_factory=set["asyncio.Task[Receipt]"])
 
     async def perform(self, prompt: str, images: list[bytes], caps: RunCaps) -> Exit:
@@ -47,36 +58,84 @@ class HeadlessRun:
         started = monotonic()
         with self._signals():
             self.reporter.begin()
+            leave_agents = self.engine.follow_agents(self._follow_agent)
             unsubscribe = await self.conversation.subscribe(self._follow)
             try:
                 answer = await self.conversation.say(prompt, image_ids, caps)
                 if isinstance(answer, Refused):
                     raise CommandError(answer.reason, Exit.FAILED)
                 await self._over.wait()
+                await self._background(started + caps.timeout if caps.timeout else None)
                 self.outcome.settle(await self.conversation.wait_idle())
             finally:
                 unsubscribe()
+                leave_agents()
                 await self._stop()
         self.outcome.duration_ms = round((monotonic() - started) * 1000)
         self.reporter.end(self.outcome)
         return self.outcome.exit_code
 
+    async def _background(self, deadline: float | None) -> None:
+        """Wait for sub-agents in the background and the turns they wake, until then at most; then end what is left.
+
+        Those of a run that did not end well are not waited for.
+        """
+        crew = self.engine.crew
+        if crew is None:
+            return
+        if self.waits_for_agents and self.outcome.exit_code is Exit.OK:
+            self._waiting = asyncio.ensure_future(self._at_rest(crew))
+            await asyncio.wait((self._waiting,), timeout=deadline and max(0.0, deadline - monotonic()))
+            if not self._waiting.done():
+                self.outcome.capped = "timeout"
+        await self._end_agents(crew)
+
+    async def _at_rest(self, crew: Crew) -> None:
+        seen = 0
+        while seen != self._runs:
+            seen = self._runs
+            await crew.finished(self.conversation.id)
+            await self.conversation.wait_idle()
+
+    async def _end_agents(self, crew: Crew) -> None:
+        left = [view.task for view in crew.views(self.conversation.id) if view.outcome is None]
+        if not crew.at_work(self.conversation.id):
+            return
+        stopped = f"{counted(len(left))} stopped with the run: {'; '.join(task_words(task) for task in left)}"
+        write_progress(f"phoenix: {stopped}")
+        self.conversation.cancel()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(crew.finished(self.conversation.id), STOPPING)
+
     def _follow(self, update: Update) -> None:
         self.outcome.follow(update)
         match update:
             case Asked(question) if question is not None:
-                self._deny(question)
+                self._deny(self.conversation, question)
             case RunEnded():
+                self._runs += 1
                 self._over.set()
             case _:
                 pass  # the reporter has it
+        self._report(lambda: self.reporter.follow(update))
+
+    def _follow_agent(self, agent: Conversation, update: Update) -> None:
+        facts = agent.record.agent
+        if facts is None or facts.parent_id != self.conversation.id:
+            return
+        self.outcome.denials.follow(update, agent.id)
+        if isinstance(update, Asked) and update.question is not None:
+            self._deny(agent, update.question)
+        self._report(lambda: self.reporter.follow_agent(agent.record, facts, update))
+
+    def _report(self, tell: Callable[[], None]) -> None:
         try:
-            self.reporter.follow(update)
+            tell()
         except BrokenPipeError:
             self._interrupt(Exit.FAILED)
 
-    def _deny(self, question: Question) -> None:
-        answer = self.conversation.answer(question.call.id, Answer(Choice.DENY, reason=NOBODY_ASKED))
+    def _deny(self, conversation: Conversation, question: Question) -> None:
+        answer = conversation.answer(question.call.id, Answer(Choice.DENY, reason=NOBODY_ASKED))
         task = asyncio.ensure_future(answer)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
@@ -96,7 +155,13 @@ class HeadlessRun:
         if self.outcome.stopped_by is None:
             self.outcome.stopped_by = code
         self.conversation.cancel()
-        asyncio.get_running_loop().call_later(STOPPING, self._over.set)
+        asyncio.get_running_loop().call_later(STOPPING, self._give_up)
+
+    def _give_up(self) -> None:
+        """What was stopped does not end: go on without it."""
+        self._over.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     async def _stop(self) -> None:
         """Leave nothing running, whatever went wrong here."""

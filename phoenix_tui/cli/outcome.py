@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
-from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolStatus, Usage
+from engine.machine.messages import Origin, Role, TextBlock, Usage
 from engine.machine.states import Errored, State
 from engine.records import StoredMessage
 from engine.updates import (
-    Asked,
     ContextChanged,
     MessageSaved,
     RunEnded,
     Snapshot,
     StateChanged,
-    ToolEnded,
-    ToolStarted,
     Update,
 )
+from phoenix_tui.cli.agents import AgentResults, Denials
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import Exit
-from tools.contract import JsonObject, JsonValue
+from tools.contract import JsonObject
 
 CAPS = {"iteration_limit": "error_max_turns", "budget": "error_max_budget_usd", "timeout": "error_timeout"}
 """Subtype of each cap, by the run's error code."""
+CAPPED = {
+    "iteration_limit": "The limit of --max-turns was reached before the results of its sub-agents were read.",
+    "budget": "The limit of --max-budget-usd was reached before the results of its sub-agents were read.",
+    "timeout": "The limit of --timeout was reached while its sub-agents worked.",
+}
+"""Why a run is not whole whose own turns went well."""
 
 
 @dataclass(slots=True)
@@ -36,30 +39,27 @@ class Outcome:
     text: str = ""
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
-    denials: list[JsonValue] = field(default_factory=list["JsonValue"])
+    denials: Denials = field(default_factory=lambda: Denials())
+    agents: AgentResults = field(default_factory=lambda: AgentResults())
     ended: RunEnded | None = None
+    capped: str = ""
+    """The limit that was reached while its sub-agents worked, as an error code."""
     stopped_by: Exit | None = None
     """The signal that ended it, as its exit code."""
     duration_ms: int = 0
     _state: State | None = None
     _cost_before: float | None = 0.0
     _cost: float | None = 0.0
-    _calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
 
     def follow(self, update: Update) -> None:
         """Take in one update."""
+        self.denials.follow(update)
+        self.agents.follow(update)
         match update:
             case Snapshot():
                 self._cost_before = self._cost = update.conversation.totals.cost_usd
             case MessageSaved(message):
                 self._count(message)
-            case ToolStarted(call):
-                self._calls[call.id] = call
-            case Asked(question) if question is not None:
-                self._calls[question.call.id] = question.call
-            case ToolEnded(result):
-                if result.status is ToolStatus.ERROR and _was_denied(result.text):
-                    self._deny(result.call_id)
             case ContextChanged():
                 self._cost = update.cost_usd
             case StateChanged(state):
@@ -87,6 +87,8 @@ class Outcome:
             return self.stopped_by
         if self.ended is None or self.ended.status == "cancelled":
             return Exit.INTERRUPTED
+        if self.capped:
+            return Exit.CAP
         if self.ended.status == "success":
             return Exit.OK
         if self._hit_cap:
@@ -98,6 +100,8 @@ class Outcome:
         """Why it did not succeed, one sentence; empty when it did."""
         if self.stopped_by is not None:
             return "The run was stopped."
+        if self.capped:
+            return CAPPED[self.capped]
         return self.ended.error if self.ended is not None else "The run was stopped."
 
     def result_object(self) -> JsonObject:
@@ -115,7 +119,8 @@ class Outcome:
             "total_cost_usd": self.cost,
             "usage": usage_object(self.usage),
             "model": self.model,
-            "permission_denials": self.denials,
+            "permission_denials": list(self.denials.found),
+            "agents": self.agents.objects(),
         }
         if code is not Exit.OK:
             result["error"] = self.error
@@ -137,7 +142,7 @@ class Outcome:
         if code in {Exit.INTERRUPTED, Exit.TERMINATED}:
             return "cancelled"
         if code is Exit.CAP and self.ended is not None:
-            return CAPS.get(self.ended.error_code, "error_during_execution")
+            return CAPS.get(self.capped or self.ended.error_code, "error_during_execution")
         return "error_during_execution"
 
     def _count(self, message: StoredMessage) -> None:
@@ -149,16 +154,6 @@ class Outcome:
         self.text = spoken or self.text
         if message.usage is not None:
             self.usage = _sum(self.usage, message.usage)
-
-    def _deny(self, call_id: str) -> None:
-        call = self._calls.get(call_id)
-        if call is not None:
-            tool_input: JsonValue = json.loads(call.input_json)
-            self.denials.append({"tool_name": call.name, "tool_use_id": call.id, "tool_input": tool_input})
-
-
-def _was_denied(text: str) -> bool:
-    return text.startswith(("Permission mode '", "User denied permission"))
 
 
 def _failure_code(state: Errored) -> Exit:

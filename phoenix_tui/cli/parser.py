@@ -62,6 +62,12 @@ def _add_headless(parser: Parser) -> None:
     group.add_argument("-p", "--print", action="store_true", dest="headless", help="one run, the answer on stdout")
     group.add_argument("--output-format", choices=OUTPUT_FORMATS, metavar="FORMAT", help="text, json or stream-json")
     group.add_argument("--include-partial-messages", action="store_true", help="stream-json also carries token deltas")
+    group.add_argument(
+        "--no-wait-agents",
+        action="store_false",
+        dest="wait_agents",
+        help="with the answer stop sub-agents that still work in the background",
+    )
 
 
 def _add_conversation(parser: Parser) -> None:

@@ -6,22 +6,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.machine.messages import Origin, TextBlock
-from engine.machine.states import RETRIES
+from engine.machine.states import RETRIES, Completed, Failed
 from engine.machine.texts import SUMMARIZED
-from engine.records import StoredMessage
+from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     Noticed,
     RetryScheduled,
+    StateChanged,
     TextArrived,
     ThinkingArrived,
     ToolStarted,
     Update,
 )
+from phoenix_tui.agent_words import task_words
 from phoenix_tui.cli.blocks import assistant_object, user_object
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import Outcome
@@ -41,6 +43,10 @@ class Reporter(Protocol):
         """Something happened."""
         ...
 
+    def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
+        """Something happened in a sub-agent."""
+        ...
+
     def end(self, outcome: Outcome) -> None:
         """The run is over."""
         ...
@@ -55,6 +61,12 @@ class TextReporter(Struct, frozen=True):
     def follow(self, update: Update) -> None:
         """One line of progress for what takes time."""
         line = progress_line(update)
+        if line:
+            write_progress(line)
+
+    def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
+        """The same, with whose it is."""
+        line = agent_line(facts, update)
         if line:
             write_progress(line)
 
@@ -78,6 +90,12 @@ class JsonReporter(Struct, frozen=True):
         if line:
             write_progress(line)
 
+    def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
+        """The same, with whose it is."""
+        line = agent_line(facts, update)
+        if line:
+            write_progress(line)
+
     def end(self, outcome: Outcome) -> None:
         """The result."""
         write_json_line(outcome.result_object())
@@ -94,6 +112,8 @@ class StreamReporter(Struct, frozen=True):
     permission_mode: str
     tools: Sequence[str]
     partials: Partials | None = None
+    agent_partials: dict[str, Partials] = field(default_factory=dict[str, Partials])
+    """By sub-agent, where there are partials at all."""
 
     def begin(self) -> None:
         """The init object."""
@@ -111,8 +131,18 @@ class StreamReporter(Struct, frozen=True):
 
     def follow(self, update: Update) -> None:
         """Everything a script may want, in order."""
-        for line in self._objects(update):
+        for line in self._objects(update, self.partials, self.model):
             write_json_line(line | {"session_id": self.session_id})
+
+    def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
+        """The same, under the call that began the sub-agent."""
+        whose: JsonObject = {"parent_tool_use_id": facts.call_id, "session_id": self.session_id, "agent_id": agent.id}
+        partials = self.agent_partials.setdefault(agent.id, Partials(agent.model)) if self.partials else None
+        if isinstance(update, MessageSaved) and update.message.origin is Origin.SUBAGENT:
+            asked: JsonObject = {"type": "user", "message": user_object(update.message)}
+            write_json_line(asked | whose)
+        for line in self._objects(update, partials, agent.model):
+            write_json_line(line | whose)
 
     def end(self, outcome: Outcome) -> None:
         """The result, always last."""
@@ -120,17 +150,13 @@ class StreamReporter(Struct, frozen=True):
         if outcome.exit_code is not Exit.OK:
             write_progress(f"phoenix: {outcome.error}")
 
-    def _objects(self, update: Update) -> Iterator[JsonObject]:
-        for event in self._events(update):
+    def _objects(self, update: Update, partials: Partials | None, model: str) -> Iterator[JsonObject]:
+        for event in _events(update, partials):
             yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
         match update:
             case MessageSaved(message) if message.origin is Origin.LLM:
-                yield {
-                    "type": "assistant",
-                    "message": assistant_object(message, self.model),
-                    "parent_tool_use_id": None,
-                }
-            case MessageSaved(message) if message.origin is Origin.TOOL:
+                yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
+            case MessageSaved(message) if message.origin in {Origin.TOOL, Origin.COMPLETION}:
                 yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
             case MessageSaved(message) if said := summarized(message):
                 yield {"type": "system", "subtype": "compact_boundary", "message": said}
@@ -148,20 +174,21 @@ class StreamReporter(Struct, frozen=True):
             case _:
                 pass  # what is only for the eye
 
-    def _events(self, update: Update) -> Iterator[JsonObject]:
-        if self.partials is None:
-            return
-        match update:
-            case TextArrived(text):
-                yield from self.partials.text(text)
-            case ThinkingArrived(text):
-                yield from self.partials.thinking(text)
-            case MessageSaved(message) if message.origin is Origin.LLM:
-                yield from self.partials.saved(message)
-            case LiveTextDropped():
-                yield from self.partials.dropped()
-            case _:
-                pass  # no part of a reply
+
+def _events(update: Update, partials: Partials | None) -> Iterator[JsonObject]:
+    if partials is None:
+        return
+    match update:
+        case TextArrived(text):
+            yield from partials.text(text)
+        case ThinkingArrived(text):
+            yield from partials.thinking(text)
+        case MessageSaved(message) if message.origin is Origin.LLM:
+            yield from partials.saved(message)
+        case LiveTextDropped():
+            yield from partials.dropped()
+        case _:
+            pass  # no part of a reply
 
 
 def progress_line(update: Update) -> str:
@@ -176,6 +203,21 @@ def progress_line(update: Update) -> str:
         case MessageSaved(message):
             said = summarized(message)
             return f"• {said}" if said else ""
+        case _:
+            return ""
+
+
+def agent_line(facts: AgentFacts, update: Update) -> str:
+    """What goes to stderr while a sub-agent works; empty for most updates."""
+    match update:
+        case MessageSaved(message) if message.origin is Origin.SUBAGENT and message.seq == 1:
+            return f"• Sub-agent started: {task_words(facts.task)}"
+        case StateChanged(Completed()):
+            return f"• Sub-agent done: {task_words(facts.task)}"
+        case StateChanged(Failed(error=reason)):
+            return f"• Sub-agent failed ({reason}): {task_words(facts.task)}"
+        case ToolStarted() | RetryScheduled() | Noticed():
+            return f"  {progress_line(update)} ({task_words(facts.task)})"
         case _:
             return ""
 

@@ -44,7 +44,8 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         outcome = Outcome(conversation.id, conversation.record.model)
         if backend.engine.warning:
             write_progress(backend.engine.warning)
-        return await HeadlessRun(conversation, reporter, outcome).perform(prompt, images, caps)
+        run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents)
+        return await run.perform(prompt, images, caps)
     except EngineError as error:
         raise CommandError(str(error)) from error
     except OwnedElsewhere as error:

@@ -75,6 +75,7 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         prompt="hello",
         headless=True,
         output_format="stream-json",
+        wait_agents=True,
         include_partial_messages=True,
         continue_last=False,
         resume=None,

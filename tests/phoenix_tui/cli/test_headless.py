@@ -69,6 +69,7 @@ async def test_json_is_one_result_object(tmp_path: Path) -> None:
         "usage": USAGE,
         "model": "anthropic/claude-sonnet-5-5",
         "permission_denials": [],
+        "agents": [],
     }
 
 

@@ -1,0 +1,66 @@
+"""What is said of sub-agents in lines: who began, who ended and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from engine.machine.states import AgentStatus
+from engine.updates import AgentView
+from tools.clean import clean_line
+
+LONGEST: Final = 80
+"""Characters of a task in a line."""
+ENDS: Final = {
+    AgentStatus.SUCCESS: "done",
+    AgentStatus.FAILURE: "failed",
+    AgentStatus.CANCELLED: "stopped",
+    AgentStatus.TIMEOUT: "timed out",
+}
+
+
+class AgentNews(Struct, frozen=True):
+    """What has changed among the sub-agents of a conversation."""
+
+    began: tuple[AgentView, ...] = ()
+    ended: tuple[AgentView, ...] = ()
+
+
+def news(before: Sequence[AgentView], after: Sequence[AgentView]) -> AgentNews:
+    """Who is new or works again, and who has ended since `before`."""
+    known = {view.id: view for view in before}
+    began = tuple(
+        view for view in after if view.outcome is None and (view.id not in known or known[view.id].outcome is not None)
+    )
+    ended = tuple(
+        view for view in after if view.outcome is not None and view.id in known and known[view.id].outcome is None
+    )
+    return AgentNews(began, ended)
+
+
+def task_words(task: str) -> str:
+    """A task in one line, cut."""
+    words = clean_line(" ".join(task.split()))
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def counted(number: int) -> str:
+    """So many sub-agents."""
+    return "1 sub-agent" if number == 1 else f"{number} sub-agents"
+
+
+def began_line(views: Sequence[AgentView]) -> str:
+    """Who begins, in one line."""
+    return f"{counted(len(views))} started: {'; '.join(task_words(view.task) for view in views)}"
+
+
+def ended_line(view: AgentView) -> str:
+    """How one of them ended."""
+    outcome = view.outcome
+    if outcome is None:
+        return ""
+    ended = ENDS[outcome.status]
+    why = f": {clean_line(outcome.reason)}" if outcome.status is AgentStatus.FAILURE and outcome.reason else ""
+    return f"Sub-agent {ended}: {task_words(view.task)}{why}"

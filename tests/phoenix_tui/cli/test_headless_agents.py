@@ -1,0 +1,159 @@
+"""`phoenix -p` with sub-agents: the real program against a loopback Claude that puts them to work."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli import Phoenix, Ran, ended, phoenix_in, with_claude
+from tests.support.loopback import Answer, serve
+from tests.support.loopback_agents import begins, by_last_message, calls, never_ends, says, spawns, submits
+from tests.support.waiting import poll, poll_blocking
+
+TWO = {
+    "Sub-agent results": says("Both are back."),
+    "TASK one": submits("first"),
+    "TASK two": submits("second"),
+    "go": spawns("TASK one", "TASK two"),
+}
+BACKGROUND = {
+    "[SYSTEM] Child task": says("The child is back."),
+    "started": says("It works in the background."),
+    "TASK one": submits("first"),
+    "go": begins("TASK one"),
+}
+
+
+async def run(folder: Path, answers: dict[str, Answer], *arguments: str, mode: str = "auto") -> Ran:
+    async with serve(by_last_message(answers)) as server:
+        return await with_claude(folder, server.url).run("-p", "--permission-mode", mode, *arguments, "go")
+
+
+def shape(line: dict[str, Any]) -> tuple[str, str | None, str]:
+    """Type, the call it belongs to, and the first block of a line in words."""
+    content = line.get("message", {}).get("content", [{}])
+    block = content[0]
+    words = block.get("text") or block.get("name") or (block.get("content") or [{}])[0].get("text", "")
+    return str(line["type"]), line.get("parent_tool_use_id"), str(words).partition("\n")[0]
+
+
+async def test_messages_of_sub_agents_stand_among_their_parents_under_the_call_that_began_them(tmp_path: Path) -> None:
+    ran = await run(tmp_path, TWO, "--output-format", "stream-json")
+    lines = ran.lines
+    shapes = [shape(line) for line in lines[1:-1]]
+    assert shapes[0] == ("assistant", None, "spawn_agents")
+    assert shapes[-2:] == [
+        ("user", None, "Sub-agent results (2 of 2 succeeded):"),
+        ("assistant", None, "Both are back."),
+    ]
+    by_agent: dict[str, list[tuple[str, str | None, str]]] = {}
+    for line in lines[2:-3]:
+        by_agent.setdefault(line["agent_id"], []).append(shape(line))
+    assert sorted(by_agent.values()) == [
+        [
+            ("user", "toolu_spawn", task),
+            ("assistant", "toolu_spawn", "submit_result"),
+            ("user", "toolu_spawn", "Submitted."),
+        ]
+        for task in ("TASK one", "TASK two")
+    ]
+    assert {line["session_id"] for line in lines} == {lines[0]["session_id"]}
+    assert {"spawn_agents", "spawn_task"} <= set(lines[0]["tools"])
+
+
+async def test_deltas_of_sub_agents_carry_the_call_too(tmp_path: Path) -> None:
+    ran = await run(tmp_path, TWO, "--output-format", "stream-json", "--include-partial-messages")
+    events = [line for line in ran.lines if line["type"] == "stream_event"]
+    deltas = [
+        (line["parent_tool_use_id"], line["event"]["delta"].get("partial_json")) for line in events if _delta(line)
+    ]
+    assert ("toolu_spawn", '{"result": "first"}') in deltas
+    assert deltas[-1] == (None, None)
+
+
+def _delta(line: dict[str, Any]) -> bool:
+    return bool(line["event"]["type"] == "content_block_delta")
+
+
+async def test_the_result_object_names_every_sub_agent_and_its_cost_is_part_of_the_whole(tmp_path: Path) -> None:
+    ran = await run(tmp_path, TWO, "--output-format", "json")
+    result = ran.json
+    assert (result["result"], result["num_turns"], result["is_error"]) == ("Both are back.", 2, False)
+    agents = result["agents"]
+    told = [(one["task"], one["profile"], one["status"], one["turns"]) for one in agents]
+    assert told == [("TASK one", "general", "success", 1), ("TASK two", "general", "success", 1)]
+    assert all(one["cost_usd"] == 0.00007 and one["duration_ms"] > 0 for one in agents)
+    assert "• Sub-agent done: TASK one" in ran.err
+
+
+async def test_a_background_sub_agent_and_the_turn_it_wakes_are_waited_for(tmp_path: Path) -> None:
+    ran = await run(tmp_path, BACKGROUND)
+    assert (ran.code, ran.out) == (0, "The child is back.\n")
+
+
+async def test_unless_told_not_to_then_it_is_stopped_and_named(tmp_path: Path) -> None:
+    ran = await run(tmp_path, BACKGROUND | {"TASK one": never_ends}, "--no-wait-agents")
+    assert (ran.code, ran.out) == (0, "It works in the background.\n")
+    assert "phoenix: 1 sub-agent stopped with the run: TASK one" in ran.err
+
+
+async def test_the_time_limit_holds_for_the_whole(tmp_path: Path) -> None:
+    limits = ("--timeout", "3", "--output-format", "json")
+    ran = await run(tmp_path, BACKGROUND | {"TASK one": never_ends}, *limits)
+    assert (ran.code, ran.json["subtype"]) == (53, "error_timeout")
+    assert [one["status"] for one in ran.json["agents"]] == ["cancelled"]
+
+
+async def test_a_run_that_ended_badly_waits_for_nobody(tmp_path: Path) -> None:
+    limits = ("--max-turns", "1", "--output-format", "json")
+    ran = await run(tmp_path, BACKGROUND | {"TASK one": never_ends}, *limits)
+    assert (ran.code, ran.json["subtype"]) == (53, "error_max_turns")
+    assert "1 sub-agent stopped with the run: TASK one" in ran.err
+
+
+async def test_nobody_is_there_to_allow_a_sub_agent(tmp_path: Path) -> None:
+    ran = await run(tmp_path, {"does not allow": says("I may not."), "go": spawns("TASK one")}, mode="deny")
+    assert (ran.code, ran.out) == (0, "I may not.\n")
+
+
+async def test_a_question_of_a_sub_agent_counts_as_deny(tmp_path: Path) -> None:
+    answers = {
+        "Sub-agent results": says("It may not."),
+        "nobody is there to ask": submits("I may not."),
+        "TASK one": calls("bash", {"command": "touch made"}),
+        "go": spawns("TASK one"),
+    }
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "rules.toml").write_text('allow = ["spawn_agents(*)"]\n')
+    ran = await run(tmp_path, answers, "--output-format", "json", mode="ask")
+    assert [one["tool_name"] for one in ran.json["permission_denials"]] == ["bash"], ran
+    assert (ran.json["result"], ran.json["agents"][0]["status"]) == ("It may not.", "success")
+    assert not (tmp_path / "work" / "made").exists()
+
+
+async def test_a_signal_ends_every_sub_agent_with_its_processes(tmp_path: Path) -> None:
+    sleeps = calls("bash", {"command": "echo $$ > pid; exec sleep 600"})
+    async with serve(by_last_message(BACKGROUND | {"TASK one": sleeps})) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        process = await _started(phoenix)
+        assert await poll(lambda: _content(phoenix.cwd / "pid") and len(server.requests) > 2)
+        pid = _content(phoenix.cwd / "pid")
+        process.send_signal(signal.SIGTERM)
+        ran = await ended(process)
+    assert ran.code == 143
+    assert poll_blocking(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def _started(phoenix: Phoenix) -> asyncio.subprocess.Process:
+    return await phoenix.start("-p", "--permission-mode", "auto", "go")
+
+
+def _content(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
+async def test_the_flag_is_for_scripts_alone(tmp_path: Path) -> None:
+    ran = await phoenix_in(tmp_path).run("--no-wait-agents")
+    assert (ran.code, ran.err) == (2, "phoenix: --no-wait-agents works with -p; add -p.\n")
