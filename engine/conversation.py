@@ -103,11 +103,11 @@ class Conversation:
                 results=session.crew.results(self.id) if session.crew is not None else 0,
             )
             listener(snapshot)
-            remove = session.publisher.add(listener)
+            remove = session.publisher.watch(listener)
 
         def leave() -> None:
             remove()
-            if not session.publisher.has_listeners and not is_busy(session.state):
+            if not session.publisher.has_watchers and not is_busy(session.state):
                 session.forget_rows()
 
         return leave
@@ -223,8 +223,10 @@ class Conversation:
         session = self._session
         if self._task is None:
             return
-        if is_busy(self.state):
+        busy = is_busy(self.state)
+        if busy:
             self.cancel()
+        if busy or session.record.agent is not None:  # that one may be about to be told that it will not begin
             with suppress(TimeoutError):
                 async with asyncio.timeout(session.settings.close_grace):
                     await self.wait_idle()

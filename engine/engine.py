@@ -52,7 +52,9 @@ class Engine:
         self._opening = asyncio.Lock()
         self._titlers: dict[str, Titler] = {}
         self.shelf = Shelf(ports, self._open)
-        self.crew = Crew(ports, self._settings, self._open, self._adopt, self.open) if ports.agents else None
+        self._closing: dict[str, asyncio.Event] = {}
+        hires = ports.agents is not None
+        self.crew = Crew(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
         """Its sub-agents; None where there is nothing to keep them in."""
         self._tools = all_tools(ports, self.crew)
         self.rules = RuleDesk(ports, self._open)
@@ -97,6 +99,8 @@ class Engine:
             EngineError: there is no such conversation.
         """
         async with self._opening:
+            while (closing := self._closing.get(conversation_id)) is not None:
+                await closing.wait()  # else it would lose here what it gives up there
             return self._open.get(conversation_id) or await self._take(conversation_id)
 
     async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
@@ -155,12 +159,20 @@ class Engine:
 
     async def forget(self, conversation_id: str) -> None:
         """Close one conversation; what runs in it is stopped."""
+        if self.crew is not None:
+            self.crew.stop((conversation_id,))
         conversation = self._open.pop(conversation_id, None)
-        if conversation is not None:
+        if conversation is None:
+            return
+        self._closing[conversation_id] = closed = asyncio.Event()
+        try:
             await self._titlers.pop(conversation_id).close()
-            if self.crew is not None and conversation.record.agent is None:
-                await self.crew.leave(conversation, self.forget)
             await conversation.close()
+            if self.crew is not None and conversation.record.agent is None:
+                await self.crew.leave(conversation)
+        finally:
+            del self._closing[conversation_id]
+            closed.set()
 
     async def stop_all(self) -> None:
         """Cancel the run of every open conversation."""
@@ -170,6 +182,8 @@ class Engine:
 
     async def close(self) -> None:
         """Stop everything within the grace time, then close store and providers."""
+        if self.crew is not None:
+            self.crew.close()
         await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._open)))
         if self.ports.rewinding is not None:
             await self.ports.rewinding.close()

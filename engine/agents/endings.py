@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from engine.agents.board import AgentBoard
 from engine.conversation import Conversation
 from engine.machine import agent_texts
-from engine.machine.states import AgentOutcome, AgentStatus, Errored, State, is_busy
+from engine.machine.states import AgentOutcome, AgentStatus, Errored, Idle, State
 from engine.ports import StorageError
 from engine.ports.agents import AgentStore
 
@@ -23,13 +23,22 @@ class Endings:
         self._store = store
         self._opened = opened
         self._tasks: set[asyncio.Task[None]] = set()
-        self.settled = asyncio.Event()
-        """Set whenever one of them is told."""
+        self._told = asyncio.Event()
 
     @property
     def under_way(self) -> bool:
         """Whether something is still to be told."""
         return bool(self._tasks)
+
+    async def one_more(self) -> None:
+        """Wait until one more is told."""
+        self._told.clear()
+        await self._told.wait()
+
+    async def quiet(self) -> None:
+        """Wait until nothing is to be told."""
+        while self._tasks:
+            await asyncio.wait(self._tasks - {asyncio.current_task()})
 
     def start(self, work: Coroutine[None, None, None]) -> None:
         """Do this in the background; a failure goes to the log."""
@@ -50,7 +59,8 @@ class Endings:
 
     async def wake(self, parent: Conversation) -> None:
         """Let a parent at rest read what arrived; one at work reads it before its next request (SPEC UNI-24)."""
-        if self._opened.get(parent.id) is parent and not is_busy(parent.state) and await self._store.waiting(parent.id):
+        rests = self._opened.get(parent.id) is parent and isinstance(parent.state, Idle)
+        if rests and await self._store.waiting(parent.id):
             parent.agents.arrived()
 
     async def recount(self, parent: Conversation, board: AgentBoard) -> None:
@@ -60,7 +70,7 @@ class Endings:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self.settled.set()
+        self._told.set()
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("a sub-agent's end could not be told", exc_info=error)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from engine.executor.inbox import Entry, Priority
-from engine.executor.requests import RunCaps
+from engine.executor.requests import Receipt, RunCaps
 from engine.executor.session import Session
 from engine.machine import agent_texts
-from engine.machine.events import AgentDropped, AgentFinished, InboxArrived, UserMessage
+from engine.machine.events import AgentDropped, AgentFinished, Event, InboxArrived, UserMessage
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
 from engine.machine.states import AgentOutcome
 from engine.updates import AgentsChanged, AgentView
@@ -20,8 +21,18 @@ class AgentDesk:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def begin(self, prompt: str, max_turns: int, timeout: float, stopped: Callable[[], bool]) -> None:
-        """This one is a sub-agent, and here is what it has to do, unless it was stopped before it began."""
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks on."""
+        return self._session.publisher.has_watchers
+
+    def begin(
+        self, prompt: str, max_turns: int, timeout: float, stopped: Callable[[], bool]
+    ) -> asyncio.Future[Receipt]:
+        """This one is a sub-agent, and here is what it has to do, unless it was stopped before it began.
+
+        The result is there once it was taken or refused; then it works, or it never will.
+        """
         session, new_id = self._session, self._session.ports.ids.new
         message = NewMessage(new_id(), Role.USER, Origin.SUBAGENT, (TextBlock(prompt),))
         run_id = new_id()
@@ -31,15 +42,17 @@ class AgentDesk:
                 return AgentDropped("cancelled", agent_texts.CANCELLED)
             return UserMessage(message, session.last, run_id, max_turns, for_agent=True)
 
-        session.inbox.put(Priority.USER, Entry(begun, caps=RunCaps(timeout=timeout)))
+        return self._put(Priority.USER, begun, RunCaps(timeout=timeout))
 
-    def drop(self, kind: str, error: str) -> None:
-        """This one is a sub-agent that will not start."""
-        self._session.post(lambda: AgentDropped(kind, error))
+    def drop(self, kind: str, error: str) -> asyncio.Future[Receipt]:
+        """This one is a sub-agent that will not start; one that its store failed is brought to rest."""
+        return self._put(Priority.OUTCOME, lambda: AgentDropped(kind, error), RunCaps())
 
     def ended(self, outcome: AgentOutcome) -> None:
         """A sub-agent that this one waits for has ended."""
         session, message_id = self._session, self._session.ports.ids.new()
+        if session.broken:
+            return  # it has ended without them; only its user may set it going again
         session.post(lambda: AgentFinished(session.state.gen, outcome, message_id))
 
     def arrived(self) -> None:
@@ -57,3 +70,8 @@ class AgentDesk:
         above = parent._session
         self._session.rules = above.rules
         self._session.parent_title = lambda: above.record.title
+
+    def _put(self, priority: Priority, build: Callable[[], Event], caps: RunCaps) -> asyncio.Future[Receipt]:
+        receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self._session.inbox.put(priority, Entry(build, caps=caps, receipt=receipt))
+        return receipt

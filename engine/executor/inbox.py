@@ -45,9 +45,13 @@ class Inbox(Struct, eq=False):
     _heap: list[tuple[Priority, int, Entry]] = field(default_factory=list[tuple[Priority, int, Entry]])
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _closed: str = ""
 
     def put(self, priority: Priority, entry: Entry) -> None:
-        """Add one; never waits."""
+        """Add one; never waits. Once it is closed, whoever asks is refused."""
+        if self._closed:
+            entry.settle(Refused(self._closed))
+            return
         heapq.heappush(self._heap, (priority, next(self._order), entry))
         self._arrived.set()
 
@@ -64,6 +68,7 @@ class Inbox(Struct, eq=False):
         return heapq.heappop(self._heap)[2]
 
     def refuse_all(self, reason: str) -> None:
-        """Settle everything that waits when the conversation closes."""
+        """Settle everything that waits, and whatever comes later: the conversation closes."""
+        self._closed = reason
         while self._heap:
             heapq.heappop(self._heap)[2].settle(Refused(reason))

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from engine.executor.composing import read_history
 from engine.executor.session import Session
 from engine.machine.messages import LastMessage
-from engine.machine.states import Idle
+from engine.machine.states import Completed, Failed, Idle
 
 LAST_MESSAGES = 8
 """Enough rows to find one that a model can see behind trailing notices."""
 
 
 async def mend(session: Session) -> None:
-    """Close what the failed run left open, as after a restart (SPEC c10); the state becomes idle.
+    """Close what the failed run left open, as after a restart (SPEC c10): idle, or failed where it is a sub-agent.
 
     Raises:
         StorageError: the store still fails; nothing has changed.
@@ -25,7 +25,9 @@ async def mend(session: Session) -> None:
     stored = await store.conversation(conversation_id)
     gen = session.state.gen + 1
     if stored is not None:
-        session.record = replace(stored, state=Idle(gen), context_window=session.record.context_window)
+        ended = isinstance(stored.state, Completed | Failed)
+        rest = replace(stored.state, gen=gen) if ended else Idle(gen)
+        session.record = replace(stored, state=rest, context_window=session.record.context_window)
     session.forget_rows()
     await read_last(session)
     session.broken = False

@@ -19,7 +19,26 @@ class Publisher(Struct, eq=False):
 
     text: list[str] = field(default_factory=list[str])
     thinking: list[str] = field(default_factory=list[str])
+    left: Callable[[], None] = lambda: None
+    """Called when the last one of those who look on has gone."""
     _listeners: list[Listener] = field(default_factory=list[Listener])
+    _watching: int = 0
+
+    def watch(self, listener: Listener) -> Callable[[], None]:
+        """Subscribe for somebody who looks on, in contrast to the engine's own parts; the result ends it."""
+        remove, here = self.add(listener), True
+        self._watching += 1
+
+        def leave() -> None:
+            nonlocal here
+            remove()
+            if here:
+                here = False
+                self._watching -= 1
+                if not self._watching:
+                    self.left()
+
+        return leave
 
     def add(self, listener: Listener) -> Callable[[], None]:
         """Subscribe; the returned function ends it."""
@@ -32,9 +51,9 @@ class Publisher(Struct, eq=False):
         return remove
 
     @property
-    def has_listeners(self) -> bool:
+    def has_watchers(self) -> bool:
         """Whether anyone looks on."""
-        return bool(self._listeners)
+        return self._watching > 0
 
     def publish(self, update: Update) -> None:
         """Tell everyone, and keep the live text for whoever subscribes later."""

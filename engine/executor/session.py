@@ -244,7 +244,7 @@ class Session(Struct, eq=False):
     def rest(self) -> None:
         """The run is over: rows stay for the next one if it comes soon, somebody looks on, and they are few."""
         self._stop_forgetting()
-        if self._rows is None or len(self._rows) > KEPT_ROWS or not self.publisher.has_listeners:
+        if self._rows is None or len(self._rows) > KEPT_ROWS or not self.publisher.has_watchers:
             self.forget_rows()
             return
         self._forgetting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.forget_rows)

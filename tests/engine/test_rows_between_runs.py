@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.conversation import Conversation
+from engine.engine import ConversationOptions
 from engine.executor import session as sessions
 from engine.machine.messages import TextBlock
 from engine.ports import ModelMessage
@@ -52,20 +53,23 @@ async def test_the_second_message_reads_nothing_again_and_sends_everything(tmp_p
 
 async def test_nothing_is_kept_once_nobody_looks_on(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, ONE, TWO, THREE) as bench:
-        reads, conversation = Reads(bench), await bench.conversation()
-        leave = await conversation.subscribe(lambda _update: None)
+        reads = Reads(bench)
+        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main"))
+        leave, leave_too = [await conversation.subscribe(lambda _update: None) for _ in range(2)]
         await conversation.say("a")
         await conversation.wait_idle()
         assert kept(conversation)
         leave()
+        leave()
         assert kept(conversation), "another one still looks on"
-        conversation._session.publisher._listeners.clear()
+        leave_too()
+        assert not kept(conversation)
         await conversation.say("b")
         await conversation.wait_idle()
         assert not kept(conversation)
         await conversation.say("c")
         await conversation.wait_idle()
-        assert reads.count == 2
+        assert reads.count == 3
         assert texts(bench.provider.requests[-1].messages) == ["a", "one", "b", "two", "c"]
 
 

@@ -1,0 +1,147 @@
+"""Sub-agents that work, or wait to: started in order, heard to the end, told of to their parent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from msgspec.structs import replace
+
+from engine.agents.board import AgentBoard
+from engine.agents.endings import Endings
+from engine.agents.prompting import first_prompt
+from engine.agents.start_line import StartLine
+from engine.conversation import Conversation
+from engine.machine import agent_texts
+from engine.machine.states import AgentOutcome, AgentTask, Completed, Errored, Failed, State, is_busy
+from engine.records import AgentFacts, RunPriority
+
+
+@dataclass(slots=True, eq=False)
+class Hand:
+    """One sub-agent that works, or waits to."""
+
+    conversation: Conversation
+    parent: Conversation
+    facts: AgentFacts
+    background: bool
+    prompt: str
+    stopped: bool = False
+    ended: bool = False
+    after: tuple[Hand, ...] = ()
+    """Those whose results it gets, where they work one after the other."""
+    outcome: AgentOutcome | None = None
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once its end is known and it may be told to go on."""
+
+    def was_stopped(self) -> bool:
+        """Whether it is to end, though it may not have begun."""
+        return self.stopped
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether it waits for nobody but its turn."""
+        return not self.stopped and all(one.outcome is not None for one in self.after)
+
+
+class Shift:
+    """Every hand of this process. Whatever happens to one, it leaves: nobody waits for it for ever."""
+
+    def __init__(self, room: int, endings: Endings, board: AgentBoard, now: Callable[[], float]) -> None:
+        self._line = StartLine(room)
+        self._endings = endings
+        self._board = board
+        self._now = now
+        self._hands: dict[str, Hand] = {}
+        self.left: Callable[[Hand], None] = lambda _hand: None
+        """Called for each one that has ended and been told of."""
+
+    def get(self, agent_id: str) -> Hand | None:
+        """The one that works under this id."""
+        return self._hands.get(agent_id)
+
+    def of(self, parent_id: str) -> list[Hand]:
+        """Those of a conversation."""
+        return [hand for hand in self._hands.values() if hand.facts.parent_id == parent_id]
+
+    def everyone(self) -> list[str]:
+        """The ids of all."""
+        return list(self._hands)
+
+    def take(self, hand: Hand) -> None:
+        """Count one in; it begins with `start`."""
+        self._hands[hand.conversation.id] = hand
+
+    def start(self, hands: Iterable[Hand]) -> None:
+        """Let these wait for their turn, and those begin whose turn it is."""
+        for hand in hands:
+            if hand.may_begin:
+                self._line.join(hand.conversation.id, RunPriority(hand.facts.priority))
+        for agent_id in self._line.call():
+            hand = self._hands[agent_id]
+            prompt, facts = first_prompt(hand.prompt, _earlier(hand.after)), hand.facts
+            begun = hand.conversation.agents.begin(prompt, facts.max_turns, facts.timeout, hand.was_stopped)
+            begun.add_done_callback(partial(self._answered, hand))
+
+    def stop(self, agent_ids: Iterable[str]) -> None:
+        """Stop these; what they had written stays."""
+        for agent_id in agent_ids:
+            hand = self._hands.get(agent_id)
+            if hand is None or hand.ended:
+                continue
+            hand.stopped = True
+            if self._line.is_out(agent_id):
+                hand.conversation.cancel()
+            else:
+                self._line.leave(agent_id)
+                dropped = hand.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
+                dropped.add_done_callback(partial(self._answered, hand))
+
+    def heard(self, agent_id: str, state: State) -> None:
+        """One of them is in another state."""
+        hand = self._hands.get(agent_id)
+        if hand is not None and isinstance(state, Completed | Failed | Errored):
+            self._end(hand, state)
+
+    def _answered(self, hand: Hand, _receipt: asyncio.Future[object]) -> None:
+        """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""
+        if not is_busy(hand.conversation.state):
+            self._end(hand, hand.conversation.state)
+
+    def _end(self, hand: Hand, state: State) -> None:
+        if not hand.ended:
+            hand.ended = True
+            self._endings.start(self._settle(hand, state))
+
+    async def _settle(self, hand: Hand, state: State) -> None:
+        """Find out how it ended, tell its parent, let the next ones start."""
+        agent_id, parent = hand.conversation.id, hand.parent
+        if isinstance(state, Errored):
+            await hand.conversation.agents.drop(state.kind, state.message)  # brings it to rest where the store allows
+        hand.outcome = outcome = await self._endings.outcome(agent_id, state)
+        self._line.leave(agent_id)
+        self._hands.pop(agent_id, None)
+        hand.settled.set()
+        view = self._board.get(parent.id, agent_id)
+        if view is not None:
+            ended = replace(
+                view, outcome=outcome, state=hand.conversation.state, ended=self._now(), activity="", waits=False
+            )
+            self._board.put(parent.id, ended)
+        if not hand.background:
+            parent.agents.ended(outcome)
+        self.start([one for one in self._hands.values() if hand in one.after])
+        self.left(hand)
+        if hand.background:
+            await self._endings.recount(parent, self._board)
+            if not hand.stopped:  # who stops one does not want its parent to begin
+                await self._endings.wake(parent)
+
+
+def _earlier(hands: Iterable[Hand]) -> str:
+    """What those before it found, as their parent will read it."""
+    tasks = [AgentTask(hand.conversation.id, hand.facts.task) for hand in hands]
+    outcomes = [hand.outcome for hand in hands if hand.outcome is not None]
+    return agent_texts.aggregate(tasks, outcomes) if tasks else ""
