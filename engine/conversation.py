@@ -26,6 +26,7 @@ from engine.executor.message_queue import MessageQueue
 from engine.executor.performer import Performer
 from engine.executor.publisher import Listener
 from engine.executor.requests import Accepted, Answer, Choice, Receipt, Refused, RunCaps
+from engine.executor.routing import RoutingDesk
 from engine.executor.session import Session
 from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
 from engine.machine.states import State, is_busy
@@ -52,6 +53,8 @@ class Conversation:
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
         self.agents = AgentDesk(session)
         """What it is told as a sub-agent, or of those it has."""
+        self.routing = RoutingDesk(session)
+        """Who answers a message, while that can be overruled."""
         self.rules = session.rules
         """What it may do without asking, and since when; `engine.rules` changes them."""
 
@@ -101,6 +104,7 @@ class Conversation:
                 queue_held=self.queue.held,
                 agents=session.crew.views(self.id) if session.crew is not None else (),
                 results=session.crew.results(self.id) if session.crew is not None else 0,
+                route=self.routing.card,
             )
             listener(snapshot)
             remove = session.publisher.watch(listener)

@@ -89,6 +89,7 @@ class Engine:
             profile=options.profile,
             system_prompt=options.system_prompt,
             append_system_prompt=options.append_system_prompt,
+            supervisor=options.supervisor,
         )
         return await self._adopt(await self.ports.store.create(new, self.ports.clock.now()))
 

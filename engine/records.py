@@ -93,6 +93,7 @@ class NewConversation(Struct, frozen=True):
     append_system_prompt: str = ""
     agent: AgentFacts | None = None
     """Set for a sub-agent."""
+    supervisor: bool = False
 
 
 class OmissionKind(StrEnum):
@@ -176,6 +177,8 @@ class ConversationRecord(Struct, frozen=True):
     """Of the newest reply, as the provider counted it."""
     agent: AgentFacts | None = None
     """Set for a sub-agent: nobody writes there but Phoenix."""
+    supervisor: bool = False
+    """Whether a supervisor decides who answers each message (SPEC C17)."""
 
     @property
     def view(self) -> ContextView:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
+from engine.routes import RouteCard
 from tools.contract import JobInfo, Progress, ToolClass, ToolRequest
 
 
@@ -68,6 +69,8 @@ class Snapshot(Struct, frozen=True):
     """Ends of its sub-agents that its model has not read yet."""
 
 
+    route: RouteCard | None = None
+    """The supervisor's decision that can be overruled now."""
 class RunningCall(Struct, frozen=True):
     """The tool call that runs when a subscription begins."""
 
@@ -223,6 +226,12 @@ class AgentsChanged(Struct, frozen=True):
 
 Update: TypeAlias = (
     Snapshot
+class Routed(Struct, frozen=True):
+    """The supervisor has decided, and this can be overruled; None once it is settled."""
+
+    card: RouteCard | None
+
+
     | MessageSaved
     | TextArrived
     | ThinkingArrived
@@ -242,3 +251,4 @@ Update: TypeAlias = (
     | QueueChanged
     | AgentsChanged
 )
+    | Routed

@@ -15,6 +15,7 @@ from engine.updates import (
     Noticed,
     QueueChanged,
     RetryScheduled,
+    Routed,
     RunEnded,
     Snapshot,
     StateChanged,
@@ -59,7 +60,9 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
         case ConversationChanged(conversation=conversation):
             model.conversation = conversation
             model.dirty.add(model.count)
-        case Asked() | ContextChanged() | RetryScheduled() | JobsChanged() | QueueChanged() | AgentsChanged():
+        case (
+            Asked() | ContextChanged() | RetryScheduled() | JobsChanged() | QueueChanged() | AgentsChanged() | Routed()
+        ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these
         case _:
             assert_never(update)

@@ -134,7 +134,8 @@ async def send(
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 
     def sent() -> UserMessage:
-        return UserMessage(message, session.last, run_id, limit, compact_due=session.compact_due)
+        routed = session.record.supervisor
+        return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
 
     return await ask(session, sent, message.id, caps, writes)
 

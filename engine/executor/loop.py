@@ -16,8 +16,8 @@ from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.writes import add_usage, saves_of, writes_of
 from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
-from engine.machine.events import CompactionEnded, Event, LlmReplied, UserCancelled
-from engine.machine.messages import Role, TextBlock, ToolResult
+from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided, UserCancelled
+from engine.machine.messages import Role, TextBlock, ToolResult, Usage
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, RetryWait, State, run_of
 from engine.machine.step import step
 from engine.machine.transition import Step
@@ -153,6 +153,8 @@ class MoveLoop(Struct, eq=False):
             publish(MessageSaved(message))
         if isinstance(event, LlmReplied):
             self._count(event)
+        if isinstance(event, RouteDecided) and event.usage is not None:
+            self._count_route(event.usage)
         if isinstance(event, CompactionEnded) and not event.failure:
             self._take_view()
         if isinstance(before, AwaitingApproval):
@@ -189,6 +191,14 @@ class MoveLoop(Struct, eq=False):
             context_estimated=run.reply_estimated,
             last_usage=event.usage,
         )
+        session.tell_context()
+
+    def _count_route(self, usage: Usage) -> None:
+        session, run = self.session, self.session.run
+        if run.cost_usd is not None:
+            run.cost_usd = None if run.reply_cost_usd is None else run.cost_usd + run.reply_cost_usd
+        totals = add_usage(session.record.totals, usage, run.reply_cost_usd)
+        session.record = replace(session.record, totals=totals)
         session.tell_context()
 
     def _take_view(self) -> None:

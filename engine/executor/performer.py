@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from engine.executor.compacting import compact
 from engine.executor.model_call import call_model
 from engine.executor.requests import RunCaps
+from engine.executor.routing import route
 from engine.executor.session import RunFacts, Session
 from engine.executor.tool_call import CallFacts, run_tool
 from engine.machine.effects import (
@@ -101,7 +102,7 @@ class Performer(Struct, eq=False):
             case Compact():
                 self._model = self._spawn(compact(session, act), lambda: self._compaction_broke(act.gen))
             case RouteRequest():
-                session.post(lambda: RouteDecided(act.gen, session.ports.ids.new()))
+                self._model = self._spawn(route(session, act), lambda: self._routing_broke(act.gen))
             case _:
                 assert_never(act)
 
@@ -227,6 +228,10 @@ class Performer(Struct, eq=False):
 
     def _compaction_broke(self, gen: int) -> None:
         self.session.post(lambda: CompactionEnded(gen, f"{FAILED_INSIDE}."))
+
+    def _routing_broke(self, gen: int) -> None:
+        message_id = self.session.ports.ids.new()
+        self.session.post(lambda: RouteDecided(gen, message_id, note=f"Routing: {FAILED_INSIDE}"))
 
     def _tool_broke(self, act: ExecTool) -> None:
         result = ToolResult(act.call.id, f"{act.call.name}: {FAILED_INSIDE}.", ToolStatus.ERROR)

@@ -73,6 +73,8 @@ class ConversationOptions(Struct, frozen=True):
     profile: str = ""
     system_prompt: str = ""
     append_system_prompt: str = ""
+    supervisor: bool = False
+    """Whether a supervisor decides who answers each message."""
     id: str = ""
     """Chosen by the caller (SPEC SDK-01); empty: made here."""
 

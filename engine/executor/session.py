@@ -28,6 +28,7 @@ from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, Profiles
 from engine.records import ContextView, ConversationRecord, StoredMessage
 from engine.rewinding.rewinding import Rewinding
+from engine.routes import Offer
 from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import ImageReader, JobBoard, Tool
 
@@ -103,6 +104,10 @@ class EngineSettings(Struct, frozen=True):
     """Model calls of a sub-agent's run (SPEC C11)."""
     agent_timeout: float = 300.0
     """Seconds of a sub-agent's run (SPEC C16)."""
+    cheap_model: str = ""
+    """For small questions beside the conversation, such as who answers; empty: its own model."""
+    route_wait: float = 0.0
+    """Seconds that a supervisor's decision can be overruled before it starts by itself."""
     close_grace: float = 2.0
     """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
 
@@ -165,6 +170,8 @@ class Session(Struct, eq=False):
     """What the current call would ask; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None
     """Of the newest compaction; taken with its answer."""
+    offer: Offer | None = None
+    """The supervisor's decision that lies before the user."""
     review: Review | None = None
     """Shows the next summary that the user has asked for before it takes effect."""
     compacted_at: int = 0

@@ -17,11 +17,12 @@ from engine.machine.effects import (
     Save,
     SaveMessage,
     SaveNotice,
+    SaveRoute,
     SaveToolCalls,
     SaveToolResult,
     StartRun,
 )
-from engine.machine.events import CompactionEnded, Event, LlmReplied
+from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage
 from engine.machine.states import round_of, run_of
 from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, SetView, Write
@@ -29,6 +30,8 @@ from engine.records import Totals
 
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
+SUPERVISOR = "supervisor"
+"""Who writes the call that starts what was decided (SPEC c2)."""
 PREVIEW = 500
 """Characters of output a span keeps (SPEC CLAW-81)."""
 
@@ -54,6 +57,8 @@ def writes_of(
         writes += _reply_facts(session, event, run_id)
     if isinstance(event, CompactionEnded) and not event.failure and session.compaction is not None:
         writes += _compaction_facts(session, session.compaction)
+    if isinstance(event, RouteDecided) and event.usage is not None:
+        writes += _route_facts(session, event, event.usage, run_id)
     return tuple(writes)
 
 
@@ -61,12 +66,7 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
     new = session.ports.ids.new
     match save:
         case SaveMessage():
-            cost = session.run.reply_cost_usd if save.usage else None
-            return [
-                AppendMessage(
-                    save.message, run_id, save.new_turn, save.usage, save.model, save.duration_ms, cost_usd=cost
-                )
-            ]
+            return [_message(session, save, run_id)]
         case SaveNotice(text):
             row = NewMessage(new(), Role.SYSTEM, Origin.NOTICE, (TextBlock(text),))
             return [AppendMessage(row, run_id)]
@@ -74,6 +74,8 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             return [DrainInboxRows(run_id, tuple(new() for _ in range(INBOX_ROWS)), new_turn)]
         case StartRun(run):
             return [save, RecordEvent(new(), "task:started", json.dumps({"model": session.record.model}), run_id=run)]
+        case SaveRoute(run, _, decision):
+            return [save, RecordEvent(new(), "task:progress", decision, run_id=run)]
         case FinishRun(run):
             kind = {"success": "task:completed", "cancelled": "task:cancelled"}.get(save.status.value, "task:failed")
             payload = {"status": save.status.value, "error": save.error, "code": save.error_code}
@@ -84,6 +86,21 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             return [save]
         case _:
             assert_never(save)
+
+
+def _message(session: Session, save: SaveMessage, run_id: str) -> AppendMessage:
+    message = save.message
+    by_supervisor = message.role is Role.ASSISTANT and message.origin is Origin.SUBAGENT
+    return AppendMessage(
+        message,
+        run_id,
+        save.new_turn,
+        save.usage,
+        save.model,
+        save.duration_ms,
+        cost_usd=session.run.reply_cost_usd if save.usage else None,
+        agent_id=SUPERVISOR if by_supervisor else "",
+    )
 
 
 def _called(session: Session, call: ToolCall, run_id: str) -> RecordEvent:
@@ -137,6 +154,16 @@ def _reply_facts(session: Session, event: LlmReplied, run_id: str) -> list[Write
         last_usage=event.usage,
     )
     return [span, context]
+
+
+def _route_facts(session: Session, event: RouteDecided, usage: Usage, run_id: str) -> list[Write]:
+    """The span of the supervisor's request, and what it adds to the totals."""
+    record = session.record
+    provider, _, _ = (session.settings.cheap_model or record.model).partition("/")
+    span = RecordSpan(session.ports.ids.new(), run_id, "llm", SUPERVISOR, 0, "ok", 0, provider, event.model, usage)
+    totals = add_usage(record.totals, usage, session.run.reply_cost_usd)
+    meter = SetContext(record.context_tokens, record.context_window, estimated=record.context_estimated, totals=totals)
+    return [span, meter]
 
 
 def _compaction_facts(session: Session, draft: CompactionDraft) -> list[Write]:

@@ -53,6 +53,26 @@ class RunStatus(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+class Strategy(StrEnum):
+    """Who answers a message; the column `runs.strategy` (SPEC SDK-10)."""
+
+    SINGLE = "single"
+    """The main model alone."""
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+    """One agent after the other, each with the results before it."""
+    DELEGATE = "delegate"
+    """One specialist."""
+
+
+class SaveRoute(Struct, frozen=True):
+    """Record what the supervisor decided; `decision_json` is the column `runs.routing_json`."""
+
+    run_id: str
+    strategy: Strategy
+    decision_json: str
+
+
 class StartRun(Struct, frozen=True):
     """Open a run row; `trigger_message_id` is empty for a retry."""
 
@@ -84,7 +104,15 @@ class SaveNotice(Struct, frozen=True):
 
 
 Save: TypeAlias = (
-    SaveMessage | SaveNotice | SaveToolCalls | MarkToolCall | SaveToolResult | StartRun | FinishRun | DrainInbox
+    SaveMessage
+    | SaveNotice
+    | SaveToolCalls
+    | MarkToolCall
+    | SaveToolResult
+    | StartRun
+    | SaveRoute
+    | FinishRun
+    | DrainInbox
 )
 
 # Acts

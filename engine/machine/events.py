@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from engine.machine.effects import Strategy
 from engine.machine.messages import Block, LastMessage, NewMessage, StopReason, ToolCall, ToolResult, Usage
 from engine.machine.states import AgentOutcome, AgentTask
 
@@ -199,6 +200,14 @@ class RouteDecided(Struct, frozen=True):
     gen: int
     message_id: str
     spawn: ToolCall | None = None
+    strategy: Strategy = Strategy.SINGLE
+    decision_json: str = "{}"
+    """For the record of the run."""
+    note: str = ""
+    """The quiet row that tells of the decision."""
+    usage: Usage | None = None
+    """Of the request that decided."""
+    model: str = ""
 
 
 class InboxArrived(Struct, frozen=True):

@@ -18,6 +18,7 @@ from engine.machine.effects import (
     Save,
     SaveMessage,
     SaveNotice,
+    SaveRoute,
     SaveToolCalls,
     ScheduleRetry,
 )
@@ -48,7 +49,7 @@ from engine.machine.states import (
     State,
     ToolRound,
 )
-from engine.machine.transition import Step, fail_agent, request, start_current
+from engine.machine.transition import Step, compact_first, fail_agent, request, start_current
 
 LONGEST_WAIT = 60.0
 """Seconds; a larger Retry-After is not waited for in full (SPEC C10)."""
@@ -176,13 +177,18 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
 
 
 def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
+    run, gen = state.run, state.gen + 1
+    told: tuple[Save, ...] = (SaveRoute(run.id, event.strategy, event.decision_json),)
+    if event.note:
+        told = (*told, SaveNotice(event.note))
     if event.spawn is None:
-        return request(state.gen + 1, state.run)
+        onward = compact_first(gen, run) if run.compact_due else request(gen, run)
+        return Step(onward.state, (*told, *onward.effects))
     call = event.spawn
     blocks = (ToolUseBlock(call.id, call.name, call.input_json),)
     message = NewMessage(event.message_id, Role.ASSISTANT, Origin.SUBAGENT, blocks)
-    saves = (SaveMessage(message), SaveToolCalls(message.id, (call,)))
-    return start_current(state.gen + 1, state.run, ToolRound(message.id, call), saves, approved=True)
+    saves = (*told, SaveMessage(message), SaveToolCalls(message.id, (call,)))
+    return start_current(gen, run, ToolRound(message.id, call), saves, approved=True)
 
 
 def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from engine.machine import texts
 from engine.machine.effects import (
     Compact,
@@ -90,6 +92,7 @@ def _message(state: State, event: UserMessage) -> Step:
     run = Run(event.run_id, event.max_iterations, agent=AgentRun() if event.for_agent else None)
     saves = (SaveMessage(event.message, new_turn), StartRun(run.id, event.message.id))
     if event.supervisor:
+        run = replace(run, compact_due=event.compact_due)
         return Step(AwaitingLlm(gen, run, Routing()), (*saves, RouteRequest(gen, run.id)))
     asked = compact_first(gen, run) if event.compact_due else request(gen, run)
     return Step(asked.state, (*saves, *asked.effects))

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from engine.machine.effects import FinishRun, MarkToolCall, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import NewMessage, Usage
 from engine.machine.states import State
 from engine.records import (
@@ -27,6 +27,7 @@ from engine.records import (
     Totals,
     TurnSummary,
 )
+from engine.run_records import RunRecord
 from engine.search import SearchQuery
 from tools.contract import JsonObject, PreparedImage
 
@@ -41,6 +42,8 @@ class AppendMessage(Struct, frozen=True):
     model: str = ""
     duration_ms: int = 0
     cost_usd: float | None = None
+    agent_id: str = ""
+    """Who wrote it, where it was no model: supervisor."""
 
 
 class DrainInboxRows(Struct, frozen=True):
@@ -108,6 +111,7 @@ Write: TypeAlias = (
     | MarkToolCall
     | SaveToolResult
     | StartRun
+    | SaveRoute
     | FinishRun
     | DrainInboxRows
     | SetContext
@@ -146,6 +150,7 @@ class ConversationChanges(Struct, frozen=True):
     deleted: bool | None = None
     unread: bool | None = None
     pinned: bool | None = None
+    supervisor: bool | None = None
     suggested_title: str | None = None
     """A model's; kept only where the user gave no title."""
     totals: Totals | None = None
@@ -282,6 +287,10 @@ class Library(Protocol):
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
         """Every prompt and what it led to, oldest first."""
+        ...
+
+    async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
+        """The newest runs, newest first."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:

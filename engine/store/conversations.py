@@ -56,8 +56,8 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
     state = Idle(0)
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,
-            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by, supervisor)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             new.id,
             storable(new.title),
@@ -74,6 +74,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
             at,
             at,
             (TitleBy.USER if new.title else TitleBy.FIRST_MESSAGE).value,
+            int(new.supervisor),
         ),
     )
     if new.agent is not None:
@@ -117,6 +118,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         compact_percent=row["compact_percent"],
         last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
         agent=agents.facts_of(row),
+        supervisor=bool(row["supervisor"]),
     )
 
 
@@ -196,6 +198,7 @@ def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str |
     for column, number in (
         ("scroll_seq", changes.scroll_seq),
         ("unread", changes.unread),
+        ("supervisor", changes.supervisor),
         ("compact_percent", changes.compact_percent),
         ("context_tokens", changes.context_tokens),
     ):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer, TurnSummary
+from engine.run_records import RunRecord
 from engine.search import SearchQuery
-from engine.store import conversations, transfer, turn_summaries
+from engine.store import conversations, run_records, transfer, turn_summaries
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
 from engine.store.ownership import Instance
@@ -96,6 +97,10 @@ class SqliteLibrary:
     async def turns(self, conversation_id: str) -> list[TurnSummary]:
         """Every prompt and what it led to, oldest first."""
         return await self._transactions.read(lambda connection: turn_summaries.read(connection, conversation_id))
+
+    async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
+        """The newest runs, newest first."""
+        return await self._transactions.read(lambda connection: run_records.read(connection, conversation_id, limit))
 
     async def export(self, conversation_id: str) -> JsonObject:
         """Everything of a conversation as JSON, lossless."""

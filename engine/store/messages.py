@@ -33,8 +33,8 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
     text = plain_text(message.blocks)
     connection.execute(
         """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json, text,
-            original_len, silent, run_id, model, usage_json, cost_usd, duration_ms, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            original_len, silent, run_id, agent_id, model, usage_json, cost_usd, duration_ms, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             message.id,
             conversation_id,
@@ -48,6 +48,7 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
             message.original_length,
             int(message.silent),
             addition.run_id or None,
+            addition.agent_id or None,
             addition.model,
             encode_usage(addition.usage) if addition.usage else None,
             addition.cost_usd,

@@ -7,6 +7,7 @@ import sqlite3
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
 from engine.ports import RecordEvent, RecordSpan
+from engine.store import run_records
 
 _TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled"}
 """The column `traces.status`; every other end of a run is an error."""
@@ -22,6 +23,7 @@ def start(connection: sqlite3.Connection, conversation_id: str, starting: StartR
         "INSERT INTO traces (id, run_id, conversation_id, status, started_at) VALUES (?, ?, ?, 'running', ?)",
         (starting.run_id, starting.run_id, conversation_id, at),
     )
+    run_records.set_type(connection, conversation_id, starting.run_id)
 
 
 def place_in_turn(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
@@ -37,8 +39,7 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
     """Close a run, its trace and the time of its turn."""
     connection.execute(
         """UPDATE runs SET status = ?, error = ?, error_code = ?, recoverable = ?, iterations = ?, ended_at = ?,
-            duration_ms = CAST(MAX(0, (? - started_at) * 1000) AS INTEGER),
-            cost_usd = (SELECT SUM(cost_usd) FROM messages WHERE run_id = runs.id) WHERE id = ?""",
+            duration_ms = CAST(MAX(0, (? - started_at) * 1000) AS INTEGER) WHERE id = ?""",
         (
             finishing.status,
             storable(finishing.error),
@@ -50,6 +51,7 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
             finishing.run_id,
         ),
     )
+    run_records.complete(connection, finishing.run_id)
     connection.execute(
         """UPDATE traces SET status = ?, ended_at = ?, cost_usd = (SELECT cost_usd FROM runs WHERE id = traces.run_id),
             input_tokens = (SELECT COALESCE(SUM(input_tokens), 0) FROM spans WHERE trace_id = traces.id),

@@ -1,0 +1,200 @@
+"""Asks who answers a message, shows the decision while it can be overruled, and hands it to the machine."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Final, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.agents import routing
+from engine.executor.requests import Accepted, Receipt, Refused
+from engine.executor.session import Session
+from engine.machine.effects import RouteRequest, Strategy
+from engine.machine.events import RouteDecided
+from engine.machine.messages import Role, TextBlock, ToolCall, Usage
+from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
+from engine.records import PermissionMode
+from engine.routes import AnswerAlone, Offer, Route, RouteAgent, RouteCard, RouteVerdict, StartAgents
+from engine.updates import Routed
+
+PATIENCE: Final = 30.0
+"""Seconds that a decision may take."""
+MAX_TOKENS: Final = 4_096
+"""Room for a model that thinks before it decides."""
+SPAWN: Final = "spawn_agents"
+DEMO: Final = "demo"
+"""The guide answers by rules: it cannot plan anything."""
+NOTHING_TO_DECIDE: Final = "This decision is not open any more."
+_DONE: Final = {
+    Strategy.SINGLE: "the main model answers alone",
+    Strategy.PARALLEL: "{count} agents at once",
+    Strategy.SEQUENTIAL: "{count} agents one after the other",
+    Strategy.DELEGATE: "one agent",
+}
+
+
+class Made(Struct, frozen=True):
+    """A decision and what it cost."""
+
+    route: Route
+    usage: Usage | None = None
+    model: str = ""
+
+
+async def route(session: Session, act: RouteRequest) -> None:
+    """Perform one RouteRequest; cancelling closes connection and card and answers nothing."""
+    session.run.reply_cost_usd = 0.0
+    made = await _decide(session)
+    cost = session.run.reply_cost_usd
+    chosen = await _offer(session, made.route) if made.route.agents else made.route
+    call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, routing.spawn_arguments(chosen))
+    outcome = "alone" if not chosen.agents else "as decided" if chosen == made.route else "changed"
+    decided = RouteDecided(
+        act.gen,
+        session.ports.ids.new(),
+        call if chosen.agents else None,
+        strategy=chosen.strategy,
+        decision_json=routing.record_of(made.route, outcome, routing.Spent(made.model, made.usage, cost)),
+        note=_note(made.route, chosen),
+        usage=made.usage,
+        model=made.model,
+    )
+    session.post(lambda: decided)
+
+
+async def _decide(session: Session) -> Made:
+    """The decision; whatever goes wrong, the main model answers alone and the reason is said."""
+    why = why_alone(session)
+    if why:
+        return Made(Route(fallback=why))
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await _ask(session)
+    except ProviderError as error:
+        why = f"the supervisor could not be asked: {error.message.rstrip('.')}"
+    except StorageError as error:
+        why = str(error).rstrip(".")
+    except TimeoutError:
+        why = f"the supervisor took longer than {PATIENCE:.0f} s"
+    return Made(Route(fallback=why))
+
+
+def why_alone(session: Session) -> str:
+    """Why a supervisor is not asked here at all; empty where it is."""
+    record = session.record
+    if session.ports.profiles is None or SPAWN not in session.tools:
+        return "there are no sub-agents here"
+    if record.permission_mode in {PermissionMode.PLAN, PermissionMode.DENY}:
+        return f"permission mode {record.permission_mode.value} starts no sub-agents"
+    try:
+        provider, name = session.ports.providers.resolve(record.model)
+    except ProviderError as error:
+        return error.message.rstrip(".")
+    if provider.name == DEMO or provider.describe(name).local:
+        return f"{record.model} runs on this machine, where agents would only wait for each other"
+    return ""
+
+
+async def _ask(session: Session) -> Made:
+    ports, record = session.ports, session.record
+    assert ports.profiles is not None, "asked only where there are profiles"
+    model = session.settings.cheap_model or record.model
+    provider, name = ports.providers.resolve(model)
+    profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
+    system, text = routing.question(profiles, await session.rows(), record.summary)
+    message = ModelMessage(Role.USER, (TextBlock(text),))
+    request = ModelRequest(name, (system,), (message,), max_tokens=MAX_TOKENS)
+    async with aclosing(provider.stream(request)) as stream:
+        async for item in stream:
+            if isinstance(item, ModelReply):
+                session.run.reply_cost_usd = await asyncio.to_thread(ports.providers.price, model, item.usage)
+                said = "".join(block.text for block in item.blocks if isinstance(block, TextBlock))
+                return Made(routing.decided(said, profiles), item.usage, item.model)
+    raise ProviderError("the answer ended too early", kind="network", retryable=False)
+
+
+async def _offer(session: Session, route: Route) -> Route:
+    """Show the decision until somebody answers or its time is up; what is to be done then."""
+    loop, wait = asyncio.get_running_loop(), session.settings.route_wait
+    starts_at = session.ports.clock.monotonic() + wait
+    offer = Offer(RouteCard(session.ports.ids.new(), route, starts_at), loop.create_future())
+    session.offer = offer
+    session.publisher.publish(Routed(offer.card))
+    offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
+    if not wait:
+        _settle(offer, StartAgents())
+    try:
+        verdict = await offer.verdict
+    finally:
+        if offer.timer is not None:
+            offer.timer.cancel()
+        session.offer = None
+        session.publisher.publish(Routed(None))
+    match verdict:
+        case StartAgents(agents=agents):
+            return _with_agents(route, agents) if agents else route
+        case AnswerAlone():
+            return Route(reasoning=route.reasoning, confidence=route.confidence)
+        case _:
+            assert_never(verdict)
+
+
+def _with_agents(route: Route, agents: tuple[RouteAgent, ...]) -> Route:
+    """The decision as the user changed it."""
+    strategy = Strategy.DELEGATE if len(agents) == 1 else route.strategy
+    return replace(route, strategy=strategy, agents=agents)
+
+
+def _settle(offer: Offer, verdict: RouteVerdict) -> None:
+    if not offer.verdict.done():
+        offer.verdict.set_result(verdict)
+
+
+def _note(made: Route, chosen: Route) -> str:
+    """The row of the transcript that tells of it."""
+    if made.fallback:
+        return f"Routing: the main model answers alone: {made.fallback}"
+    words = _DONE[chosen.strategy].format(count=len(chosen.agents))
+    if chosen != made:
+        return f"Routing: {words}, as you decided"
+    reason = f": {made.reasoning}" if made.reasoning else ""
+    return f"Routing: {words} ({made.confidence:.0%} sure){reason}"
+
+
+class RoutingDesk:
+    """The decision that lies before the user of one conversation."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def card(self) -> RouteCard | None:
+        """The open decision."""
+        return self._session.offer.card if self._session.offer is not None else None
+
+    @property
+    def why_alone(self) -> str:
+        """Why every message would be answered by the main model alone; empty where a supervisor is asked."""
+        return why_alone(self._session)
+
+    def answer(self, card_id: str, verdict: RouteVerdict) -> Receipt:
+        """Start the agents, as decided or others, or let the main model answer alone."""
+        offer = self._session.offer
+        if offer is None or offer.card.id != card_id or offer.verdict.done():
+            return Refused(NOTHING_TO_DECIDE)
+        _settle(offer, verdict)
+        return Accepted()
+
+    def hold(self, card_id: str) -> Receipt:
+        """Wait for an answer however long it takes: the user changes the tasks."""
+        offer = self._session.offer
+        if offer is None or offer.card.id != card_id or offer.verdict.done():
+            return Refused(NOTHING_TO_DECIDE)
+        if offer.timer is not None:
+            offer.timer.cancel()
+        offer.card = replace(offer.card, starts_at=0.0)
+        self._session.publisher.publish(Routed(offer.card))
+        return Accepted()

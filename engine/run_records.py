@@ -1,0 +1,53 @@
+"""What is known of a run that has ended or is under way (SPEC SDK-08)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from engine.machine.effects import Strategy
+from engine.machine.messages import Usage
+
+
+class ModelUsage(Struct, frozen=True):
+    """What one model was used for; `cost_usd` is None where a price is unknown."""
+
+    model: str
+    usage: Usage
+    cost_usd: float | None
+    requests: int
+
+
+class RunAgents(Struct, frozen=True):
+    """What the sub-agents of a run did in their own runs; not part of the run's own figures."""
+
+    count: int
+    succeeded: int
+    tokens: int
+    cost_usd: float | None
+    artifacts: tuple[str, ...] = ()
+
+
+class RunRecord(Struct, frozen=True):
+    """One run."""
+
+    id: str
+    type: str
+    """general, or what its agent is for (SPEC SDK-07)."""
+    prompt: str
+    """The beginning of the message that began it."""
+    strategy: Strategy
+    decision_json: str
+    """What the supervisor decided; empty where none was asked."""
+    status: str
+    error: str
+    artifacts: tuple[str, ...]
+    """Files that edits of the run wrote."""
+    usage: Usage
+    by_model: tuple[ModelUsage, ...]
+    cost_usd: float | None
+    iterations: int
+    """Model calls."""
+    started_at: float
+    seconds: float
+    """0 while it runs."""
+    agents: RunAgents | None = None

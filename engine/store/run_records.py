@@ -1,0 +1,191 @@
+"""The columns of `runs` that say what a run wrote, used and cost, and the look back at them (SPEC SDK-08)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from engine.codec import CodecError, decode_usage, encode_usage, storable
+from engine.machine.effects import SaveRoute, Strategy
+from engine.machine.messages import Usage
+from engine.run_records import ModelUsage, RunAgents, RunRecord
+
+TYPES = {"review": "code_review", "code": "code_generate", "explore": "research", "research": "research"}
+"""By profile (SPEC SDK-07); everything else is general."""
+FIRST_WORDS = 200
+"""Characters of the prompt that are read."""
+
+_REPLIES = """SELECT usage_json, cost_usd, model FROM messages
+    WHERE run_id = ? AND usage_json IS NOT NULL ORDER BY seq"""
+_WRITTEN = """SELECT json_extract(t.input_json, '$.path') AS path
+    FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
+    WHERE m.run_id = ? AND t.name IN ('patch', 'write_file') AND t.status = 'success' AND json_valid(t.input_json)
+    ORDER BY m.seq, t.ordinal"""
+_RUNS = """SELECT r.*, substr(ltrim(m.text, char(10, 13, 32, 9)), 1, ?) AS words
+    FROM runs AS r LEFT JOIN messages AS m ON m.id = r.trigger_message_id
+    WHERE r.conversation_id = ? ORDER BY r.rowid DESC LIMIT ?"""
+_AGENTS = """SELECT c.id, c.result_status, r.cost_usd, r.usage_json, r.artifacts_json, r.ended_at
+    FROM conversations AS c LEFT JOIN runs AS r ON r.conversation_id = c.id
+    WHERE c.parent_id = ? AND c.spawn_tool_use_id IN (SELECT t.tool_use_id FROM tool_calls AS t
+        JOIN messages AS m ON m.id = t.assistant_message_id WHERE m.run_id = ?) ORDER BY c.rowid"""
+
+
+class _Spent(Struct, rename="camel"):
+    """What a decision says of its own request."""
+
+    model: str = ""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+
+
+def set_route(connection: sqlite3.Connection, saving: SaveRoute) -> None:
+    """Record what the supervisor decided."""
+    connection.execute(
+        "UPDATE runs SET strategy = ?, routing_json = ? WHERE id = ?",
+        (saving.strategy, storable(saving.decision_json), saving.run_id),
+    )
+
+
+def set_type(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
+    """Say what kind of run this is, by the profile of its agent."""
+    row = connection.execute("SELECT kind, profile FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+    kind = TYPES.get(row["profile"] or "", "general") if row is not None and row["kind"] == "subagent" else "general"
+    connection.execute("UPDATE runs SET type = ? WHERE id = ?", (kind, run_id))
+
+
+def complete(connection: sqlite3.Connection, run_id: str) -> None:
+    """Write what a run that ends has used and written."""
+    row = connection.execute("SELECT routing_json FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if row is None:
+        return
+    used = [
+        ModelUsage(reply["model"] or "", decode_usage(reply["usage_json"]), reply["cost_usd"], 1)
+        for reply in connection.execute(_REPLIES, (run_id,))
+    ]
+    spent = _spent(row["routing_json"] or "")
+    if spent is not None and spent.usage is not None:
+        used.append(ModelUsage(spent.model, spent.usage, spent.cost_usd, 1))
+    written = dict.fromkeys(one["path"] for one in connection.execute(_WRITTEN, (run_id,)) if _is_text(one["path"]))
+    by_model = summed(used)
+    connection.execute(
+        "UPDATE runs SET artifacts_json = ?, usage_json = ?, model_usage_json = ?, cost_usd = ? WHERE id = ?",
+        (
+            msgspec.json.encode(list(written)).decode(),
+            encode_usage(_add_all(one.usage for one in used)),
+            msgspec.json.encode(by_model).decode(),
+            _cost(one.cost_usd for one in used),
+            run_id,
+        ),
+    )
+
+
+def summed(used: Iterable[ModelUsage]) -> list[ModelUsage]:
+    """One entry a model, in order of their first request."""
+    found: dict[str, list[ModelUsage]] = {}
+    for one in used:
+        found.setdefault(one.model, []).append(one)
+    return [
+        ModelUsage(
+            model,
+            _add_all(one.usage for one in ones),
+            _cost(one.cost_usd for one in ones),
+            sum(o.requests for o in ones),
+        )
+        for model, ones in found.items()
+    ]
+
+
+def read(connection: sqlite3.Connection, conversation_id: str, limit: int) -> list[RunRecord]:
+    """The newest runs of a conversation, newest first."""
+    rows = connection.execute(_RUNS, (FIRST_WORDS, conversation_id, limit)).fetchall()
+    return [_record(row, _agents(connection, conversation_id, row["id"])) for row in rows]
+
+
+def _record(row: Any, agents: RunAgents | None) -> RunRecord:
+    return RunRecord(
+        id=row["id"],
+        type=row["type"] or "general",
+        prompt=(row["words"] or "").split("\n", 1)[0],
+        strategy=Strategy(row["strategy"]),
+        decision_json=row["routing_json"] or "",
+        status=row["status"],
+        error=row["error"],
+        artifacts=_paths(row["artifacts_json"]),
+        usage=_usage(row["usage_json"]),
+        by_model=_by_model(row["model_usage_json"]),
+        cost_usd=row["cost_usd"],
+        iterations=row["iterations"],
+        started_at=row["started_at"],
+        seconds=(row["duration_ms"] or 0) / 1000,
+        agents=agents,
+    )
+
+
+def _agents(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> RunAgents | None:
+    rows = connection.execute(_AGENTS, (conversation_id, run_id)).fetchall()
+    if not rows:
+        return None
+    results = {row["id"]: row["result_status"] for row in rows}
+    ended = [row for row in rows if row["ended_at"] is not None]
+    usage = _add_all(_usage(row["usage_json"]) for row in ended)
+    return RunAgents(
+        count=len(results),
+        succeeded=sum(status == "success" for status in results.values()),
+        tokens=usage.input_tokens + usage.output_tokens,
+        cost_usd=_cost(row["cost_usd"] for row in ended),
+        artifacts=tuple(dict.fromkeys(path for row in ended for path in _paths(row["artifacts_json"]))),
+    )
+
+
+def _spent(text: str) -> _Spent | None:
+    try:
+        return msgspec.json.decode(text, type=_Spent) if text else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _usage(text: str | None) -> Usage:
+    try:
+        return decode_usage(text) if text else Usage()
+    except CodecError:
+        return Usage()
+
+
+def _by_model(text: str | None) -> tuple[ModelUsage, ...]:
+    try:
+        return msgspec.json.decode(text, type=tuple[ModelUsage, ...]) if text else ()
+    except msgspec.DecodeError:
+        return ()
+
+
+def _paths(text: str | None) -> tuple[str, ...]:
+    try:
+        return msgspec.json.decode(text, type=tuple[str, ...]) if text else ()
+    except msgspec.DecodeError:
+        return ()
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _add_all(usages: Iterable[Usage]) -> Usage:
+    total = Usage()
+    for one in usages:
+        total = Usage(
+            total.input_tokens + one.input_tokens,
+            total.output_tokens + one.output_tokens,
+            total.cache_creation_tokens + one.cache_creation_tokens,
+            total.cache_read_tokens + one.cache_read_tokens,
+        )
+    return total
+
+
+def _cost(costs: Iterable[float | None]) -> float | None:
+    """A sum; unknown where one of them is."""
+    known = list(costs)
+    return None if any(one is None for one in known) else sum(one for one in known if one is not None)

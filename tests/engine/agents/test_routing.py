@@ -1,0 +1,207 @@
+"""A supervisor decides who answers: from the question to the record of the run (SPEC C17, SDK-06..10, c2)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions
+from engine.executor.requests import Accepted, Refused
+from engine.executor.session import EngineSettings
+from engine.machine.effects import Strategy
+from engine.machine.messages import Origin, Role, TextBlock, ToolUseBlock, Usage
+from engine.machine.states import AwaitingLlm, Idle, Routing
+from engine.ports import ConversationChanges
+from engine.providers.scripted import Call, Fail, Hang, Reply, Text
+from engine.records import PermissionMode, StoredMessage
+from engine.routes import AnswerAlone, RouteAgent, StartAgents
+from engine.run_records import ModelUsage
+from engine.updates import Routed
+from tests.support.engine import Bench, StubTool, engine_bench, until
+from tools.contract import ToolClass
+
+WAITS = EngineSettings(route_wait=600.0)
+AGENTS = [
+    {"agentName": "explore", "taskDescription": "TASK one"},
+    {"agentName": "review", "taskDescription": "TASK two"},
+]
+ALONE = Reply((Text("Alone."),), when="begin")
+DONE = Reply((Text("Both are back."),), when="Sub-agent results")
+
+
+def decides(**fields: object) -> Reply:
+    decision = {"strategy": "parallel", "agents": AGENTS, "reasoning": "two parts", "confidence": 0.9} | fields
+    return Reply((Text(json.dumps(decision)),), when="You are the supervisor")
+
+
+def submits(task: str) -> Reply:
+    return Reply((Call("submit_result", json.dumps({"result": f"{task} done"})),), when=f"TASK {task}")
+
+
+async def routed(bench: Bench, mode: PermissionMode = PermissionMode.AUTO) -> Conversation:
+    options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=mode, supervisor=True)
+    conversation = await bench.engine.create(options)
+    await conversation.subscribe(bench.updates.append)
+    return conversation
+
+
+async def card_of(conversation: Conversation) -> str:
+    await until(lambda: conversation.routing.card)
+    assert conversation.routing.card is not None
+    return conversation.routing.card.id
+
+
+def notes(messages: list[StoredMessage]) -> list[str]:
+    return [b.text for m in messages if m.origin is Origin.NOTICE for b in m.blocks if isinstance(b, TextBlock)]
+
+
+async def test_agents_start_by_themselves_and_the_main_model_answers_with_what_they_bring(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, decides(), submits("one"), submits("two"), DONE) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        await parent.wait_idle()
+        messages = await bench.store.messages(parent.id)
+        asked = next(m for m in messages if m.origin is Origin.SUBAGENT)
+        assert (asked.role, asked.usage) == (Role.ASSISTANT, None)
+        assert [b.name for b in asked.blocks if isinstance(b, ToolUseBlock)] == ["spawn_agents"]
+        assert notes(messages) == ["Routing: 2 agents at once (90% sure): two parts"]
+        assert messages[-1].blocks == (TextBlock("Both are back."),)
+        shown = [update.card for update in bench.seen(Routed)]
+        assert [one and one.route.strategy for one in shown] == [Strategy.PARALLEL, None]
+        assert parent.record.totals.input_tokens == 200  # the decision and the answer
+        (run,) = await bench.store.library.runs(parent.id, 5)
+        assert (run.strategy, run.status, run.iterations) == (Strategy.PARALLEL, "success", 2)
+        assert run.by_model == (ModelUsage("main", Usage(200, 40), 0.02, 2),)
+        assert run.agents is not None
+        assert (run.agents.count, run.agents.succeeded, run.agents.tokens) == (2, 2, 240)
+        assert json.loads(run.decision_json)["outcome"] == "as decided"
+
+
+async def test_a_decision_waits_to_be_overruled_and_says_so(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, decides(), ALONE, settings=WAITS) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        card = await card_of(parent)
+        assert isinstance(parent.state, AwaitingLlm)
+        assert parent.state.phase == Routing()
+        assert parent.routing.answer("another", AnswerAlone()) == Refused("This decision is not open any more.")
+        assert parent.routing.answer(card, AnswerAlone()) == Accepted()
+        await parent.wait_idle()
+        messages = await bench.store.messages(parent.id)
+        assert messages[-1].blocks == (TextBlock("Alone."),)
+        assert notes(messages) == ["Routing: the main model answers alone, as you decided"]
+        (run,) = await bench.store.library.runs(parent.id, 5)
+        assert (run.strategy, json.loads(run.decision_json)["outcome"]) == (Strategy.SINGLE, "alone")
+        assert await bench.store.agents.rows(parent.id) == []
+
+
+async def test_a_late_subscriber_sees_the_open_decision(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, decides(), ALONE, settings=WAITS) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        card = await card_of(parent)
+        seen: list = []
+        await parent.subscribe(seen.append)
+        assert seen[0].route.id == card
+
+
+async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: Path) -> None:
+    replies = (decides(), submits("three"), DONE)
+    async with engine_bench(tmp_path, *replies, settings=WAITS) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        card = await card_of(parent)
+        assert parent.routing.hold(card) == Accepted()
+        assert parent.routing.card is not None
+        assert parent.routing.card.starts_at == 0.0
+        parent.routing.answer(card, StartAgents((RouteAgent("code", "TASK three"),)))
+        await parent.wait_idle()
+        (row,) = await bench.store.agents.rows(parent.id)
+        assert (row.facts.task, row.profile) == ("TASK three", "code")
+        (run,) = await bench.store.library.runs(parent.id, 5)
+        assert (run.strategy, json.loads(run.decision_json)["outcome"]) == (Strategy.DELEGATE, "changed")
+
+
+@pytest.mark.parametrize("pending", ["question", "card"])
+async def test_esc_ends_it_and_leaves_nothing_open(tmp_path: Path, pending: str) -> None:
+    hangs = Reply((Hang(),), when="You are the supervisor")
+    first = hangs if pending == "question" else decides()
+    async with engine_bench(tmp_path, first, settings=WAITS) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        await until(lambda: bench.provider.requests if pending == "question" else parent.routing.card)
+        parent.cancel()
+        assert isinstance(await parent.wait_idle(), Idle)
+        await until(lambda: parent.routing.card is None)
+        (run,) = await bench.store.library.runs(parent.id, 5)
+        assert run.status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (decides(confidence=0.2), "the supervisor was unsure (20%)"),
+        (Reply((Text("no idea"),), when="You are the supervisor"), "the supervisor gave no decision"),
+        (
+            Reply((Fail("The server is down."),), when="You are the supervisor"),
+            "the supervisor could not be asked: The server is down",
+        ),
+    ],
+)
+async def test_where_nothing_can_be_decided_the_main_model_answers_and_the_reason_is_said(
+    tmp_path: Path, reply: Reply, why: str
+) -> None:
+    async with engine_bench(tmp_path, reply, ALONE, settings=WAITS) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        await parent.wait_idle()
+        messages = await bench.store.messages(parent.id)
+        assert messages[-1].blocks == (TextBlock("Alone."),)
+        assert notes(messages) == [f"Routing: the main model answers alone: {why}"]
+
+
+async def test_a_mode_that_only_reads_asks_no_supervisor(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ALONE) as bench:
+        parent = await routed(bench, PermissionMode.PLAN)
+        await parent.say("begin")
+        await parent.wait_idle()
+        assert len(bench.provider.requests) == 1
+        told = notes(await bench.store.messages(parent.id))
+        assert told == ["Routing: the main model answers alone: permission mode plan starts no sub-agents"]
+
+
+async def test_it_is_off_until_asked_for_stays_with_the_conversation_and_goes_off_again(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("hello"),)), decides(strategy="single"), ALONE) as bench:
+        parent = await bench.conversation()
+        await parent.say("hi")
+        await parent.wait_idle()
+        await parent.change(ConversationChanges(supervisor=True))
+        await bench.engine.forget(parent.id)
+        parent = await bench.engine.open(parent.id)
+        assert parent.record.supervisor
+        await parent.say("begin")
+        await parent.wait_idle()
+        assert len(bench.provider.requests) == 3
+        await parent.change(ConversationChanges(supervisor=False))
+        await parent.say("and now")
+        await parent.wait_idle()
+        assert len(bench.provider.requests) == 4
+        newest, _, first = await bench.store.library.runs(parent.id, 5)
+        assert (first.strategy, first.decision_json, newest.decision_json) == (Strategy.SINGLE, "", "")
+        assert first.prompt == "hi"
+
+
+async def test_a_run_is_recorded_with_the_files_it_wrote(tmp_path: Path) -> None:
+    writes = Reply((Call("write_file", '{"path": "a.py", "content": ""}'), Call("patch", '{"path": "b.py"}')))
+    stub = StubTool("write_file", ToolClass.EDIT)
+    async with engine_bench(tmp_path, writes, Reply((Text("done"),)), tool=stub) as bench:
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        (run,) = await bench.store.library.runs(parent.id, 5)
+        assert (run.artifacts, run.type, run.status) == (("a.py",), "general", "success")
+        assert run.cost_usd == pytest.approx(0.02)
+        assert run.seconds >= 0
