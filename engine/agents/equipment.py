@@ -21,8 +21,8 @@ def all_tools(ports: Ports, starter: Starter | None) -> dict[str, Tool]:
 
 
 def profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
-    """The profile of a sub-agent; where it is gone or broken by now, none: it keeps the mode it was made with."""
-    if record.agent is None or ports.profiles is None:
+    """The profile a conversation was begun with; where it is gone or broken by now, none: its mode stays its own."""
+    if ports.profiles is None or not record.profile:
         return None
     try:
         return ports.profiles.resolve(record.profile, record.cwd)
@@ -31,8 +31,6 @@ def profile_of(record: ConversationRecord, ports: Ports) -> Profile | None:
 
 
 def tools_for(record: ConversationRecord, profile: Profile | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """What the model of this conversation may call."""
-    if record.agent is None:
-        return dict(tools)
-    allowed = {name: tool for name, tool in tools.items() if name not in SPAWN_TOOLS}
-    return {name: tool for name, tool in allowed.items() if profile is None or profile.allows(name)}
+    """What the model of this conversation may call; a sub-agent never spawns."""
+    own = {name: tool for name, tool in tools.items() if record.agent is None or name not in SPAWN_TOOLS}
+    return {name: tool for name, tool in own.items() if profile is None or profile.allows(name)}

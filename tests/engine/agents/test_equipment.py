@@ -1,0 +1,35 @@
+"""Which tools a conversation has: by its profile, and for a sub-agent never those that spawn (SPEC BED-009)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.engine import ConversationOptions
+from engine.providers.scripted import Reply, Text
+from engine.records import PermissionMode
+from tests.support.engine import engine_bench
+
+
+@pytest.mark.parametrize(
+    ("profile", "names"),
+    [("", ["bash", "spawn_agents", "spawn_task"]), ("code", ["bash", "spawn_agents", "spawn_task"]), ("explore", [])],
+)
+async def test_a_profile_says_what_the_users_own_conversation_may_call(
+    tmp_path: Path, profile: str, names: list[str]
+) -> None:
+    async with engine_bench(tmp_path, Reply((Text("Hello."),))) as bench:
+        options = ConversationOptions(bench.cwd, "scripted/main", permission_mode=PermissionMode.AUTO, profile=profile)
+        conversation = await bench.engine.create(options)
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert [tool.name for tool in bench.provider.requests[0].tools] == names
+
+
+async def test_a_profile_that_is_gone_takes_nothing_away(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("Hello."),))) as bench:
+        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main", profile="gone"))
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        assert "bash" in {tool.name for tool in bench.provider.requests[0].tools}
