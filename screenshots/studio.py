@@ -9,10 +9,11 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
-from PIL import Image
+from PIL import Image, ImageColor
 
-from screenshots.cells import cells
+from screenshots.cells import Cell, cells
 from screenshots.painter import paint
 from screenshots.relay import make_chart, make_relay
 from tests.support.cli import Phoenix
@@ -20,6 +21,7 @@ from tests.support.program import Program, program
 
 SETTLED = 0.15
 """Seconds without a byte after which a frame is whole; a running clock never gives more than a quarter."""
+COLOURS = 256
 PATIENCE = 20
 """How often a frame may be waited for before it is taken as it is."""
 
@@ -52,10 +54,26 @@ class Studio:
             if len(running.raw) == before:
                 break
         screen = running.screen
-        picture = paint(cells(bytes(running.raw), screen.columns, screen.lines))
-        # 256 colours are all a terminal's picture has but for blended edges, and a third of the bytes.
-        picture.quantize(256, dither=Image.Dither.NONE).save(self.gallery / f"{name}.png", optimize=True)
+        picture = paint(shown := cells(bytes(running.raw), screen.columns, screen.lines))
+        reduced(picture, shown).save(self.gallery / f"{name}.png", optimize=True)
         self.taken.append(name)
+
+
+def reduced(picture: Image.Image, shown: list[list[Cell]]) -> Image.Image:
+    """In 256 colours, a third of the bytes: every ink and ground of a cell, and the commonest of the blended edges.
+
+    Pillow's own choice of a palette would merge the rare ones, and a red sign on a screen of text is rare.
+    """
+    named = dict.fromkeys(colour for row in shown for cell in row for colour in (cell.ground, cell.ink))
+    palette = dict.fromkeys(ImageColor.getrgb(colour) for colour in named)
+    edges = sorted(picture.getcolors(picture.width * picture.height) or (), key=lambda one: -one[0])
+    for _, colour in edges:
+        if len(palette) >= COLOURS:
+            break
+        palette[cast("tuple[int, int, int]", colour)] = None
+    chosen = Image.new("P", (1, 1))
+    chosen.putpalette([share for colour in list(palette)[:COLOURS] for share in colour])
+    return picture.quantize(palette=chosen, dither=Image.Dither.NONE)
 
 
 @contextmanager

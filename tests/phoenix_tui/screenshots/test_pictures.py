@@ -6,6 +6,7 @@ import pytest
 
 from screenshots.cells import GROUND, INK, Cell, cells
 from screenshots.painter import FONTS, HEIGHT, MARGIN, WIDTH, paint
+from screenshots.studio import COLOURS, reduced
 
 
 def row(raw: str, columns: int = 40, rows: int = 3) -> list[Cell]:
@@ -60,3 +61,13 @@ def test_a_picture_has_the_grounds_and_the_signs_of_the_screen() -> None:
     middle = MARGIN + HEIGHT // 2
     assert picture.getpixel((MARGIN + WIDTH // 2, middle)) == (10, 20, 30)
     assert picture.getpixel((MARGIN + WIDTH + WIDTH // 2, middle)) == (250, 0, 0)
+
+
+@pytest.mark.skipif(not FONTS.is_dir(), reason="the font of the pictures is not on this machine")
+def test_a_rare_colour_stands_in_the_stored_picture_as_it_is_on_the_screen() -> None:
+    words = "".join(f"\x1b[38;2;{shade};{shade};{shade + 9}mThe quick brown fox " for shade in range(100, 200))
+    screen = cells(f"{words}\x1b[38;2;255;123;129m\u2588".encode(), 80, 30)
+    stored = reduced(paint(screen), screen).convert("RGB")
+    colours = {colour for _, colour in stored.getcolors(stored.width * stored.height) or ()}
+    assert (255, 123, 129) in colours
+    assert len(colours) <= COLOURS
