@@ -37,6 +37,8 @@ class AgentView(Struct, frozen=True):
     last_output: float
     outcome: AgentOutcome | None = None
     """None while it has not ended."""
+    writing: bool = False
+    """Whether its reply arrives."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -67,10 +69,10 @@ class Snapshot(Struct, frozen=True):
     """Its sub-agents, oldest first."""
     results: int = 0
     """Ends of its sub-agents that its model has not read yet."""
-
-
     route: RouteCard | None = None
     """The supervisor's decision that can be overruled now."""
+
+
 class RunningCall(Struct, frozen=True):
     """The tool call that runs when a subscription begins."""
 
@@ -224,14 +226,14 @@ class AgentsChanged(Struct, frozen=True):
     """Ends that their parent's model has not read yet."""
 
 
-Update: TypeAlias = (
-    Snapshot
 class Routed(Struct, frozen=True):
     """The supervisor has decided, and this can be overruled; None once it is settled."""
 
     card: RouteCard | None
 
 
+Update: TypeAlias = (
+    Snapshot
     | MessageSaved
     | TextArrived
     | ThinkingArrived
@@ -250,5 +252,5 @@ class Routed(Struct, frozen=True):
     | JobsChanged
     | QueueChanged
     | AgentsChanged
-)
     | Routed
+)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from engine.updates import Question
+from phoenix_tui.sub_agents import asking
 from phoenix_tui.surface import ConversationSurface, EngineSurface
 from tools.clean import clean_line
 
@@ -21,7 +22,9 @@ class Pending(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Whose question it is, as one line."""
+        """Whose question it is, as one line; a sub-agent's says whose that is."""
+        if self.conversation.record.agent is not None:
+            return clean_line(self.question.asker)
         return clean_line(self.conversation.record.title) or UNTITLED
 
 
@@ -37,4 +40,7 @@ def pending(engine: EngineSurface) -> list[Pending]:
 
 def titles_of_others(engine: EngineSurface, current: ConversationSurface | None) -> Sequence[str]:
     """Titles of the conversations beside this one that ask something."""
-    return [one.title for one in pending(engine) if one.conversation is not current]
+    docked = current
+    if current is not None and current.question is None:
+        docked = next(iter(asking(engine, current.id)), current)
+    return [one.title for one in pending(engine) if one.conversation is not docked]

@@ -36,6 +36,7 @@ class Scope(StrEnum):
     PASTE = "A pasted text"
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
+    AGENTS = "Sub-agents"
     READING = "A text to read"
 
 
@@ -88,6 +89,10 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("prompt_above", "alt+pageup", "view('prompt_above')", "to the prompt above", W),
     Key("prompt_below", "alt+pagedown", "view('prompt_below')", "to the prompt below", W),
     Key("approvals", "alt+a", "command('approvals')", "what waits for your yes in any conversation", W),
+    Key("agents", "alt+s", "command('agents')", "sub-agents of this conversation: open, stop, send a hint", W),
+    Key("agent_next", "alt+n", "command('agents next')", "to the next sub-agent's transcript", W),
+    Key("agent_previous", "alt+p", "command('agents previous')", "to the sub-agent before", W),
+    Key("agent_parent", "alt+u", "command('agents parent')", "from a sub-agent back to its parent", W),
     Key("pane_next", "alt+right,f6", "command('pane next')", "to the next pane (/split makes one)", W),
     Key("pane_previous", "alt+left,shift+f6", "command('pane previous')", "to the pane before", W),
     Key("pane_close", "alt+w", "command('close')", "put this pane away; its conversation runs on", W),
@@ -231,12 +236,16 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("profile_read", "space", "show", "read all of it", Scope.PROFILES, priority=False),
     Key("profile_edit", "e", "edit", "change your file in $EDITOR", Scope.PROFILES, priority=False),
     Key("profile_new", "n", "new", "make one, or copy one", Scope.PROFILES, priority=False),
+    Key("agent_beside", "vertical_line", "beside", "show it in a pane beside", Scope.AGENTS, priority=False),
+    Key("agent_stop", "x,delete", "stop_one", "stop it; what it found is kept", Scope.AGENTS, priority=False),
+    Key("agent_stop_all", "X", "stop_all", "stop all of them", Scope.AGENTS, priority=False),
+    Key("agent_hint", "h", "hint", "send it a hint; one that has ended goes on", Scope.AGENTS, priority=False),
     Key("text_up", "k", "scroll(-1)", "up", Scope.READING, priority=False),
     Key("text_down", "j", "scroll(1)", "down", Scope.READING, priority=False),
     Key("text_close", "q,question_mark,f1,enter", "close", "close, as Esc does", Scope.READING),
 )
 BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
-    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES),
+    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES, Scope.AGENTS),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
     Scope.QUESTION: (Scope.APPROVALS,),
 }

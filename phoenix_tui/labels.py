@@ -26,6 +26,7 @@ from engine.machine.states import (
     State,
     ToolExecuting,
     ToolRound,
+    is_busy,
 )
 from engine.records import PermissionMode
 from tools.clean import clean_line
@@ -83,6 +84,10 @@ class Moment(Struct, frozen=True):
     """Whether a restart cut the turn off; one that the user stopped goes on by /retry alone."""
     stopped_after: float | None = None
     """How long the run lasted that the user stopped last, None when it ended by itself."""
+    agents: int = 0
+    """Sub-agents that work, or wait to."""
+    results: int = 0
+    """Ends of sub-agents that wait to be read with the next message."""
 
 
 class Label(Struct, frozen=True):
@@ -145,11 +150,13 @@ TROUBLES: Final[dict[str, str]] = {
 
 
 def _idle(moment: Moment) -> Label:
+    agents = f" · {moment.agents} at work" if moment.agents else ""
+    waiting = f" · {moment.results} result{'s' if moment.results > 1 else ''} waiting" if moment.results else ""
     if moment.stopped_after is not None:
-        return Label(STOPPED, f"ready · stopped after {clock(moment.stopped_after)}")
+        return Label(STOPPED, f"ready · stopped after {clock(moment.stopped_after)}{agents}{waiting}")
     if moment.resumable:
-        return Label(STOPPED, "ready · interrupted, Enter resumes")
-    return Label(READY, "ready")
+        return Label(STOPPED, f"ready · interrupted, Enter resumes{agents}{waiting}")
+    return Label(READY, f"ready{agents}{waiting}")
 
 
 def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
@@ -193,10 +200,26 @@ def _place(tool_round: ToolRound) -> str:
     return f" · {len(tool_round.results) + 1} of {total}" if total > 1 else ""
 
 
-def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
+class Family(Struct, frozen=True):
+    """What a hint must know of sub-agents."""
+
+    agents: int = 0
+    """Those of the conversation that work, or wait to: Esc stops them too."""
+    asking: int = 0
+    """How many of them ask."""
+    is_agent: bool = False
+    """Whether the conversation is one itself."""
+
+
+def escape_hint(state: State, *, has_text: bool, open_thing: bool, family: Family | None = None) -> str:
     """What Esc, or the key that matters more, does now; `open_thing` is a popup or the list overlay."""
     if open_thing:
         return "Esc closes"
+    family = family or Family()
+    if family.is_agent:
+        return _agent_hint(state, has_text=has_text)
+    if family.agents:
+        return _family_hint(state, family, has_text=has_text)
     match state:
         case AwaitingApproval():
             return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops"
@@ -212,8 +235,41 @@ def escape_hint(state: State, *, has_text: bool, open_thing: bool) -> str:
             assert_never(state)
 
 
-def invitation(state: State, *, begun: bool) -> str:
+def _agent_hint(state: State, *, has_text: bool) -> str:
+    """In a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
+    match state:
+        case Completed() | Failed() | Errored():
+            return "Enter sends a hint · Esc Esc clears" if has_text else "Esc goes back to its parent"
+        case AwaitingApproval():
+            return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops this sub-agent"
+        case Cancelling():
+            return ""
+        case _:
+            return "Enter sends a hint · Esc stops it" if has_text else "Esc stops this sub-agent"
+
+
+def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
+    """With sub-agents at work Esc stops them too: it says so before it does."""
+    those = f"{family.agents} sub-agent{'s' if family.agents > 1 else ''}"
+    stops = f"Esc stops {those}" if isinstance(state, Idle | AwaitingSubagents) else f"Esc stops this and {those}"
+    match state:
+        case Cancelling():
+            return ""
+        case Errored():
+            return f"Esc dismisses, stops {those}"
+        case _ if isinstance(state, AwaitingApproval) or family.asking:
+            return f"{'Up, then ' if has_text else ''}y s a n r answer · {stops}"
+        case _:
+            return f"Ctrl+S sends now · {stops}" if has_text and is_busy(state) else stops
+
+
+def invitation(state: State, *, begun: bool, family: Family | None = None) -> str:
     """What the empty composer says; `begun` is whether anything was said in the conversation."""
+    family = family or Family()
+    if family.is_agent and not isinstance(state, AwaitingApproval):
+        return "Read-only · what you write goes to this sub-agent as a hint"
+    if family.asking:
+        return "A letter answers the question above"
     match state:
         case AwaitingApproval():
             return "A letter answers the question above"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from engine.search import SearchQuery
     from engine.updates import Question, Update
+    from phoenix_tui.agents_surface import AgentsSurface
     from phoenix_tui.context_surface import ContextSurface
     from phoenix_tui.profile_surface import ProfilesSurface
     from phoenix_tui.queue_surface import QueueSurface
@@ -156,6 +157,11 @@ class EngineSurface(Protocol):
     @property
     def rules(self) -> RulesSurface:
         """What may run without asking."""
+        ...
+
+    @property
+    def crew(self) -> AgentsSurface | None:
+        """Sub-agents; None where there is nothing to keep them in."""
         ...
 
     @property

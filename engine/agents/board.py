@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.machine.states import Idle, run_of
+from engine.machine.states import AwaitingLlm, Idle, run_of
 from engine.records import AgentRow, SpawnMode
 from engine.updates import (
     AgentView,
@@ -70,7 +70,8 @@ class AgentBoard:
             return
         match update:
             case TextArrived() | ThinkingArrived() | ToolProgressed():
-                self._views[parent_id][agent_id] = replace(view, last_output=self._now())
+                writing = view.writing or isinstance(update, TextArrived)
+                self._views[parent_id][agent_id] = replace(view, last_output=self._now(), writing=writing)
                 return  # too often to tell: whoever draws looks at the time
             case StateChanged(state=state):
                 run = run_of(state)
@@ -79,6 +80,8 @@ class AgentBoard:
                     view,
                     state=state,
                     waits=isinstance(state, Idle),
+                    writing=False,
+                    last_output=self._now() if isinstance(state, AwaitingLlm) else view.last_output,
                     turn=run.iteration if run is not None else view.turn,
                     started=self._now() if run is not None and began else view.started,
                     outcome=None if run is not None else view.outcome,

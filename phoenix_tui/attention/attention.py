@@ -24,6 +24,7 @@ from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
 
 NAME: Final = "Phoenix"
+AGENT_ASKS: Final = "a sub-agent asks for your answer"
 
 
 class Terminal(Protocol):
@@ -60,6 +61,8 @@ class Attention:
         self._title = ""
         self._progress = Progress.NONE
         self._states: dict[str, State] = {}
+        self._asking: dict[str, int] = {}
+        """Sub-agents that ask, by conversation."""
 
     def wish(self, wishes: Wishes) -> None:
         """Do it so from now on."""
@@ -89,7 +92,8 @@ class Attention:
         """Something changed in one of the conversations."""
         conversation_id, state = activity.summary.id, activity.state
         before, self._states[conversation_id] = self._states.get(conversation_id), state
-        words = news(before, state)
+        asked, self._asking[conversation_id] = self._asking.get(conversation_id, 0), activity.agents_asking
+        words = news(before, state) or (AGENT_ASKS if activity.agents_asking > asked else "")
         if words and not self._is_watched():
             self._notify(activity.summary.title or "New conversation", words)
 

@@ -37,6 +37,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("profile", "agent profiles: use, read, edit, make one", "NAME"),
     Command("permissions", "choose what runs without asking; rules: by which rule", "MODE OR rules"),
     Command("rules", "what runs without asking by rule: see, edit, take back"),
+    Command("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),
     Command("approvals", "what waits for your yes in any conversation"),
     Command("context", "what fills the context window, and making room"),
     Command("compact", "summarize older messages now", "WHAT MATTERS"),

@@ -22,6 +22,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "context": ("compact", "context"),
     "blocks": ("turns",),
     "panes": ("close", "pane", "split"),
+    "agents": ("agents",),
     "approvals": ("approvals",),
     "rules": ("rules",),
     "rewinding": ("branches", "rewind", "undo"),

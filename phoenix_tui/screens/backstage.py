@@ -53,7 +53,7 @@ class Backstage:
         terminal = ImageTerminal(driver) if driver else None
         previewer, display = Previewer(services.runner), stage.launch.image_display
         pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
-        parts.pictures = pictures
+        parts.pictures, parts.engine = pictures, services.engine
         resumed = cast("Signal[object]", stage.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
         resumed.subscribe(stage, lambda _: _picture_anew(stage, pictures))
         self.around = Surroundings(stage, services, driver, keymap)

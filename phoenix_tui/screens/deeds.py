@@ -13,9 +13,11 @@ from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.desk import resume
 from phoenix_tui.screens.editor import edit_outside
 from phoenix_tui.screens.writing_deeds import WritingDeeds
+from phoenix_tui.sub_agents import asked_by
 from phoenix_tui.widgets.welcome_panel import GUIDE
 
 if TYPE_CHECKING:
+    from engine.executor.requests import Answer
     from phoenix_tui.commands.bench import Bench
     from phoenix_tui.screens.stage import Stage
     from phoenix_tui.widgets.transcript.signals import Wanted
@@ -47,6 +49,11 @@ class Deeds:
     async def resume(self, bench: Bench, *, interrupted: bool) -> None:
         """Enter on an empty line: go on with what was interrupted."""
         await resume(bench.desk, interrupted=interrupted)
+
+    async def answer(self, bench: Bench, call_id: str, answer: Answer) -> None:
+        """Answer the question in view: the conversation's own, or that of one of its sub-agents."""
+        engine = bench.desk.services.engine
+        await bench.desk.attempt(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
 
     async def keep_key(self, bench: Bench, secret: str) -> None:
         """Keep an API key."""

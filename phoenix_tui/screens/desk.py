@@ -23,6 +23,7 @@ from phoenix_tui.screens.places import keep_place
 from phoenix_tui.screens.shell_lines import run_line
 from phoenix_tui.screens.visible import Visible
 from phoenix_tui.screens.waiting_words import waiting_words
+from phoenix_tui.sub_agents import Hinting, family_of, stop_in_view
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.unsent import Unsent, joined, parsed
 from phoenix_tui.widgets.context_meter import ContextUse
@@ -140,6 +141,8 @@ class Desk:
     async def show(self, conversation: ConversationSurface) -> None:
         """Put an opened conversation on the desk; its draft stands in the composer."""
         async with self.changing:
+            if conversation.record.agent is not None:
+                await self.services.engine.open(conversation.record.agent.parent_id)  # it knows the others
             await self.put_away()
             unsent = parsed(conversation.record.draft)
             images = await self.services.engine.attachments(unsent.image_ids)
@@ -148,8 +151,8 @@ class Desk:
             dock.load(unsent.text, unsent.folds)
             dock.chips.images = dock.chips.images or tuple(images)
             await visible.start(self.parts)
-            self.overview.select(conversation.id)
-            if not conversation.read_only:
+            self.overview.select(family_of(conversation))
+            if not conversation.read_only and conversation.record.agent is None:
                 mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
                 self._shown.add(conversation.id)
                 if mode is not None:
@@ -168,6 +171,8 @@ class Desk:
             dock.ask(None, self.launch.cwd, "", 0.0)
             dock.notice.standing = None
             dock.show_queue((), held=False)
+            if dock.agents is not None:
+                dock.agents.show(tuple)
             self.parts.transcript.display = False
             self.parts.status.status = Status(mode=self.mode, model=self.model, profile=self.launch.profile)
             heading = self.parts.title.heading
@@ -265,6 +270,8 @@ class Desk:
                 conversation = await self.current()
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
                 ask = conversation.queue.add if queue else ask
+                if conversation.record.agent is not None:
+                    ask = Hinting(self.services.engine, conversation.id).say
                 receipt: Receipt = await ask(text, images, self.launch.caps)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
@@ -332,14 +339,8 @@ class Desk:
                 self.parts.dock.chips.images = (*self.parts.dock.chips.images, attachment)
 
     def stop(self) -> bool:
-        """Cancel the run in view, or put its error away; False when there was neither."""
-        if self.conversation is None:
-            return False
-        state = self.conversation.state
-        if not (is_busy(state) or isinstance(state, Errored)) or self.conversation.read_only:
-            return False
-        self.conversation.cancel()
-        return True
+        """Cancel the run in view with its sub-agents, or put its error away; False when there was neither."""
+        return stop_in_view(self.services.engine, self.conversation)
 
 
 def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:
@@ -352,7 +353,7 @@ def _is_empty(visible: Visible) -> bool:
     """Whether nothing would be missed if it were gone."""
     conversation = visible.conversation
     record = conversation.record
-    has_content = record.message_count or record.draft or conversation.read_only
+    has_content = record.message_count or record.draft or conversation.read_only or record.agent is not None
     return not has_content and isinstance(conversation.state, Idle)
 
 

@@ -75,7 +75,7 @@ class Overview:
 
     def _take(self, stored: dict[str, ConversationSummary]) -> None:
         """Show these; what is open here knows better than what was read meanwhile."""
-        opened = [one for one in self._engine.live() if not one.read_only]
+        opened = [one for one in self._engine.live() if not one.read_only and one.record.agent is None]
         self._live = {one.id: self._live.get(one.id) or self._begun(one.state, None) for one in opened}
         for one in opened:
             row = stored.pop(one.id, None)
@@ -115,7 +115,7 @@ class Overview:
     @property
     def busy(self) -> int:
         """How many runs are under way."""
-        return sum(is_busy(live.state) for live in self._live.values())
+        return sum(is_busy(live.state) or live.agents > 0 for live in self._live.values())
 
     def _noticed(self, activity: Activity) -> None:
         conversation_id, state = activity.summary.id, activity.state
@@ -125,7 +125,14 @@ class Overview:
         finished = ended and not visible and activity.summary.last_status != CANCELLED
         known = self._summaries.get(conversation_id)
         unread = not visible and (finished or (known is not None and known.unread))
-        self._live[conversation_id] = self._begun(state, before, writing=activity.writing)
+        live = replace(
+            self._begun(state, before, writing=activity.writing),
+            agents=activity.agents,
+            asking=activity.agents_asking,
+        )
+        if before is not None and bool(before.asking) != bool(live.asking):
+            live = replace(live, began=self._wall())
+        self._live[conversation_id] = live
         if activity.summary.put_away_at:
             self._summaries.pop(conversation_id, None)
         else:
@@ -151,7 +158,7 @@ class Overview:
 
     def _asks(self, conversation_id: str) -> bool:
         live = self._live.get(conversation_id)
-        return live is not None and isinstance(live.state, AwaitingApproval | Errored)
+        return live is not None and (isinstance(live.state, AwaitingApproval | Errored) or live.asking > 0)
 
 
 def _kind(state: State) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -13,6 +13,9 @@ from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.gallery import Pictures
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
+
+if TYPE_CHECKING:
+    from phoenix_tui.surface import EngineSurface
 
 
 class Parts(Struct, eq=False):
@@ -27,6 +30,8 @@ class Parts(Struct, eq=False):
     """Show the welcome panel, or put it away."""
     pictures: Pictures | None = None
     """Where transcripts get the pictures of stored images; None until the services are there."""
+    engine: EngineSurface | None = None
+    """Likewise; asked for the sub-agents of what is shown."""
 
 
 class Teller(Protocol):

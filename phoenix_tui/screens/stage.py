@@ -182,8 +182,8 @@ def follow_status(stage: Stage, status: Status) -> None:
     """What the status line knows is said by the empty composer and by the list too."""
     desk = stage.bench.desk if stage.bench is not None else None
     begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
-    words = invitation(status.state, begun=begun)
+    words = invitation(status.state, begun=begun, family=status.family)
     composer = stage.parts.dock.composer
     if composer.placeholder != words:
         composer.placeholder = words
-    composer.busy = is_busy(status.state)
+    composer.busy = is_busy(status.state) and not status.family.is_agent

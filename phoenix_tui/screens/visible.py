@@ -15,6 +15,7 @@ from engine.machine.states import AwaitingApproval, is_busy
 from engine.ports import StorageError
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
 from engine.updates import (
+    AgentsChanged,
     Asked,
     ContextChanged,
     ConversationChanged,
@@ -31,6 +32,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.labels import Moment, Tone
+from phoenix_tui.screens.agents_in_view import AgentsInView
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
@@ -66,6 +68,7 @@ class Visible:
         self._front = True
         self._tell = tell
         self._clock = clock
+        self._agents = AgentsInView(conversation, parts.engine, self._update)
         self._unsubscribe: Unsubscribe | None = None
         self._run_began = 0.0
         self._stream = Stream()
@@ -93,6 +96,7 @@ class Visible:
         parts.greet(not parts.transcript.display)
         self._ask(self.conversation.question is not None)
         self._queue(self._waiting[0], held=self._waiting[1])
+        self._agents.show(parts.dock)
         self._warn(self.conversation.read_only)
 
     async def start(self, parts: Parts | None = None) -> None:
@@ -143,7 +147,7 @@ class Visible:
                 self._happened(update)
             case QueueChanged(waiting=waiting, held=held):
                 self._queue(waiting, held=held)
-            case ContextChanged() | ConversationChanged() | JobsChanged():
+            case ContextChanged() | ConversationChanged() | JobsChanged() | AgentsChanged():
                 self._changed(update)
             case _:
                 return  # the transcript alone shows the rest
@@ -169,6 +173,9 @@ class Visible:
             jobs=sum(job.running for job in self.conversation.jobs()),
             read_only=bool(snapshot.read_only),
         )
+        self._agents.take(snapshot.agents, snapshot.results)
+        if self._front:
+            self._agents.show(self._parts.dock)
         self._head(record)
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
@@ -195,7 +202,7 @@ class Visible:
         title = self._parts.title
         status = self._parts.status.status
         title.heading = replace(
-            title.heading, title=record.title, folder=short_path(record.cwd), context=status.context
+            title.heading, title=self._agents.heading, folder=short_path(record.cwd), context=status.context
         )
 
     def _update(self, **changes: Any) -> None:
@@ -225,16 +232,22 @@ class Visible:
             since=update.since,
             moment=Moment(stopped_after=stopped),
         )
+        self._agents.moved(update.state)
+        if self._front:
+            self._agents.show(self._parts.dock)
 
     def _ask(self, is_open: bool) -> None:
         if not self._front:
             return
         conversation = self.conversation
+        if conversation.question is None and (asking := self._agents.asking):
+            self._parts.dock.ask(asking[0].question, asking[0].record.cwd, _place(1, len(asking)), self._clock())
+            return
         state = conversation.state
         place = ""
         if isinstance(state, AwaitingApproval):
-            total = len(state.round.results) + 1 + len(state.round.queue)
-            place = f"{len(state.round.results) + 1} of {total}" if total > 1 else ""
+            done = len(state.round.results)
+            place = _place(done + 1, done + 1 + len(state.round.queue))
         question = conversation.question if is_open else None
         record = conversation.record
         if question is not None and question.asker in {"", record.title}:  # no sub-agent: who reads this sees the title
@@ -261,7 +274,7 @@ class Visible:
             case Noticed(text=text):
                 self._tell(self._named(text))
 
-    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged) -> None:
+    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged) -> None:
         match update:
             case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
                 before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
@@ -274,8 +287,18 @@ class Visible:
                     self._parts.dock.chips.trouble = ""
                 self._update(mode=record.permission_mode, model=record.model)
                 self._head(record)
+            case AgentsChanged(agents=views, results=results):
+                self._agents.take(views, results)
+                self._ask(self.conversation.question is not None)
+                if self._front:
+                    self._agents.show(self._parts.dock)
             case JobsChanged(jobs=jobs):
                 self._update(jobs=sum(job.running for job in jobs))
+
+
+def _place(number: int, total: int) -> str:
+    """Which of how many; nothing where it is the only one."""
+    return f"{number} of {total}" if total > 1 else ""
 
 
 def _nothing() -> None:

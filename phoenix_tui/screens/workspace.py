@@ -94,9 +94,7 @@ class WorkspaceScreen(Writing):
     @on(QuestionPanel.Answered)
     def answered(self, event: QuestionPanel.Answered) -> None:
         """A question was answered."""
-        self.when_ready(
-            lambda bench: bench.desk.attempt(lambda conversation: conversation.answer(event.call_id, event.answer))
-        )
+        self.when_ready(lambda bench: bench.deeds.answer(bench, event.call_id, event.answer))
 
     @on(ConversationList.Opened)
     def open_row(self, event: ConversationList.Opened) -> None:

@@ -37,6 +37,9 @@ class WorkspaceKeys(Stage):
         if self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
             return
         self.clear_selection()
+        if self.parts.status.status.family.is_agent and not self.parts.dock.composer.text:
+            self.action_command("agents parent")  # it has ended
+            return
         notice, composer = self.parts.dock.notice, self.parts.dock.composer
         if notice.standing is not None and not self.parts.status.status.read_only:
             notice.standing = None

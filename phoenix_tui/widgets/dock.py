@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual.app import ComposeResult
 from textual.message import Message
@@ -21,6 +21,9 @@ from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.queue_panel import QueuePanel
+
+if TYPE_CHECKING:
+    from phoenix_tui.widgets.agent_panel import AgentPanel
 
 TO_MODEL: Final = "shell · the model reads the output · Tab: only you"
 TO_YOU: Final = "shell · only you see the output · Tab: the model too"
@@ -49,6 +52,9 @@ class Dock(completing.Completing, StillColumn):
 
     def __init__(self, *, plain: bool = False) -> None:
         super().__init__()
+        self.plain = plain
+        self.agents: AgentPanel | None = None
+        """Rows of the sub-agents at work; made with the first of them."""
         self.question = QuestionPanel(plain=plain)
         self.notice = NoticeBar()
         self.queue = QueuePanel()

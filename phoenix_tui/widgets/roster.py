@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
 from engine.records import ConversationSummary
-from phoenix_tui.labels import ASKING, FAILED, READY, STOPPED, THINKING, UNREAD, Label, age, money, short_state
+from phoenix_tui.labels import AGENTS, ASKING, FAILED, READY, STOPPED, THINKING, UNREAD, Label, age, money, short_state
 from phoenix_tui.widgets.context_meter import NEAR
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import short_model
@@ -56,6 +56,10 @@ class Live(Struct, frozen=True):
     """Whether the answer arrives."""
     began: float = 0.0
     """Wall time at which it began to work, or to wait for the user."""
+    agents: int = 0
+    """Its sub-agents that work, or wait to."""
+    asking: int = 0
+    """Those that ask the user."""
 
 
 class Here(Struct, frozen=True):
@@ -122,8 +126,8 @@ def group_of(summary: ConversationSummary, live: Live | None, pid: int) -> Group
     if summary.pinned_at:
         return Group.PINNED
     if live is not None:
-        needs_you = isinstance(live.state, AwaitingApproval | Errored)
-        works = is_busy(live.state)
+        needs_you = isinstance(live.state, AwaitingApproval | Errored) or live.asking > 0
+        works = is_busy(live.state) or live.agents > 0
     else:
         needs_you = summary.state_name in FAILURES or (summary.state_name == ASKS and _elsewhere(summary, pid))
         works = summary.state_name not in AT_REST and _elsewhere(summary, pid)
@@ -180,6 +184,10 @@ def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
 
 
 def _label(summary: ConversationSummary, live: Live | None, here: Here) -> Label:
+    if live is not None and live.asking:
+        return Label(ASKING, "asks you")
+    if live is not None and live.agents and isinstance(live.state, Idle):
+        return Label(AGENTS, f"{live.agents} at work")
     if live is not None and not isinstance(live.state, Idle):
         return short_state(live.state, here.monotonic - live.since, writing=live.writing)
     if live is None and _elsewhere(summary, here.pid):

@@ -14,7 +14,19 @@ from textual.timer import Timer
 
 from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
-from phoenix_tui.labels import MODE_WORDS, STOPPED, THINKING, TURNING, Label, Moment, Tone, escape_hint, label, money
+from phoenix_tui.labels import (
+    MODE_WORDS,
+    STOPPED,
+    THINKING,
+    TURNING,
+    Family,
+    Label,
+    Moment,
+    Tone,
+    escape_hint,
+    label,
+    money,
+)
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
@@ -46,6 +58,9 @@ class Status(Struct, frozen=True):
     jobs: int = 0
     """Background commands that run."""
     read_only: bool = False
+    family: Family = field(default_factory=Family)
+    results: int = 0
+    """Ends of sub-agents that wait to be read."""
 
 
 class StatusLine(Still, MeterRow):
@@ -97,7 +112,7 @@ class StatusLine(Still, MeterRow):
     def render(self) -> Content:
         """The row for the width there is; cost, model, context go first, state and Esc never."""
         status, width = self.status, self.size.width
-        hint = escape_hint(status.state, has_text=status.has_text, open_thing=status.open_thing)
+        hint = escape_hint(status.state, has_text=status.has_text, open_thing=status.open_thing, family=status.family)
         if status.read_only and not status.open_thing:
             hint = "/fork goes on in a copy"
         now = self._label()
@@ -118,12 +133,9 @@ class StatusLine(Still, MeterRow):
         status = self.status
         if status.read_only and is_busy(status.state):
             return Label(STOPPED, "at work when opened")
-        moment = status.moment
         elapsed = max(self._clock() - status.since, 0.0)
-        return label(
-            status.state,
-            Moment(elapsed, moment.writing, moment.drafting, moment.rate, moment.resumable, moment.stopped_after),
-        )
+        moment = replace(status.moment, elapsed=elapsed, agents=status.family.agents, results=status.results)
+        return label(status.state, moment)
 
     def _shown(self, now: Label) -> str:
         sign = now.glyph.mark(self._plain)

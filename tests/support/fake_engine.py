@@ -59,6 +59,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
+from tests.support.fake_agents import FakeCrew
 from tests.support.fake_context import FakeContext
 from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
@@ -115,7 +116,8 @@ class FakeConversation:
                 self.question = update.question
             for listener in tuple(self.listeners):
                 listener(update)
-            self.teller.follow(update)
+            if self.record.agent is None:  # sub-agents stand in no list
+                self.teller.follow(update)
 
     def become(self, state: State) -> None:
         self.play(StateChanged(state, self.engine.now))
@@ -135,6 +137,8 @@ class FakeConversation:
                 self.read_only,
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
+                agents=tuple(self.engine.crew.views(self.id)),
+                results=self.engine.crew.results(self.id),
             )
         )
         self.listeners.append(listener)
@@ -223,7 +227,8 @@ class FakeConversation:
         if changes.unread is not None:
             (self.engine.unread.add if changes.unread else self.engine.unread.discard)(self.id)
         self.record = replace(self.record, **kept)
-        self.engine.stored[self.id] = self.record
+        if self.record.agent is None:
+            self.engine.stored[self.id] = self.record
         self.play(ConversationChanged(self.record))
 
     async def history(self, before_seq: int, limit: int) -> History:
@@ -262,6 +267,7 @@ class FakeEngine:
         self.searched: list[SearchQuery] = []
         self.written_elsewhere = False
         self.shelf = FakeShelf(self)
+        self.crew = FakeCrew(self)
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""
@@ -319,7 +325,7 @@ class FakeEngine:
         return self._make(new)
 
     async def open(self, conversation_id: str) -> FakeConversation:
-        if conversation_id not in self.stored:
+        if conversation_id not in self.stored and conversation_id not in self.opened:
             raise EngineError(f"There is no conversation {conversation_id}.")
         if conversation_id not in self.opened:
             self.opened[conversation_id] = opened = FakeConversation(self.stored[conversation_id], self)

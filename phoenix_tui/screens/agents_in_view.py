@@ -1,0 +1,69 @@
+"""The sub-agents of the conversation on the screen: what the status line, the panel and the dock say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
+from engine.updates import AgentView
+from phoenix_tui.labels import Family
+from phoenix_tui.sub_agents import asking, at_work, heading_of, views_of
+from phoenix_tui.surface import ConversationSurface, EngineSurface
+from phoenix_tui.widgets.dock import Dock
+
+
+class AgentsInView:
+    """Keeps those that are worth a row: at work, or ended during the work that still goes on."""
+
+    def __init__(
+        self, conversation: ConversationSurface, engine: EngineSurface | None, update: Callable[..., None]
+    ) -> None:
+        self._conversation = conversation
+        self._engine = engine
+        self._update = update
+        self._views: Sequence[AgentView] = ()
+        self._batch: set[str] = set()
+        """Ids of those that have a row."""
+
+    @property
+    def asking(self) -> list[ConversationSurface]:
+        """Those that ask the user, the one that waits longest first."""
+        return asking(self._engine, self._conversation.id) if at_work(self._views) else []
+
+    @property
+    def heading(self) -> str:
+        """The conversation's title; a sub-agent's with its place."""
+        return heading_of(self._conversation.record, self._engine)
+
+    def take(self, views: Sequence[AgentView], results: int) -> None:
+        """How they stand now, and how many ends wait to be read."""
+        self._views = views
+        working = at_work(views)
+        self._batch |= {view.id for view in working}
+        asks = sum(isinstance(view.state, AwaitingApproval) for view in working)
+        family = Family(len(working), asks, self._conversation.record.agent is not None)
+        self._update(family=family, results=results)
+        self.moved(self._conversation.state)
+
+    def moved(self, state: State) -> None:
+        """The conversation itself moved: at rest, with all of them ended, no row is left."""
+        if isinstance(state, AwaitingSubagents):
+            self._batch |= {agent.id for agent in state.agents}
+        elif not is_busy(state) and not at_work(self._views):
+            self._batch.clear()
+
+    def show(self, dock: Dock) -> None:
+        """Give the dock its rows; the panel is made with the first of them."""
+        if dock.agents is None:
+            if not self._batch:
+                return
+            # Behind the first frame, with the first sub-agent.
+            from phoenix_tui.widgets.agent_panel import AgentPanel  # noqa: PLC0415 - as said
+
+            dock.agents = AgentPanel(plain=dock.plain)
+            dock.mount(dock.agents, before=0)
+        dock.agents.show(self._current)
+
+    def _current(self) -> Sequence[AgentView]:
+        """Read anew with each tick of the panel: not all that changes is told."""
+        return [view for view in views_of(self._engine, self._conversation.id) if view.id in self._batch]

@@ -1,0 +1,112 @@
+"""What is true of sub-agents wherever they are shown: who works, who asks, how one is named, what Esc stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from engine.executor.requests import Accepted, Receipt, Refused, RunCaps
+from engine.machine.states import AwaitingApproval, Errored, is_busy
+from engine.records import ConversationRecord
+from engine.updates import AgentView
+from phoenix_tui.surface import ConversationSurface, EngineSurface
+from tools.clean import clean_line
+
+NO_IMAGES = "A hint to a sub-agent is text: take the images out."
+GONE = "Sub-agents are not available here."
+
+
+def at_work(views: Iterable[AgentView]) -> list[AgentView]:
+    """Those that have not ended; they work or wait to."""
+    return [view for view in views if view.outcome is None]
+
+
+def views_of(engine: EngineSurface | None, conversation_id: str) -> Sequence[AgentView]:
+    """How the sub-agents of a conversation stand now."""
+    return engine.crew.views(conversation_id) if engine is not None and engine.crew is not None else ()
+
+
+def opened(engine: EngineSurface, conversation_id: str) -> ConversationSurface | None:
+    """A conversation that is held open here."""
+    return next((one for one in engine.live() if one.id == conversation_id), None)
+
+
+def asking(engine: EngineSurface | None, conversation_id: str) -> list[ConversationSurface]:
+    """The sub-agents of a conversation that ask something, the one that waits longest first."""
+    if engine is None:
+        return []
+    waiting = {view.id for view in at_work(views_of(engine, conversation_id)) if _asks(view)}
+    found = [(one.question.asked, one) for one in engine.live() if one.id in waiting and one.question is not None]
+    return [one for _, one in sorted(found, key=lambda each: each[0])]
+
+
+def _asks(view: AgentView) -> bool:
+    return isinstance(view.state, AwaitingApproval)
+
+
+def asked_by(engine: EngineSurface, conversation: ConversationSurface, call_id: str) -> ConversationSurface:
+    """Who asked about a call that is answered in this conversation: itself, or one of its sub-agents."""
+    own = conversation.question
+    if own is not None and own.call.id == call_id:
+        return conversation
+    found = (one for one in asking(engine, conversation.id) if one.question and one.question.call.id == call_id)
+    return next(found, conversation)
+
+
+def heading_of(record: ConversationRecord, engine: EngineSurface | None) -> str:
+    """The title of a conversation; a sub-agent's says whose it is and which of how many."""
+    if record.agent is None:
+        return record.title
+    ids = [view.id for view in views_of(engine, record.agent.parent_id)]
+    place = f" {ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
+    return f"{clean_line(record.title)} (sub-agent of {parent_title(record, engine)}){place}"
+
+
+def parent_title(record: ConversationRecord, engine: EngineSurface | None) -> str:
+    """What the conversation is called whose sub-agent this is."""
+    parent = opened(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
+    return clean_line(parent.record.title if parent is not None else "") or "a conversation"
+
+
+def family_of(conversation: ConversationSurface) -> str:
+    """The id of the conversation whose sub-agents are meant while this one is in view."""
+    agent = conversation.record.agent
+    return conversation.id if agent is None else agent.parent_id
+
+
+def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None) -> bool:
+    """What Esc does: stop the run in view with all of its sub-agents, or put its error away; False where it rests.
+
+    In a sub-agent it stops this one alone.
+    """
+    if conversation is None or conversation.read_only:
+        return False
+    crew, record, state = engine.crew, conversation.record, conversation.state
+    if record.agent is not None:
+        if crew is None or not any(view.id == record.id for view in at_work(crew.views(record.agent.parent_id))):
+            return False
+        crew.stop((record.id,))
+        return True
+    if is_busy(state) or isinstance(state, Errored):
+        conversation.cancel()
+        return True
+    if crew is None or not at_work(crew.views(conversation.id)):
+        return False
+    crew.stop_all(conversation.id)
+    return True
+
+
+class Hinting:
+    """What is sent from a sub-agent's transcript: a hint to it."""
+
+    def __init__(self, engine: EngineSurface, agent_id: str) -> None:
+        self._engine = engine
+        self._agent_id = agent_id
+
+    async def say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
+        """Refused with images; `caps` are those of its profile."""
+        if image_ids:
+            return Refused(NO_IMAGES)
+        if self._engine.crew is None:
+            return Refused(GONE)
+        await self._engine.crew.hint(self._agent_id, text)
+        return Accepted()

@@ -1,0 +1,191 @@
+"""Sub-agents on the screen: rows while they work, what Esc stops, the way into one and back, questions, hints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+
+from engine.executor.requests import Choice
+from engine.machine.states import AgentStatus, AwaitingLlm, Idle, Requesting
+from engine.updates import AgentView
+from phoenix_tui.screens.agents_sheet import AgentsSheet
+from phoenix_tui.screens.approvals import ApprovalsSheet
+from phoenix_tui.widgets.question_panel import QuestionPanel
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.support.fake_agents import RUNS, agent, waits_for
+from tests.support.fake_engine import RUN, FakeConversation, FakeEngine, question
+
+
+def rows(background: bool = False) -> tuple[AgentView, ...]:
+    began = time.time() - 41
+    return (
+        agent("a1", "find-tests", began, RUNS, activity='grep "def test_" src/', background=background),
+        agent("a2", "read the docs", began, background=background),
+        agent("a3", "check the pool", 0.0, Idle(0), turn=0, tokens=0, cost_usd=0.0, background=background),
+    )
+
+
+@asynccontextmanager
+async def at_work(
+    open_shell: OpenShell, engine: FakeEngine, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[Shell, FakeConversation]]:
+    """A parent that waits for three."""
+    parent = engine.seed("api-retry", messages=2)
+    async with open_shell(size) as shell:
+        await shell.open(parent)
+        views = rows()
+        parent.become(waits_for(*views))
+        for view in views:
+            engine.crew.put(parent, view)
+        await shell.until(lambda: "check the pool" in shell.text)
+        yield shell, parent
+
+
+async def test_rows_say_who_does_what_and_go_with_the_run(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with at_work(open_shell, engine) as (shell, parent):
+        assert "sub-agents 0/3 done" in shell.text
+        assert '◇ find-tests      ▸ grep "def test_" src/' in shell.text
+        assert "waiting to start" in shell.text
+        engine.crew.end(parent.id, "a1", text="7 files named\nand more")
+        await shell.until(lambda: "✓ find-tests      7 files named" in shell.text)
+        engine.crew.end(parent.id, "a2", AgentStatus.TIMEOUT, "half", "timed out")
+        await shell.until(lambda: "✗ read the docs   timed out (partial kept)" in shell.text)
+        engine.crew.end(parent.id, "a3", AgentStatus.CANCELLED, reason="cancelled")
+        parent.become(AwaitingLlm(2, RUN, Requesting()))
+        await shell.until(lambda: "sub-agents 3/3 done" in shell.text)
+        panel = shell.screen.parts.dock.agents
+        assert panel is not None
+        assert not panel.ticking
+        parent.answer_with("All are back.")
+        await shell.until(lambda: not panel.display)
+
+
+async def test_the_status_line_says_what_esc_stops_and_esc_stops_it(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with at_work(open_shell, engine) as (shell, parent):
+        await shell.until(lambda: "Esc stops 3 sub-agents" in shell.status)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: parent.cancelled == 1)
+
+
+async def test_with_the_parent_at_rest_esc_stops_those_in_the_background(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    parent = engine.seed("api-retry", messages=2)
+    async with open_shell() as shell:
+        await shell.open(parent)
+        for view in rows(background=True)[:2]:
+            engine.crew.put(parent, view)
+        await shell.until(lambda: "ready · 2 at work" in shell.status)
+        assert "Esc stops 2 sub-agents" in shell.status
+        engine.crew.waiting[parent.id] = 2
+        await shell.pilot.press("escape")
+        await shell.until(lambda: engine.crew.stopped == ["a1", "a2"])
+        await shell.until(lambda: "ready · 2 results waiting" in shell.status)
+        assert (parent.cancelled, "? help" in shell.status) == (0, True)
+
+
+async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alone(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with at_work(open_shell, engine, (120, 40)) as (shell, parent):
+        await shell.pilot.press("alt+n")
+        await shell.until(lambda: "find-tests (sub-agent of api-retry) 1 of 3" in shell.text)
+        await shell.pilot.press("alt+n")
+        await shell.until(lambda: "read the docs (sub-agent of api-retry) 2 of 3" in shell.text)
+        assert "Read-only · what you write goes to this sub-agent as a hint" in shell.text
+        assert "Esc stops this sub-agent" in shell.status
+        await shell.type("look in pool")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: engine.crew.hints == [("a2", "look in pool")])
+        await shell.until(lambda: not shell.composer.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: engine.crew.stopped == ["a2"])
+        assert parent.cancelled == 0
+        await shell.until(lambda: "Esc goes back to its parent" in shell.status)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.conversation is parent)
+        await shell.pilot.press("alt+p")
+        await shell.until(lambda: shell.conversation.id == "a3")
+        await shell.pilot.press("alt+u")
+        await shell.until(lambda: shell.conversation is parent)
+
+
+async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with at_work(open_shell, engine, (160, 40)) as (shell, parent):
+        engine.crew.end(parent.id, "a1", text="7 files named")
+        await shell.pilot.press("alt+s")
+        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "3 sub-agents" in shell.text)
+        assert "2 at work" in shell.text
+        await shell.pilot.press("x")
+        await shell.until(lambda: "It has ended already." in shell.toasts)
+        await shell.pilot.press("down", "x")
+        await shell.until(lambda: engine.crew.stopped == ["a2"])
+        await shell.pilot.press("down", "h")
+        await shell.until(lambda: "Hint for check the pool" in shell.text)
+        await shell.type("begin")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: engine.crew.hints == [("a3", "begin")])
+        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet))
+        await shell.pilot.press("X")
+        await shell.until(lambda: engine.crew.stopped == ["a2", "a3"])
+        await shell.pilot.press("vertical_line")
+        await shell.until(lambda: shell.conversation.id == "a3")
+        await shell.until(lambda: "check the pool (sub-agent of api-retry) 3 of 3" in shell.text)
+        assert "api-retry" in shell.text
+        await shell.pilot.press("alt+s")
+        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet))
+        await shell.pilot.press("up", "up", "enter")
+        await shell.until(lambda: shell.conversation.id == "a1")
+
+
+async def test_a_question_of_a_sub_agent_is_docked_in_its_parent_and_answered_there(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with at_work(open_shell, engine) as (shell, parent):
+        engine.crew.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
+        await shell.until(lambda: "find-tests (sub-agent of api-retry) wants to run bash" in shell.text)
+        await shell.until(lambda: "asks you" in shell.text and "y s a n r answer" in shell.status)
+        panel = shell.screen.query_one(QuestionPanel)
+        panel.focus()
+        panel.press("y")
+        child = engine.opened["a1"]
+        await shell.until(lambda: child.answers)
+        assert (child.answers[0][1].choice, parent.answers) == (Choice.ONCE, [])
+        engine.crew.put(parent, replace(rows()[0], state=RUNS))
+        await shell.until(lambda: not panel.display)
+
+
+async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with at_work(open_shell, engine, (120, 40)) as (shell, parent):
+        await shell.until(lambda: "0/3 agents" in shell.text)
+        engine.crew.ask(parent, "a1", question(asker="find-tests (sub-agent of api-retry)"))
+        await shell.until(lambda: "needs you" in shell.text)
+        await shell.until(lambda: "◆ api-retry       asks you" in shell.text)
+        await shell.pilot.press("alt+a")
+        await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
+        await shell.until(lambda: "find-tests (sub-agent of api-retry)  bash" in shell.text)
+
+
+async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: FakeEngine) -> None:
+    parent = engine.seed("api-retry", messages=2)
+    engine.crew.put(parent, rows()[0])
+    engine.crew.end(parent.id, "a1", text="7 files named")
+    async with open_shell() as shell:
+        await shell.open(parent)
+        assert "sub-agents" not in shell.text
+        await shell.type("/agents")
+        await shell.pilot.press("escape", "enter")
+        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "1 sub-agent" in shell.text)
+        assert "✓ find-tests  7 files named" in shell.text
+
+
+async def test_without_any_the_command_says_how_one_comes_to_be(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell() as shell:
+        await shell.open(engine.seed("alone", messages=2))
+        await shell.pilot.press("alt+s")
+        await shell.until(lambda: any("no sub-agents" in toast for toast in shell.toasts))
+        await shell.pilot.press("alt+u")
+        await shell.until(lambda: any("has no parent" in toast for toast in shell.toasts))
