@@ -51,6 +51,15 @@ def make_library(paths: StorePaths, root: Path, now: float, count: int = 200, lo
     conversation_id = asyncio.run(_first_turn(paths, folders[0], now))
     with closing(sqlite3.connect(paths.database)) as connection, connection:
         long_turns(connection, conversation_id, long)
+        # A year of it, the last message now.
+        connection.execute(
+            "UPDATE messages SET created_at = ? - (? - seq) * ? WHERE conversation_id = ?",
+            (now, long, 365 * DAY / long, conversation_id),
+        )
+        connection.execute(
+            "UPDATE turns SET started_at = ? - (? - turn_number) * ? WHERE conversation_id = ?",
+            (now, long // 2, 2 * 365 * DAY / long, conversation_id),
+        )
     return conversation_id
 
 

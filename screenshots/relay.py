@@ -68,12 +68,17 @@ IDENTITY: Final = {
 }
 
 
-def make_relay(folder: Path) -> None:
-    """Write the repository to a folder and commit it."""
+def write_relay(folder: Path) -> None:
+    """Write its files, also over what an agent has made of them."""
     for name, content in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, "utf-8")
+
+
+def make_relay(folder: Path) -> None:
+    """Write the repository to a folder and commit it."""
+    write_relay(folder)
     for command in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "Forward webhooks"]):
         subprocess.run(["git", *command], cwd=folder, env={**os.environ, **IDENTITY}, check=True)
 
