@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import assert_never
+from typing import assert_never, cast
 
 import msgspec
 from msgspec import Struct
@@ -165,7 +165,20 @@ def said(input_json: str) -> str:
         values = msgspec.json.decode(input_json, type=dict[str, object])
     except msgspec.MsgspecError:
         return input_json[:LABEL]
-    return " ".join(str(value) for value in values.values())[:LABEL]
+    return " ".join(_words(value) for value in values.values())[:LABEL].rstrip()
+
+
+def _words(value: object) -> str:
+    """A value without names and brackets, those within it too."""
+    match value:
+        case dict():
+            return " ".join(_words(one) for one in cast("dict[str, object]", value).values())
+        case list():
+            return " ".join(_words(one) for one in cast("list[object]", value))
+        case str():
+            return value
+        case _:
+            return msgspec.json.encode(value).decode()
 
 
 def _labels(rows: Sequence[StoredMessage]) -> dict[tuple[int, int], str]:
