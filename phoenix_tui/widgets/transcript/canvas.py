@@ -17,7 +17,7 @@ from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Span
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.overlays import Overlays, barred, prompt_above
+from phoenix_tui.widgets.transcript.overlays import Overlays, barred, is_prompt, prompt_above
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Drawn, Part, located
 from phoenix_tui.widgets.transcript.selecting import painted, row_number
@@ -226,9 +226,10 @@ class Canvas:
         """Lay the prompt over the top row and what is new over the bottom one."""
         if not strips or self.viewport.height < STICKY_HEIGHT:
             return
-        message = self.model.messages.get(self.viewport.slot + 1)
-        starts_here = self.viewport.row == 0 and message is not None
-        prompt = None if starts_here else prompt_above(self.model, self.viewport.slot + 1)
+        # What is still being written, and what was stopped before it was stored, has no message of its own yet.
+        seq = min(self.viewport.slot + 1, self.model.count)
+        starts_here = self.viewport.row == 0 and self.viewport.slot < self.model.count and is_prompt(self.model, seq)
+        prompt = None if starts_here else prompt_above(self.model, seq)
         if prompt:
             strips[0] = self.overlays.sticky(prompt, painter)
         if not self.viewport.following and self.new_below:

@@ -21,13 +21,19 @@ _FAR: Final = 400
 """Messages looked through for the prompt above the window."""
 
 
+def is_prompt(model: TranscriptModel, seq: int) -> bool:
+    """Whether a person said it; False where it is not in memory."""
+    message = model.messages.get(seq)
+    return message is not None and message.role is Role.USER and message.origin is Origin.HUMAN
+
+
 def prompt_above(model: TranscriptModel, slot: int) -> str | None:
     """The person's message that is answered at `slot`, None where it is not in memory."""
     for seq in range(slot, max(slot - _FAR, 0), -1):
         message = model.messages.get(seq)
         if message is None:
             return None
-        if message.role is Role.USER and message.origin is Origin.HUMAN:
+        if is_prompt(model, seq):
             return next((block.text for block in message.blocks if isinstance(block, TextBlock)), None)
     return None
 

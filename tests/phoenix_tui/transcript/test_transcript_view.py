@@ -345,6 +345,25 @@ async def test_the_prompt_stays_on_top_of_its_answer() -> None:
         assert app.shown()[:2] == ["┃ why?", "┃ really"]
 
 
+async def test_the_prompt_stays_on_top_where_an_answer_begins_in_the_first_row() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        lines = "\n".join(f"line {n}" for n in range(9))
+        app.view.show(snapshot([said(1, "why?"), answered(2, lines), answered(3, lines)]))
+        for _ in range(12):
+            await pilot.press("up")
+            assert app.shown()[0] == "┃ why?"
+
+
+async def test_the_prompt_stays_on_top_of_what_was_stopped_before_it_was_stored() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.view.show(snapshot([said(1, "why?")]))
+        app.view.apply(TextArrived("\n".join(f"line {n}" for n in range(40))))
+        await settled(pilot, lambda: "line 39" in text_of(app))
+        assert app.shown()[0] == "┃ why?"
+
+
 async def test_a_link_tells_its_real_target_and_opens_nothing_itself() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(70, 12)) as pilot:
