@@ -89,11 +89,14 @@ class PhoenixApp(App[None]):
         return self._workspace
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold what is typed until the composer can take it."""
+        """Hold what is typed until the composer can take it, and each key until it has done the one before."""
         if self._typed_early is not None and isinstance(event, events.Key | events.Paste):
             self._typed_early.append(event)
-        else:
-            await super().on_event(event)
+            return
+        is_new = isinstance(event, events.Key) and not event.is_forwarded
+        await super().on_event(event)
+        if is_new:
+            await self._workspace.parts.dock.composer.caught_up()
 
     async def on_stage_listening(self, event: Stage.Listening) -> None:
         """The composer has the focus: it gets what was typed so far, ahead of what still comes."""

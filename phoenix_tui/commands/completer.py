@@ -49,6 +49,7 @@ class Completer:
         self._indexes: dict[Path, FileIndex] = {}
         self._files: FileIndex | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._looked_at = ""
         self.mentions: Mentions = no_mentions
         """Conversations for what was typed after an `@`; set when the services are there."""
         self.arguments: Mapping[str, Arguments] = {}
@@ -63,6 +64,7 @@ class Completer:
     def look(self) -> None:
         """The text or the cursor changed: offer what completes it now, or as soon as it is found."""
         self._stop()
+        self._looked_at = self._composer.text
         token = self._composer.token()
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
@@ -71,6 +73,11 @@ class Completer:
             self._begin(self._argument(hint, line))
         else:
             self._show(token, command_completions(token))
+
+    def catch_up(self) -> None:
+        """Look where a key comes ahead of the message that the text has changed."""
+        if self._composer.text != self._looked_at:
+            self.look()
 
     async def settled(self) -> None:
         """Wait until what is offered answers what is written."""

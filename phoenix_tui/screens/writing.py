@@ -42,11 +42,6 @@ class Writing(WorkspaceKeys):
         """Look at an image of the next message."""
         self.when_ready(lambda bench: bench.deeds.command(bench, f"images {event.number}"))
 
-    @on(Composer.QueueEntered)
-    def enter_queue(self) -> None:
-        """Up on an empty line while something waits."""
-        self.set_focus(self.parts.dock.queue)
-
     @on(QueuePanel.Left)
     def leave_queue(self, event: QueuePanel.Left) -> None:
         """Back to the composer, or past the queue to older prompts."""

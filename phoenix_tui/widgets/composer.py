@@ -10,6 +10,7 @@ from msgspec import Struct
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import TextArea
 
 from phoenix_tui.drafts import PromptHistory
@@ -54,15 +55,12 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
 
     Submitted: TypeAlias = messages.Submitted
     KeyPasted: TypeAlias = messages.KeyPasted
-    AnswerPressed: TypeAlias = messages.AnswerPressed
     CompletionMoved: TypeAlias = messages.CompletionMoved
     CompletionTaken: TypeAlias = messages.CompletionTaken
     ImagesDropped: TypeAlias = messages.ImagesDropped
     QueueWanted: TypeAlias = messages.QueueWanted
     PasteOpened: TypeAlias = messages.PasteOpened
     PasteTaken: TypeAlias = messages.PasteTaken
-    QueueEntered: TypeAlias = messages.QueueEntered
-    QuestionWanted: TypeAlias = messages.QuestionWanted
     ChoiceWanted: TypeAlias = messages.ChoiceWanted
     HelpWanted: TypeAlias = messages.HelpWanted
     ImageDropped: TypeAlias = messages.ImageDropped
@@ -73,7 +71,9 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         self.cursor_blink = False
         self.highlight_cursor_line = False
         self.history_of_prompts: PromptHistory | None = None
-        """Set by the screen, as the six below."""
+        """Set by the screen, as the nine below."""
+        self.answer_keys = ANSWER_KEYS
+        """Letters that answer on an empty line while something is asked."""
         self.completing = False
         self.question_since: float | None = None
         """Monotonic time at which the open question appeared."""
@@ -85,6 +85,12 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
+        self.above: Callable[[], Widget | None] = lambda: None
+        """What Up on the first row gives the keys to."""
+        self.catch_up: Callable[[], None] = lambda: None
+        """Offers what completes the text as it stands now: keys of one read come ahead of the messages of change."""
+        self.answer: Callable[[str], None] = lambda _letter: None
+        """Answers the open question, at once: it may open a line that the next key is meant for."""
         self.shelf = Shelf()
         self.readline = Readline(self, self.shelf.marks)
         self._clock = clock
@@ -159,8 +165,13 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         if event.is_printable:
             self._typed_at = now
             self.leave_mark()
-        message = None if self.text else _meaning_when_empty(event, self.question_since, now, before)
-        if message is not None:
+        typing_ended = self.question_since is not None and now - max(self.question_since, before) >= TYPING_PAUSE
+        message = None if self.text else _meaning_when_empty(event)
+        if not self.text and typing_ended and event.character in self.answer_keys:
+            event.stop()
+            event.prevent_default()
+            self.answer(event.character or "")
+        elif message is not None:
             event.stop()
             event.prevent_default()
             self.post_message(message)
@@ -174,11 +185,8 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         await self.insert_pasted(event.text)
 
 
-def _meaning_when_empty(event: events.Key, question_since: float | None, now: float, before: float) -> Message | None:
-    """What a key means while nothing is written; None where it is text."""
-    typing_ended = question_since is not None and now - max(question_since, before) >= TYPING_PAUSE
-    if typing_ended and event.character in ANSWER_KEYS:
-        return Composer.AnswerPressed(event.character or "")
+def _meaning_when_empty(event: events.Key) -> Message | None:
+    """What a key asks for while nothing is written; None where it is text."""
     if event.character == "?":
         return Composer.HelpWanted()
     return Composer.ImageDropped() if event.key == "backspace" else None

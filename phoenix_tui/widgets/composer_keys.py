@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.readline import Readline
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
     from textual.widgets import TextArea as _Base
 else:
     _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
+
+LONGEST_WAIT: Final = 1.0
+"""Seconds that a key is held back by those before it."""
 
 
 class ComposerKeys(_Base):
@@ -25,7 +32,8 @@ class ComposerKeys(_Base):
     busy: bool
     has_queue: bool
     starting: bool
-    question_since: float | None
+    above: Callable[[], Widget | None]
+    catch_up: Callable[[], None]
     history_of_prompts: PromptHistory | None
     readline: Readline
 
@@ -39,11 +47,19 @@ class ComposerKeys(_Base):
         def take(self) -> str: ...
         def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None: ...
 
+    async def caught_up(self) -> None:
+        """Wait until the keys so far have been done: the next one may be meant for what these gave the focus to."""
+        done = asyncio.Event()
+        if self.has_focus and self.call_later(done.set):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(done.wait(), LONGEST_WAIT)
+
     def action_send(self) -> None:
         """Enter: accept the chosen completion, or send."""
         self.call_later(self._send)
 
     def _send(self) -> None:
+        self.catch_up()
         if self.completing:
             self.post_message(messages.CompletionTaken(send=True))
         elif mark := self.mark_here:
@@ -65,18 +81,17 @@ class ComposerKeys(_Base):
         self.call_later(self.readline.run, name)
 
     def action_older(self) -> None:
-        """Up: completions, else the text, else the open question, else older prompts."""
+        """Up: completions, else the text, else the open question, the queue, older prompts."""
         self.call_later(self._older)
 
     def _older(self) -> None:
+        self.catch_up()
         if self.completing:
             self.post_message(messages.CompletionMoved(-1))
         elif self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
             self.action_cursor_up()
-        elif self.question_since is not None:
-            self.post_message(messages.QuestionWanted())
-        elif self.has_queue and not self.text:
-            self.screen.post_message(messages.QueueEntered())  # straight there: the next key is meant for the queue
+        elif (above := self.above()) is not None:
+            self.screen.set_focus(above)
         else:
             self.walk_history(-1)
 
@@ -85,6 +100,7 @@ class ComposerKeys(_Base):
         self.call_later(self._newer)
 
     def _newer(self) -> None:
+        self.catch_up()
         if self.completing:
             self.post_message(messages.CompletionMoved(1))
         elif self.wrapped_document.location_to_offset(self.cursor_location).y < self.wrapped_document.height - 1:
@@ -104,6 +120,7 @@ class ComposerKeys(_Base):
         self.call_later(self._complete)
 
     def _complete(self) -> None:
+        self.catch_up()
         if self.completing:
             self.post_message(messages.CompletionTaken(send=False))
         elif self.text.startswith("!"):

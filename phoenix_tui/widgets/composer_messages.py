@@ -25,14 +25,6 @@ class KeyPasted(Message, namespace="composer"):
         self.key = key
 
 
-class AnswerPressed(Message, namespace="composer"):
-    """A letter that answers the open question."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__()
-        self.key = key
-
-
 class CompletionMoved(Message, namespace="composer"):
     """Up or Down while completions are open."""
 
@@ -80,14 +72,6 @@ class PasteTaken(Message, namespace="composer"):
         super().__init__()
         self.taken = taken
         self.length = length
-
-
-class QueueEntered(Message, namespace="composer"):
-    """Up on an empty line while something waits in the queue."""
-
-
-class QuestionWanted(Message, namespace="composer"):
-    """Up on the first line while a question is open."""
 
 
 class ChoiceWanted(Message, namespace="composer"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import TextArea
 
 from engine.records import Attachment, QueuedMessage
@@ -61,7 +62,9 @@ class Dock(completing.Completing, StillColumn):
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
+        self.composer.above, self.composer.answer = self._above, self.question.press
         self.completer = Completer(self.composer, self.offer)
+        self.composer.catch_up = self.completer.catch_up
         self._loaded = False
 
     def compose(self) -> ComposeResult:
@@ -117,6 +120,12 @@ class Dock(completing.Completing, StillColumn):
         self.composer.has_queue = bool(waiting)
         self.queue.show(waiting, held=held)
 
+    def _above(self) -> Widget | None:
+        """What gets the keys by Up on the first row: the question, else the queue."""
+        if self.composer.question_since is not None:
+            return self.question
+        return self.queue if self.composer.has_queue and not self.composer.text else None
+
     def drop_last_image(self) -> Attachment | None:
         """Take the last image away from the message."""
         images = self.chips.images
@@ -144,17 +153,6 @@ class Dock(completing.Completing, StillColumn):
         """The images of the message are a part of its draft."""
         event.stop()
         self.post_message(self.Edited(self.composer.text))
-
-    def on_composer_answer_pressed(self, event: Composer.AnswerPressed) -> None:
-        """A letter on an empty text answers the question."""
-        event.stop()
-        # In its own turn: a message that a widget posts while its parent works does not pass the parent.
-        self.question.call_later(self.question.press, event.key)
-
-    def on_composer_question_wanted(self, event: Composer.QuestionWanted) -> None:
-        """Up: the question gets the keys."""
-        event.stop()
-        self.screen.set_focus(self.question)
 
     def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
         """Its line was closed."""

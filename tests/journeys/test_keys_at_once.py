@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import with_claude
-from tests.support.journeys import says
+from tests.support.journeys import calls, result_text, says, starts_to_say
 from tests.support.loopback import Seen, serve
 from tests.support.program import ENTER, program
+from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 LEFT, RIGHT, UP, DOWN = b"\x1b[D", b"\x1b[C", b"\x1b[A", b"\x1b[B"
@@ -64,4 +65,48 @@ async def test_left_and_enter_of_one_read_open_the_pasted_text_they_stand_on(tmp
         await running.shows("100 lines")
         running.type(LEFT + ENTER)
         await running.shows("Ctrl+S")
+        assert server.requests == []
+
+
+async def test_up_and_enter_of_one_read_edit_what_is_queued(tmp_path: Path) -> None:
+    async with serve(starts_to_say("I begin")) as server, program(with_claude(tmp_path, server.url)) as running:
+        await running.ready()
+        await running.send("Go")
+        await running.shows("I begin")
+        running.type(b"and then?" + TAB)
+        await running.shows("queue 1")
+        running.type(UP + ENTER)
+        await running.shows("Queued message", "Ctrl+S keeps")
+        assert len(server.requests) == 1
+
+
+async def test_a_reason_of_one_read_with_its_key_goes_to_the_model(tmp_path: Path) -> None:
+    asks = calls("bash", command="touch made")
+    async with serve(asks, says("Fine.")) as server, program(with_claude(tmp_path, server.url)) as running:
+        await running.ready()
+        await running.send("Do it")
+        await running.shows("y once", "asks")
+        await typing_guard()
+        running.type(b"rnot yet" + ENTER)
+        await running.shows("Fine.")
+        assert "not yet" in result_text(server.requests[1])
+
+
+async def test_up_and_a_letter_of_one_read_answer_the_question(tmp_path: Path) -> None:
+    asks = calls("bash", command="echo made $((40 + 2))")
+    async with serve(asks, says("Fine.")) as server, program(with_claude(tmp_path, server.url)) as running:
+        await running.ready()
+        await running.send("Do it")
+        await running.shows("y once", "asks")
+        await typing_guard()
+        running.type(UP + b"y")
+        await running.shows("Fine.")
+        assert "made 42" in result_text(server.requests[1])
+
+
+async def test_a_chosen_completion_and_enter_of_one_read_run_it(tmp_path: Path) -> None:
+    async with serve(says("Never asked.")) as server, program(with_claude(tmp_path, server.url)) as running:
+        await running.ready()
+        running.type(b"/hel" + TAB + ENTER)
+        await running.shows("Keys")
         assert server.requests == []
