@@ -33,6 +33,8 @@ class Choice(Struct, frozen=True):
     key: str
     words: str
     remark: str = ""
+    more: str = ""
+    """Found by what is typed, but not shown."""
 
 
 class PickScreen(Sheet[str]):
@@ -72,7 +74,9 @@ class PickScreen(Sheet[str]):
         """Narrow to rows that hold every word."""
         words = event.text_area.text.lower().split()
         self._found = [
-            one for one in self._choices if all(word in f"{one.words} {one.remark} {one.key}".lower() for word in words)
+            one
+            for one in self._choices
+            if all(word in f"{one.words} {one.remark} {one.key} {one.more}".lower() for word in words)
         ]
         self._chosen = min(self._chosen, max(len(self._found) - 1, 0))
         self._draw()
@@ -114,6 +118,8 @@ class PickScreen(Sheet[str]):
         has_remarks = any(one.remark for one in self._choices)
         column = min(self._longest, width * WORDS_PERCENT // 100) if has_remarks else width - SIGN
         words = Content(clean_line(choice.words)).truncate(column, ellipsis=True, pad=True)
-        remark = Content.styled(clean_line(choice.remark), Tone.QUIET.value)
-        line = Content.assemble("› " if chosen else "  ", words, "  ", remark).truncate(width, ellipsis=True, pad=True)
+        line = Content.assemble("› " if chosen else "  ", words)
+        if has_remarks:
+            line = Content.assemble(line, "  ", (clean_line(choice.remark), Tone.QUIET.value))
+        line = line.truncate(width, ellipsis=True, pad=True)
         return Content.styled(line.plain, "reverse") if chosen else line

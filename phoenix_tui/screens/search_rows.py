@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,9 +28,12 @@ WHO: Final = {
     Speaker.TOOL: ("tool", Tone.QUIET),
 }
 WHO_WIDTH: Final = 5
-DATE_WIDTH: Final = 11
+DATE_WIDTH: Final = 12
+"""Cells of the longest one, `21 Nov 23:50`."""
 FOLDER_FROM: Final = 90
 """Columns from which the folder is shown."""
+FENCE: Final = re.compile(r"(?:^|\s+)(?:```|~~~)[\w+#-]*(?:\s+|$)")
+"""What begins and ends code in a Markdown text: noise where all stands on one line."""
 MARK: Final = "bold $warning"
 INDENT: Final = 2
 
@@ -58,6 +62,8 @@ def _heading(hit: SearchHit, width: int, *, now: float, chosen: bool) -> Content
 
 def _snippet(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool) -> Content:
     text = clean_line(hit.snippet)
+    bare = FENCE.sub(" ", text).strip()
+    text = bare if occurrences(bare, words) else text
     room = max(width - INDENT, 1)
     text = _around(text, words, room)
     line = Content.styled(text, "" if chosen else Tone.QUIET.value)

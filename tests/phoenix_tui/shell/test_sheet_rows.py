@@ -1,0 +1,45 @@
+"""Rows of sheets: as wide as they may be and no wider, their columns below one another."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from engine.records import SearchHit
+from engine.search import Speaker
+from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.screens.search_rows import hit_rows
+from tests.phoenix_tui.shell.conftest import OpenShell
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC).timestamp()
+
+
+def hit(snippet: str, moment: float) -> SearchHit:
+    return SearchHit("c", "title", Path("/src"), 1, Speaker.ASSISTANT, snippet, moment)
+
+
+async def test_rows_without_remarks_are_not_cut_where_they_fit(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        choices = [Choice("a", "x" * 70), Choice("b", "short"), Choice("c", "日本語" * 20)]
+        shell.app.push_screen(PickScreen("Turns", choices))
+        await shell.until(lambda: "x" * 70 in shell.text and "short" in shell.text)
+        rows = [row for row in shell.text.split("\n") if "x" * 70 in row or "short" in row]
+        assert [row for row in rows if "…" in row] == []
+        assert sum("…" in row for row in shell.text.split("\n") if "日本語" in row) == 1
+
+
+def test_the_speakers_of_hits_stand_below_one_another_whatever_their_dates() -> None:
+    moments = [NOW - 60, NOW - 3 * 86_400 + 40_000, NOW - 20 * 86_400, NOW - 800 * 86_400]
+    rows = [hit_rows(hit("said", moment), ["said"], 80, chosen=False, now=NOW).plain.split("\n") for moment in moments]
+    assert len({heading.index("agent") for heading, _ in rows}) == 1
+    assert {cell_len(row) for pair in rows for row in pair} == {80}
+
+
+def test_a_hit_leaves_out_where_code_begins_and_ends_but_not_what_was_looked_for() -> None:
+    snippet = "it is so: ```python with inner: flush() ``` Two tests"
+    shown = hit_rows(hit(snippet, NOW), ["inner"], 80, chosen=False, now=NOW).plain.split("\n")[1]
+    assert shown.strip() == "it is so: with inner: flush() Two tests"
+    shown = hit_rows(hit(snippet, NOW), ["python"], 80, chosen=False, now=NOW).plain.split("\n")[1]
+    assert shown.strip() == snippet
