@@ -126,6 +126,14 @@ def decode_totals(text: str) -> Totals:
     return cast("Totals", _decode(text, Totals))
 
 
+def decode_all_totals(text: str) -> Totals:
+    """The sum of several that `encode_totals` wrote, given as a JSON array. Raises CodecError."""
+    total = Totals()
+    for one in cast("tuple[Totals, ...]", _decode(text, tuple[Totals, ...])) if text != "[]" else ():
+        total = total.plus(one)
+    return total
+
+
 def _encode(value: object) -> str:
     return msgspec.json.encode(_plain(value)).decode()
 

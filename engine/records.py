@@ -41,6 +41,17 @@ class Totals(Struct, frozen=True):
     cache_read_tokens: int = 0
     cost_usd: float | None = 0.0
 
+    def plus(self, other: Totals) -> Totals:
+        """Both together; a price that is unknown in one makes the sum unknown."""
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Totals(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
 
 class SpawnMode(StrEnum):
     """How a parent gets what its sub-agent found (SPEC C4)."""
@@ -177,8 +188,15 @@ class ConversationRecord(Struct, frozen=True):
     """Of the newest reply, as the provider counted it."""
     agent: AgentFacts | None = None
     """Set for a sub-agent: nobody writes there but Phoenix."""
+    agents_totals: Totals = Totals()
+    """What its sub-agents have used, beside its own `totals`."""
     supervisor: bool = False
     """Whether a supervisor decides who answers each message (SPEC C17)."""
+
+    @property
+    def spent(self) -> Totals:
+        """What it has used with all of its sub-agents."""
+        return self.totals.plus(self.agents_totals)
 
     @property
     def view(self) -> ContextView:
@@ -219,6 +237,7 @@ class ConversationSummary(Struct, frozen=True):
     context_tokens: int
     context_window: int
     totals: Totals
+    """With those of its sub-agents."""
     archived: bool
     unread: bool
     updated_at: float

@@ -16,7 +16,7 @@ def summary_of(record: ConversationRecord) -> ConversationSummary:
         state_name=STATE_NAMES[type(record.state)],
         context_tokens=record.context_tokens,
         context_window=record.context_window,
-        totals=record.totals,
+        totals=record.spent,
         archived=record.archived,
         unread=False,
         updated_at=record.updated_at,

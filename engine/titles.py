@@ -9,7 +9,7 @@ from typing import Final
 
 from engine.conversation import Conversation
 from engine.executor.session import Session
-from engine.executor.writes import add_usage
+from engine.executor.spending import add_usage
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.ports import (
     ConversationChanges,
@@ -21,7 +21,7 @@ from engine.ports import (
     StorageError,
 )
 from engine.records import StoredMessage, TitleBy
-from engine.updates import ContextChanged, RunEnded, Update
+from engine.updates import RunEnded, Update
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +99,7 @@ class Titler:
         async with self._conversation.between_moves:
             totals = add_usage(session.record.totals, reply.usage, price)
             await self._conversation.change(ConversationChanges(suggested_title=title or None, totals=totals))
-        record = session.record
-        tokens, window = record.context_tokens, record.context_window
-        session.publisher.publish(ContextChanged(tokens, window, record.context_estimated, totals.cost_usd))
+        session.tell_context()
 
 
 async def _reply(provider: Provider, request: ModelRequest) -> ModelReply:

@@ -8,7 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.states import AgentStatus
+from engine.records import ConversationRecord, Totals
 from engine.updates import AgentView
+from phoenix_tui.labels import money
 from tools.clean import clean_line
 
 LONGEST: Final = 80
@@ -64,3 +66,16 @@ def ended_line(view: AgentView) -> str:
     ended = ENDS[outcome.status]
     why = f": {clean_line(outcome.reason)}" if outcome.status is AgentStatus.FAILURE and outcome.reason else ""
     return f"Sub-agent {ended}: {task_words(view.task)}{why}"
+
+
+def cost_lines(record: ConversationRecord, views: Sequence[AgentView]) -> list[str]:
+    """What a conversation itself and each of its sub-agents cost; nothing where it never had one."""
+    if not views and record.agents_totals == Totals():
+        return []
+    together = record.agents_totals
+    lines = [f"{_price(record.totals.cost_usd)} itself, {_price(together.cost_usd)} its sub-agents"]
+    return lines + [f"{_price(view.cost_usd)} {task_words(view.task)} ({view.profile})" for view in views]
+
+
+def _price(cost: float | None) -> str:
+    return money(cost) or "$0.00"

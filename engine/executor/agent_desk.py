@@ -20,6 +20,8 @@ class AgentDesk:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.wake_caps: Callable[[], RunCaps | None] = lambda: session.run.caps
+        """What a run may use that the end of a sub-agent begins; None: none may begin."""
 
     @property
     def watched(self) -> bool:
@@ -57,9 +59,12 @@ class AgentDesk:
 
     def arrived(self) -> None:
         """Something stands in its inbox."""
-        session, run_id = self._session, self._session.ports.ids.new()
+        session, run_id, caps = self._session, self._session.ports.ids.new(), self.wake_caps()
+        if caps is None:
+            return
         wakes = not session.record.archived and not session.record.deleted
-        session.post(lambda: InboxArrived(wakes, run_id, session.settings.max_iterations))
+        limit = caps.max_turns or session.settings.max_iterations
+        session.inbox.put(Priority.OUTCOME, Entry(lambda: InboxArrived(wakes, run_id, limit), caps=caps))
 
     def tell(self, views: tuple[AgentView, ...], results: int) -> None:
         """Tell subscribers how its sub-agents stand, and how many ends its model has not read yet."""
@@ -67,9 +72,8 @@ class AgentDesk:
 
     def belong_to(self, parent: AgentDesk) -> None:
         """This one is a sub-agent of that one: what the user allows there is allowed here, and it asks in its name."""
-        above = parent._session
-        self._session.rules = above.rules
-        self._session.parent_title = lambda: above.record.title
+        self._session.above = parent._session
+        self._session.rules = parent._session.rules
 
     def _put(self, priority: Priority, build: Callable[[], Event], caps: RunCaps) -> asyncio.Future[Receipt]:
         receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()

@@ -14,9 +14,9 @@ from engine.context import omissions
 from engine.context.compaction import Selection, is_shorter, select, summary_request, with_quotes
 from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
-from engine.executor.model_call import dollars
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import CompactionDraft, Session
+from engine.executor.spending import dollars
 from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact

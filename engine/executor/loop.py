@@ -14,10 +14,11 @@ from engine.executor.mending import mend
 from engine.executor.performer import Performer
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
-from engine.executor.writes import add_usage, saves_of, writes_of
+from engine.executor.spending import count
+from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
 from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided, UserCancelled
-from engine.machine.messages import Role, TextBlock, ToolResult, Usage
+from engine.machine.messages import Role, TextBlock, ToolResult
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, RetryWait, State, run_of
 from engine.machine.step import step
 from engine.machine.transition import Step
@@ -154,7 +155,7 @@ class MoveLoop(Struct, eq=False):
         if isinstance(event, LlmReplied):
             self._count(event)
         if isinstance(event, RouteDecided) and event.usage is not None:
-            self._count_route(event.usage)
+            count(self.session, event.usage, self.session.run.reply_cost_usd)
         if isinstance(event, CompactionEnded) and not event.failure:
             self._take_view()
         if isinstance(before, AwaitingApproval):
@@ -181,39 +182,23 @@ class MoveLoop(Struct, eq=False):
 
     def _count(self, event: LlmReplied) -> None:
         session = self.session
-        run = session.run
-        if run.cost_usd is not None:
-            run.cost_usd = None if run.reply_cost_usd is None else run.cost_usd + run.reply_cost_usd
         session.record = replace(
             session.record,
-            totals=add_usage(session.record.totals, event.usage, run.reply_cost_usd),
             context_tokens=session.context_of(event.usage),
-            context_estimated=run.reply_estimated,
+            context_estimated=session.run.reply_estimated,
             last_usage=event.usage,
         )
-        session.tell_context()
-
-    def _count_route(self, usage: Usage) -> None:
-        session, run = self.session, self.session.run
-        if run.cost_usd is not None:
-            run.cost_usd = None if run.reply_cost_usd is None else run.cost_usd + run.reply_cost_usd
-        totals = add_usage(session.record.totals, usage, run.reply_cost_usd)
-        session.record = replace(session.record, totals=totals)
-        session.tell_context()
+        count(session, event.usage, session.run.reply_cost_usd)
 
     def _take_view(self) -> None:
         """A compaction is stored: requests are made from its view from now on."""
         session, draft = self.session, self.session.compaction
         if draft is None:
             return
-        record, run, session.compaction = session.record, session.run, None
-        if run.cost_usd is not None:
-            run.cost_usd = None if draft.cost_usd is None else run.cost_usd + draft.cost_usd
-        session.record = replace(
-            with_view(record, draft.view, draft.tokens), totals=add_usage(record.totals, draft.usage, draft.cost_usd)
-        )
+        session.compaction = None
+        session.record = with_view(session.record, draft.view, draft.tokens)
         session.forget_rows()
-        session.tell_context()
+        count(session, draft.usage, draft.cost_usd)
 
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:

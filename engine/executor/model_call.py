@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from engine.context.assemble import Assembly, assemble
 from engine.executor.refused_images import REFUSED, without_images
 from engine.executor.session import Session
+from engine.executor.spending import check_budget
 from engine.executor.window import prompt_facts
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
@@ -33,8 +34,6 @@ from engine.rewinding.keeper import CHANGING
 from engine.rewinding.told import files_note
 from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
 
-CENT = 0.01
-"""US dollars."""
 NO_REPLY = ProviderError("the answer ended too early", kind="network", retryable=True)
 
 
@@ -58,7 +57,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     model = session.record.model
     request: ModelRequest | None = None
     try:
-        _check_budget(session)
+        check_budget(session)
         if ask.attempt == 0:
             await _hold_back(session)  # a retry has waited already
         provider, name = session.ports.providers.resolve(model)
@@ -129,18 +128,6 @@ async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) 
     if run.files_note is None:
         run.files_note = await files_note(rewinding.log, session.record.id, rows) if rewinding is not None else ""
     return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view, run.files_note)
-
-
-def _check_budget(session: Session) -> None:
-    limit, spent = session.run.caps.max_budget_usd, session.run.cost_usd
-    if limit and spent is not None and spent >= limit:
-        text = f"The budget of {dollars(limit)} for this run is used up ({dollars(spent)} spent)."
-        raise ProviderError(text, kind="budget", retryable=False)
-
-
-def dollars(amount: float) -> str:
-    """An amount with cents, or with as many digits as a smaller one needs."""
-    return f"${amount:.2f}" if amount >= CENT or not amount else f"${amount:.8f}".rstrip("0")
 
 
 async def _hold_back(session: Session) -> None:

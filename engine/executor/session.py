@@ -119,6 +119,8 @@ class RunFacts(Struct, eq=False):
     """Monotonic."""
     caps: RunCaps = field(default_factory=RunCaps)
     cost_usd: float | None = 0.0
+    agents_cost_usd: float | None = 0.0
+    """Of sub-agents, while the run is the newest one."""
     reply_cost_usd: float | None = None
     reply_estimated: bool = False
     files_note: str | None = None
@@ -151,8 +153,8 @@ class Session(Struct, eq=False):
     crew: SubAgents | None = None
     read_only: str = ""
     """Not empty when another process owns the conversation: the sentence to show."""
-    parent_title: Callable[[], str] | None = None
-    """What the conversation is called whose sub-agent this one is."""
+    above: Session | None = None
+    """The conversation whose sub-agent this one is, while it works."""
     broken: bool = False
     """The last move could not be stored: the next one begins by mending what it left."""
     last: LastMessage = LastMessage.NONE
@@ -191,9 +193,7 @@ class Session(Struct, eq=False):
     def asker(self) -> str:
         """Who asks where a tool of it needs a yes."""
         title = self.record.title
-        return (
-            title if self.parent_title is None else f"{title} (sub-agent of {self.parent_title() or 'a conversation'})"
-        )
+        return title if self.above is None else f"{title} (sub-agent of {self.above.record.title or 'a conversation'})"
 
     @property
     def state(self) -> State:
@@ -292,7 +292,7 @@ class Session(Struct, eq=False):
         record = self.record
         self.publisher.publish(
             ContextChanged(
-                record.context_tokens, record.context_window, record.context_estimated, record.totals.cost_usd
+                record.context_tokens, record.context_window, record.context_estimated, record.spent.cost_usd
             )
         )
 

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable
 from typing import assert_never
 
-from msgspec.structs import replace
-
 from engine.executor.session import CompactionDraft, Session
+from engine.executor.spending import add_usage
 from engine.machine.effects import (
     DrainInbox,
     Effect,
@@ -26,7 +25,6 @@ from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecid
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage
 from engine.machine.states import round_of, run_of
 from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, SetView, Write
-from engine.records import Totals
 
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
@@ -170,16 +168,3 @@ def _compaction_facts(session: Session, draft: CompactionDraft) -> list[Write]:
     record = session.record
     totals = add_usage(record.totals, draft.usage, draft.cost_usd)
     return [SetView(draft.view), SetContext(draft.tokens, record.context_window, estimated=True, totals=totals)]
-
-
-def add_usage(totals: Totals, usage: Usage, cost_usd: float | None) -> Totals:
-    """The totals after one more reply; an unknown price makes the sum unknown."""
-    known = totals.cost_usd is not None and cost_usd is not None
-    return replace(
-        totals,
-        input_tokens=totals.input_tokens + usage.input_tokens,
-        output_tokens=totals.output_tokens + usage.output_tokens,
-        cache_creation_tokens=totals.cache_creation_tokens + usage.cache_creation_tokens,
-        cache_read_tokens=totals.cache_read_tokens + usage.cache_read_tokens,
-        cost_usd=(totals.cost_usd or 0.0) + (cost_usd or 0.0) if known else None,
-    )

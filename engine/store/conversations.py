@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.codec import (
+    decode_all_totals,
     decode_earlier,
     decode_omitted,
     decode_state,
@@ -38,7 +39,8 @@ TITLE_LENGTH = 50
 """Characters of the first message that name a conversation (SPEC c11)."""
 
 _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count,
-    (SELECT status FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS last_status"""
+    (SELECT status FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS last_status,
+    (SELECT json_group_array(json(totals_json)) FROM conversations WHERE parent_id = c.id) AS agents_totals"""
 """Each is one step down an index, however long the conversation."""
 _ROWS = f"SELECT c.*, {_COUNTED} FROM conversations AS c"
 _LISTED = f"""SELECT c.id, c.title, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
@@ -118,6 +120,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         compact_percent=row["compact_percent"],
         last_usage=decode_usage(row["last_usage_json"]) if row["last_usage_json"] else None,
         agent=agents.facts_of(row),
+        agents_totals=decode_all_totals(row["agents_totals"]),
         supervisor=bool(row["supervisor"]),
     )
 
@@ -304,7 +307,7 @@ def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instan
             state_name=row["state"],
             context_tokens=row["context_tokens"],
             context_window=row["context_window"],
-            totals=decode_totals(row["totals_json"]),
+            totals=decode_totals(row["totals_json"]).plus(decode_all_totals(row["agents_totals"])),
             archived=row["archived_at"] is not None,
             unread=bool(row["unread"]),
             updated_at=row["updated_at"],

@@ -233,7 +233,7 @@ def _record_object(record: ConversationRecord) -> JsonObject:
         "created_at": utc_time(record.created_at),
         "updated_at": utc_time(record.updated_at),
         "message_count": record.message_count,
-        "total_cost_usd": record.totals.cost_usd,
+        "total_cost_usd": record.spent.cost_usd,
     }
 
 

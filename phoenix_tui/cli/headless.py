@@ -60,6 +60,7 @@ class HeadlessRun:
             self.reporter.begin()
             leave_agents = self.engine.follow_agents(self._follow_agent)
             unsubscribe = await self.conversation.subscribe(self._follow)
+            self.conversation.agents.wake_caps = lambda: self._left(caps)
             try:
                 answer = await self.conversation.say(prompt, image_ids, caps)
                 if isinstance(answer, Refused):
@@ -89,6 +90,18 @@ class HeadlessRun:
             if not self._waiting.done():
                 self.outcome.capped = "timeout"
         await self._end_agents(crew)
+
+    def _left(self, caps: RunCaps) -> RunCaps | None:
+        """What a turn may use that a sub-agent wakes; None where a limit is used up. Time is kept here."""
+        turns = caps.max_turns - self.outcome.turns
+        budget = caps.max_budget_usd - (self.outcome.cost or 0.0)
+        if caps.max_turns and turns <= 0:
+            self.outcome.capped = "iteration_limit"
+        elif caps.max_budget_usd and budget <= 0:
+            self.outcome.capped = "budget"
+        else:
+            return RunCaps(turns if caps.max_turns else 0, budget if caps.max_budget_usd else 0.0)
+        return None
 
     async def _at_rest(self, crew: Crew) -> None:
         seen = 0

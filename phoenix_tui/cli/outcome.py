@@ -57,7 +57,7 @@ class Outcome:
         self.agents.follow(update)
         match update:
             case Snapshot():
-                self._cost_before = self._cost = update.conversation.totals.cost_usd
+                self._cost_before = self._cost = update.conversation.spent.cost_usd
             case MessageSaved(message):
                 self._count(message)
             case ContextChanged():

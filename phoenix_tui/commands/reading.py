@@ -8,10 +8,12 @@ from textual.content import Content
 
 from engine.machine.messages import Role, TextBlock
 from engine.records import StoredMessage
+from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import Tone, clock, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.sub_agents import views_of
 from tools.clean import clean_line
 
 NEWEST: Final = 1 << 40
@@ -31,12 +33,14 @@ async def cost(bench: Bench, _: str) -> None:
     if conversation is None:
         bench.tell("Nothing was sent yet.")
         return
-    totals = conversation.record.totals
+    totals = conversation.record.spent
+    apart = cost_lines(conversation.record, views_of(bench.desk.services.engine, conversation.id))
     text = Content.assemble(
         (f"{money(totals.cost_usd) or '$0.00'}\n", "bold"),
         f"{tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out\n",
         f"{tokens(totals.cache_read_tokens)} read from the cache, ",
         f"{tokens(totals.cache_creation_tokens)} written to it\n",
+        "".join(f"{line}\n" for line in apart),
         ("The price of this model is unknown." if totals.cost_usd is None else "Prices may change.", Tone.QUIET.value),
     )
     bench.sheets.read("Cost of this conversation", text)

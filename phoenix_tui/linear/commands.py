@@ -11,12 +11,14 @@ from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from engine.search import SearchSyntaxError, parse_search
+from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.exporting import export
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
 from phoenix_tui.linear import approving, attaching, going_back, profiling, queueing, summarizing, window
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import count
+from phoenix_tui.sub_agents import views_of
 from tools.clean import reveal
 
 if TYPE_CHECKING:
@@ -115,9 +117,12 @@ async def _cost(front: LinearFront, _: str) -> None:
     if front.talk.conversation is None:
         front.say("Nothing was sent yet.")
         return
-    totals = front.talk.conversation.record.totals
+    conversation = front.talk.conversation
+    totals = conversation.record.spent
     price = "unknown" if totals.cost_usd is None else money(totals.cost_usd) or "$0.00"
     front.say(f"Cost: {price}, {tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out.")
+    for line in cost_lines(conversation.record, views_of(front.services.engine, conversation.id)):
+        front.say(line)
 
 
 async def _read(front: LinearFront, number: str) -> None:

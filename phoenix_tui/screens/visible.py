@@ -166,7 +166,7 @@ class Visible:
             model=record.model,
             profile=record.profile,
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
-            cost_usd=record.totals.cost_usd,
+            cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
             open_thing=self._parts.status.status.open_thing,
             moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),

@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.cli import Phoenix, Ran, ended, phoenix_in, with_claude
 from tests.support.loopback import Answer, serve
 from tests.support.loopback_agents import begins, by_last_message, calls, never_ends, says, spawns, submits
@@ -85,7 +87,28 @@ async def test_the_result_object_names_every_sub_agent_and_its_cost_is_part_of_t
     told = [(one["task"], one["profile"], one["status"], one["turns"]) for one in agents]
     assert told == [("TASK one", "general", "success", 1), ("TASK two", "general", "success", 1)]
     assert all(one["cost_usd"] == 0.00007 and one["duration_ms"] > 0 for one in agents)
+    assert result["total_cost_usd"] == pytest.approx(0.00028)
     assert "• Sub-agent done: TASK one" in ran.err
+    listed = await phoenix_in(tmp_path).run("conversations", "list", "--json")
+    assert [one["total_cost_usd"] for one in listed.json] == [pytest.approx(0.00028)]
+
+
+async def test_the_budget_holds_for_parent_and_sub_agents_together(tmp_path: Path) -> None:
+    """Each reply costs 0.00007: the parent's call and two of the three sub-agents use it up."""
+    limits = ("--max-budget-usd", "0.0002", "--output-format", "json")
+    tasks = ("TASK one", "TASK two", "TASK three")
+    begins_with = {f'"{task}': submits(task) for task in tasks}
+    answers = begins_with | {"go": spawns(*tasks, strategy="sequential")}
+    ran = await run(tmp_path, answers, *limits)
+    assert (ran.code, ran.json["subtype"], ran.json["num_turns"]) == (53, "error_max_budget_usd", 1)
+    assert [one["status"] for one in ran.json["agents"]] == ["success", "success", "failure"]
+
+
+async def test_a_turn_that_a_sub_agent_wakes_has_what_is_left_of_the_turns(tmp_path: Path) -> None:
+    limits = ("--max-turns", "2", "--output-format", "json")
+    ran = await run(tmp_path, BACKGROUND, *limits)
+    assert (ran.code, ran.json["subtype"], ran.json["num_turns"]) == (53, "error_max_turns", 2)
+    assert ran.json["error"] == "The limit of --max-turns was reached before the results of its sub-agents were read."
 
 
 async def test_a_background_sub_agent_and_the_turn_it_wakes_are_waited_for(tmp_path: Path) -> None:
