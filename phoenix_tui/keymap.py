@@ -37,6 +37,7 @@ class Scope(StrEnum):
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
     AGENTS = "Sub-agents"
+    ROUTE = "A supervisor's decision"
     READING = "A text to read"
 
 
@@ -240,6 +241,12 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("agent_stop", "x,delete", "stop_one", "stop it; what it found is kept", Scope.AGENTS, priority=False),
     Key("agent_stop_all", "X", "stop_all", "stop all of them", Scope.AGENTS, priority=False),
     Key("agent_hint", "h", "hint", "send it a hint; one that has ended goes on", Scope.AGENTS, priority=False),
+    Key("route_start", "y,enter", "route('y')", "start the agents now", Scope.ROUTE, priority=False),
+    Key("route_alone", "n", "route('n')", "the main model answers alone (Esc too)", Scope.ROUTE, priority=False),
+    Key("route_edit", "e", "route('e')", "edit who does what", Scope.ROUTE, priority=False),
+    Key("route_drop", "x,delete", "drop", "leave the chosen agent out", Scope.ROUTE, priority=False),
+    Key("route_up", "up", "row(-1)", "the agent above", Scope.ROUTE, priority=False),
+    Key("route_down", "down", "row(1)", "the agent below, then back to the text", Scope.ROUTE, priority=False),
     Key("text_up", "k", "scroll(-1)", "up", Scope.READING, priority=False),
     Key("text_down", "j", "scroll(1)", "down", Scope.READING, priority=False),
     Key("text_close", "q,question_mark,f1,enter", "close", "close, as Esc does", Scope.READING),

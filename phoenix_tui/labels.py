@@ -82,6 +82,12 @@ class Moment(Struct, frozen=True):
     """Tokens a second, estimated; 0 unknown."""
     resumable: bool = False
     """Whether a restart cut the turn off; one that the user stopped goes on by /retry alone."""
+    planned: int = 0
+    """Sub-agents of the supervisor's decision that is open; 0 while it decides."""
+    starts_at: float = 0.0
+    """Monotonic time at which they start by themselves; 0: when the user says so."""
+    now: float = 0.0
+    """Monotonic."""
     stopped_after: float | None = None
     """How long the run lasted that the user stopped last, None when it ended by itself."""
     agents: int = 0
@@ -167,11 +173,19 @@ def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
             left = max(seconds - moment.elapsed, 0.0)
             return Label(RETRYING, f"retrying {state.attempt}/{RETRIES} in {left:.1f} s: {clean_line(cause)}")
         case Routing():
-            return Label(THINKING, f"routing… {clock(moment.elapsed)}")
+            return Label(THINKING, _routing(moment))
         case CompactingContext():
             return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
         case _:
             assert_never(state.phase)
+
+
+def _routing(moment: Moment) -> str:
+    if not moment.planned:
+        return f"routing… {clock(moment.elapsed)}"
+    agents = f"{moment.planned} agents" if moment.planned > 1 else "1 agent"
+    left = max(int(moment.starts_at - moment.now) + 1, 0)
+    return f"routing: {agents}, {f'starts in {left} s' if moment.starts_at else 'waits for you'}"
 
 
 def _requesting(state: AwaitingLlm, moment: Moment) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SearchAnswer,
         StoredMessage,
         TurnSummary,
+    from engine.run_records import RunRecord
     )
     from engine.search import SearchQuery
     from engine.updates import Question, Update
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from phoenix_tui.profile_surface import ProfilesSurface
     from phoenix_tui.queue_surface import QueueSurface
     from phoenix_tui.rewind_surface import RewindSurface
+    from phoenix_tui.routing_surface import RoutingSurface
     from phoenix_tui.rules_surface import RulesSurface
     from tools.contract import JobInfo, JsonObject, ProcessRunner
 
@@ -44,8 +46,8 @@ class CannotOpen(Exception):
     """The services cannot be opened; the message is one sentence for the user."""
 
 
-class ConversationSurface(Protocol):
-    """One open conversation, as the screens use it (ARCHITECTURE.md section 4)."""
+class ConversationParts(Protocol):
+    """How one open conversation stands, and the desks that do more with it."""
 
     @property
     def id(self) -> str:
@@ -81,6 +83,15 @@ class ConversationSurface(Protocol):
     def context(self) -> ContextSurface:
         """What fills its window."""
         ...
+
+    @property
+    def routing(self) -> RoutingSurface:
+        """Who answers, while that can be overruled."""
+        ...
+
+
+class ConversationSurface(ConversationParts, Protocol):
+    """One open conversation, as the screens use it (ARCHITECTURE.md section 4)."""
 
     async def subscribe(self, listener: Callable[[Update], None]) -> Unsubscribe:
         """Tell `listener` how things stand, then everything that happens."""
@@ -239,6 +250,10 @@ class LibrarySurface(Protocol):
         """Every prompt and what it led to, oldest first."""
         ...
 
+    async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
+        """The newest runs, newest first."""
+        ...
+
     async def export(self, conversation_id: str) -> JsonObject:
         """Everything of a conversation as JSON."""
         ...
@@ -349,6 +364,8 @@ class Launch(Struct, frozen=True):
     profile: str = ""
     system_prompt: str = ""
     append_system_prompt: str = ""
+    supervisor: bool = False
+    """Whether a supervisor decides who answers in new conversations."""
     conversation_id: str = ""
     """Open this one instead of a new one."""
     reopened: bool = False
@@ -384,4 +401,5 @@ class Launch(Struct, frozen=True):
             profile=self.profile,
             system_prompt=self.system_prompt,
             append_system_prompt=self.append_system_prompt,
+            supervisor=self.supervisor,
         )

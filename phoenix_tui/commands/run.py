@@ -16,6 +16,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "exporting": ("export",),
     "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "theme"),
     "profiles": ("profile",),
+    "routing": ("route",),
     "reading": ("copy", "cost", "help", "jobs", "quit"),
     "shelving": ("archived", "pin", "trash"),
     "searching": ("find", "search"),

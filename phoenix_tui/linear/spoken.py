@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -21,6 +22,7 @@ from engine.updates import (
     Question,
     QueueChanged,
     RetryScheduled,
+    Routed,
     RunEnded,
     StateChanged,
     TextArrived,
@@ -29,6 +31,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.labels import TROUBLES, clock
+from phoenix_tui.route_words import card_lines
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
@@ -145,6 +148,8 @@ class Spoken:
                 return [f"No answer: {clean_line(cause)} Trying again in {seconds:.0f} s, {attempt} of {RETRIES}."]
             case RunEnded():
                 return self.answer.end()
+            case Routed(card=card) if card is not None:
+                return card_lines(card, time.monotonic())
             case Noticed(text=text):
                 return [f"Note: {clean_line(text)}"]
             case _:

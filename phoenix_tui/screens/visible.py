@@ -24,6 +24,7 @@ from engine.updates import (
     MessageSaved,
     Noticed,
     QueueChanged,
+    Routed,
     RunEnded,
     Snapshot,
     StateChanged,
@@ -34,6 +35,7 @@ from engine.updates import (
 from phoenix_tui.labels import Moment, Tone
 from phoenix_tui.screens.agents_in_view import AgentsInView
 from phoenix_tui.screens.parts import Parts, Teller
+from phoenix_tui.screens.route_in_view import RouteInView
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
@@ -68,6 +70,7 @@ class Visible:
         self._front = True
         self._tell = tell
         self._clock = clock
+        self._route = RouteInView(conversation, tell, self._moment)
         self._agents = AgentsInView(conversation, parts.engine, self._update)
         self._unsubscribe: Unsubscribe | None = None
         self._run_began = 0.0
@@ -97,6 +100,7 @@ class Visible:
         self._ask(self.conversation.question is not None)
         self._queue(self._waiting[0], held=self._waiting[1])
         self._agents.show(parts.dock)
+        self._route.show(parts.dock)
         self._warn(self.conversation.read_only)
 
     async def start(self, parts: Parts | None = None) -> None:
@@ -147,7 +151,7 @@ class Visible:
                 self._happened(update)
             case QueueChanged(waiting=waiting, held=held):
                 self._queue(waiting, held=held)
-            case ContextChanged() | ConversationChanged() | JobsChanged() | AgentsChanged():
+            case ContextChanged() | ConversationChanged() | JobsChanged() | AgentsChanged() | Routed():
                 self._changed(update)
             case _:
                 return  # the transcript alone shows the rest
@@ -165,6 +169,7 @@ class Visible:
             mode=record.permission_mode,
             model=record.model,
             profile=record.profile,
+            supervisor=record.supervisor,
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
@@ -174,8 +179,10 @@ class Visible:
             read_only=bool(snapshot.read_only),
         )
         self._agents.take(snapshot.agents, snapshot.results)
+        self._route.take(snapshot.route)
         if self._front:
             self._agents.show(self._parts.dock)
+            self._route.show(self._parts.dock)
         self._head(record)
         self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
         self._ask(snapshot.question is not None)
@@ -274,18 +281,22 @@ class Visible:
             case Noticed(text=text):
                 self._tell(self._named(text))
 
-    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged) -> None:
+    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
         match update:
             case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
                 before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
                 self._update(context=after, cost_usd=cost)
                 self._head(self.conversation.record)
+            case Routed(card=card):
+                self._route.take(card)
+                if self._front:
+                    self._route.show(self._parts.dock)
                 if is_busy(self._parts.status.status.state) and (warning := crossing(before, after)):
                     self._tell(warning)
             case ConversationChanged(conversation=record):
                 if self._front and record.model != self._parts.status.status.model:
                     self._parts.dock.chips.trouble = ""
-                self._update(mode=record.permission_mode, model=record.model)
+                self._update(mode=record.permission_mode, model=record.model, supervisor=record.supervisor)
                 self._head(record)
             case AgentsChanged(agents=views, results=results):
                 self._agents.take(views, results)

@@ -35,6 +35,9 @@ class WorkspaceScreen(Writing):
             self.when_ready(lambda bench: bench.desk.send(text))
 
     def _say_yes(self) -> None:
+        route = self.parts.dock.route
+        if route is not None and route.start():
+            return
         if self.welcoming is not None and self.welcoming.can_install:
             self.run_worker(self.welcoming.install(), group="install", exclusive=True)
         else:

@@ -17,7 +17,7 @@ from phoenix_tui.commands.completer import Completer
 from phoenix_tui.still import StillColumn
 from phoenix_tui.widgets import completing
 from phoenix_tui.widgets.completion_popup import CompletionPopup
-from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.composer import ANSWER_KEYS, Composer
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
@@ -25,7 +25,10 @@ from phoenix_tui.widgets.queue_panel import QueuePanel
 
 if TYPE_CHECKING:
     from phoenix_tui.widgets.agent_panel import AgentPanel
+    from phoenix_tui.widgets.route_panel import RoutePanel
 
+ROUTE_KEYS: Final = frozenset("yne")
+"""Letters that answer a supervisor's decision."""
 TO_MODEL: Final = "shell · the model reads the output · Tab: only you"
 TO_YOU: Final = "shell · only you see the output · Tab: the model too"
 
@@ -56,6 +59,8 @@ class Dock(completing.Completing, StillColumn):
         self.plain = plain
         self.agents: AgentPanel | None = None
         """Rows of the sub-agents at work; made with the first of them."""
+        self.route: RoutePanel | None = None
+        """The supervisor's decision; made with the first of them."""
         self.question = QuestionPanel(plain=plain)
         self.notice = NoticeBar()
         self.queue = QueuePanel()
@@ -104,16 +109,34 @@ class Dock(completing.Completing, StillColumn):
         if self.composer.completing:
             self.completer.close()
             return True
-        return self.queue.has_focus or self.question.close_line()
+        if self.queue.has_focus or self.question.close_line():
+            return True
+        return self.route is not None and self.route.overrule()
 
     def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
         """Show a question, or none; the draft stays, dimmed."""
         had_focus = self.question.has_focus_within
         self.question.show(question, folder, place)
         self.composer.question_since = since if question is not None else None
+        self.listen_to_route()
         self.composer.set_class(question is not None, "-waiting")
         if question is None and had_focus:
             self.screen.set_focus(self.composer)
+
+    def listen_to_route(self) -> None:
+        """Letters on an empty line answer the supervisor's decision, where no tool asks."""
+        route, composer = self.route, self.composer
+        if route is None:
+            return
+        answers = route.is_open and not self.question.display
+        composer.answer = route.press if answers else self.question.press
+        composer.answer_keys = ROUTE_KEYS if answers else ANSWER_KEYS
+        if answers:
+            composer.question_since = route.since
+        elif not self.question.display:
+            composer.question_since = None
+            if route.has_focus:
+                self.screen.set_focus(composer)
 
     def show_queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
         """What waits to be sent."""
@@ -123,7 +146,7 @@ class Dock(completing.Completing, StillColumn):
     def _above(self) -> Widget | None:
         """What gets the keys by Up on the first row: the question, else the queue."""
         if self.composer.question_since is not None:
-            return self.question
+            return self.question if self.question.display or self.route is None else self.route
         return self.queue if self.composer.has_queue and not self.composer.text else None
 
     def drop_last_image(self) -> Attachment | None:

@@ -47,6 +47,8 @@ class Status(Struct, frozen=True):
     since: float = 0.0
     mode: PermissionMode = PermissionMode.ASK
     model: str = ""
+    supervisor: bool = False
+    """Whether a supervisor decides who answers."""
     profile: str = ""
     """The kind of agent; empty for the general one."""
     context: ContextUse = field(default_factory=ContextUse)
@@ -113,6 +115,8 @@ class StatusLine(Still, MeterRow):
         """The row for the width there is; cost, model, context go first, state and Esc never."""
         status, width = self.status, self.size.width
         hint = escape_hint(status.state, has_text=status.has_text, open_thing=status.open_thing, family=status.family)
+        if status.moment.planned and not status.open_thing and not status.has_text:
+            hint = "y starts · n alone"
         if status.read_only and not status.open_thing:
             hint = "/fork goes on in a copy"
         now = self._label()
@@ -133,8 +137,9 @@ class StatusLine(Still, MeterRow):
         status = self.status
         if status.read_only and is_busy(status.state):
             return Label(STOPPED, "at work when opened")
-        elapsed = max(self._clock() - status.since, 0.0)
-        moment = replace(status.moment, elapsed=elapsed, agents=status.family.agents, results=status.results)
+        now = self._clock()
+        elapsed = max(now - status.since, 0.0)
+        moment = replace(status.moment, elapsed=elapsed, now=now, agents=status.family.agents, results=status.results)
         return label(status.state, moment)
 
     def _shown(self, now: Label) -> str:
@@ -150,6 +155,7 @@ class StatusLine(Still, MeterRow):
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
         profile = (clean_line(status.profile), Tone.YOU.value)
+        route = ("route" if status.supervisor else "", Tone.QUIET.value)
         model = (short_model(status.model), Tone.QUIET.value)
         context = (short_meter(status.context), status.context.tone.value)
         cost = (money(status.cost_usd), Tone.QUIET.value)
@@ -157,10 +163,10 @@ class StatusLine(Still, MeterRow):
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
-            (mode, profile, model, remark, context, cost, jobs, errand),
-            (mode, profile, model, context, cost, jobs, errand),
-            (mode, profile, model, context, jobs, errand),
-            (mode, profile, context, jobs, errand),
+            (mode, profile, route, model, remark, context, cost, jobs, errand),
+            (mode, profile, route, model, context, cost, jobs, errand),
+            (mode, profile, route, model, context, jobs, errand),
+            (mode, profile, route, context, jobs, errand),
             (mode, context, jobs, errand),
             (mode, context),
             (mode,),

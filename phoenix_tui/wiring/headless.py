@@ -101,6 +101,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         profile=settings.text("profile"),
         system_prompt=arguments.system_prompt or "",
         append_system_prompt=settings.text("append_system_prompt"),
+        supervisor=settings.flag("route"),
     )
 
 

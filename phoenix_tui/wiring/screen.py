@@ -210,6 +210,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         profile=settings.text("profile"),
         system_prompt=arguments.system_prompt or "",
         append_system_prompt=settings.text("append_system_prompt"),
+        supervisor=settings.flag("route"),
         conversation_id=conversation_id,
         pick=arguments.resume == "",
         prompt=arguments.prompt or "",

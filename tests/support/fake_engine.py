@@ -42,6 +42,7 @@ from engine.records import (
     StoredMessage,
     Totals,
     TurnSummary,
+from engine.run_records import RunRecord
 )
 from engine.search import SearchQuery, Speaker, occurrences
 from engine.summaries import summary_of
@@ -63,11 +64,14 @@ from tests.support.fake_agents import FakeCrew
 from tests.support.fake_context import FakeContext
 from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
+from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
+KEPT = ("title", "draft", "scroll_seq", "model", "permission_mode", "archived", "deleted", "supervisor")
+"""Changes that stand in the record by their own name."""
 
 
 @dataclass
@@ -101,6 +105,7 @@ class FakeConversation:
     def __post_init__(self) -> None:
         self.queue = FakeQueue(self.play)
         self.context = FakeContext()
+        self.routing = FakeRouting(self.play)
         self.rules: dict[Rule, float] = {}
         self.teller = ActivityTeller(self, self.engine.watchers)
 
@@ -138,6 +143,7 @@ class FakeConversation:
                 queue=self.queue.waiting,
                 queue_held=self.queue.held,
                 agents=tuple(self.engine.crew.views(self.id)),
+                route=self.routing.card,
                 results=self.engine.crew.results(self.id),
             )
         )
@@ -217,11 +223,7 @@ class FakeConversation:
         return Accepted()
 
     async def change(self, changes: ConversationChanges) -> None:
-        kept = {
-            name: value
-            for name in ("title", "draft", "scroll_seq", "model", "permission_mode", "archived", "deleted")
-            if (value := getattr(changes, name)) is not None
-        }
+        kept = {name: value for name in KEPT if (value := getattr(changes, name)) is not None}
         if changes.pinned is not None:
             kept["pinned_at"] = time.time() * changes.pinned
         if changes.unread is not None:
@@ -268,6 +270,7 @@ class FakeEngine:
         self.written_elsewhere = False
         self.shelf = FakeShelf(self)
         self.crew = FakeCrew(self)
+        self.past_runs: list[RunRecord] = []
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""
@@ -414,6 +417,9 @@ class FakeEngine:
 
     async def export(self, conversation_id: str) -> JsonObject:
         return {"id": conversation_id}
+    async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
+        return self.past_runs[:limit]
+
 
 
 @dataclass

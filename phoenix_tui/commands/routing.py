@@ -1,0 +1,21 @@
+"""/route: whether a supervisor decides who answers, and its open decision."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.executor.requests import Refused
+from phoenix_tui import route_words
+from phoenix_tui.commands.bench import Bench, Run
+
+
+async def route(bench: Bench, wish: str) -> None:
+    """On, off, start or alone."""
+    said = await route_words.route(await bench.desk.current(), wish)
+    if isinstance(said, Refused):
+        bench.tell(said.reason, bad=True)
+    elif isinstance(said, str):
+        bench.tell(said)
+
+
+RUNS: Final[dict[str, Run]] = {"route": route}

@@ -1,0 +1,40 @@
+"""What a run did, used and cost: of the last one, and of one that is chosen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.content import Content
+
+from phoenix_tui.commands.bench import Bench
+from phoenix_tui.labels import clock, money
+from phoenix_tui.run_words import run_heading, run_lines
+from phoenix_tui.screens.pick import Choice, PickScreen
+
+LISTED: Final = 100
+"""Runs to choose from, the newest."""
+HANG: Final = 2
+
+
+async def last_run(bench: Bench, conversation_id: str) -> Content:
+    """The details of the newest run, behind a heading; nothing where there was none."""
+    newest = await bench.desk.services.library.runs(conversation_id, 1)
+    if not newest:
+        return Content("")
+    return Content.assemble("\n\n", ("Last run", "bold"), "\n", "\n".join(run_lines(newest[0])))
+
+
+async def choose_run(bench: Bench, conversation_id: str) -> None:
+    """Choose a run and read its details."""
+    found = await bench.desk.services.library.runs(conversation_id, LISTED)
+    if not found:
+        bench.tell("Nothing ran here yet.")
+        return
+    choices = [
+        Choice(run.id, run_heading(run), " · ".join(filter(None, (clock(run.seconds), money(run.cost_usd)))))
+        for run in found
+    ]
+    chosen = await bench.sheets.pick(PickScreen("Runs of this conversation, newest first", choices))
+    for run in found:
+        if run.id == chosen:
+            bench.sheets.read("Run details", Content("\n".join(run_lines(run))), HANG)

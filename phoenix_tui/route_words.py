@@ -1,0 +1,61 @@
+"""What is said of a supervisor: that it is on or off, and its decision in lines."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.executor.requests import Receipt, Refused
+from engine.machine.effects import Strategy
+from engine.ports import ConversationChanges
+from engine.records import RunPriority
+from engine.routes import AnswerAlone, RouteCard, StartAgents
+from phoenix_tui.surface import ConversationSurface
+from tools.clean import clean_line
+
+ON: Final = "A supervisor decides who answers here: the main model, or sub-agents. /route off ends that."
+OFF: Final = "The main model answers here."
+WRONG: Final = "/route takes on or off, and start or alone while a decision is open."
+NOTHING_OPEN: Final = "No decision of a supervisor is open."
+STRATEGIES: Final = {
+    Strategy.SINGLE: "the main model alone",
+    Strategy.PARALLEL: "agents at once",
+    Strategy.SEQUENTIAL: "agents, one after the other",
+    Strategy.DELEGATE: "one agent",
+}
+
+
+def strategy_words(strategy: Strategy, count: int) -> str:
+    """Who answers, in words."""
+    return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
+
+
+async def route(conversation: ConversationSurface, wish: str) -> Receipt | str:
+    """Carry out `/route WISH`: what to say, or why not. Nothing turns it over."""
+    wish = wish.lower() or ("off" if conversation.record.supervisor else "on")
+    if wish in {"on", "off"}:
+        await conversation.change(ConversationChanges(supervisor=wish == "on"))
+        if wish == "off":
+            return OFF
+        why = conversation.routing.why_alone
+        return f"{ON} For now the main model answers alone: {why}." if why else ON
+    if wish not in {"start", "alone"}:
+        return Refused(WRONG)
+    card = conversation.routing.card
+    if card is None:
+        return Refused(NOTHING_OPEN)
+    return conversation.routing.answer(card.id, StartAgents() if wish == "start" else AnswerAlone())
+
+
+def card_lines(card: RouteCard, now: float) -> list[str]:
+    """A decision to be read line by line."""
+    route = card.route
+    words = strategy_words(route.strategy, len(route.agents))
+    lines = [f"The supervisor wants {words}, {route.confidence:.0%} sure."]
+    for place, agent in enumerate(route.agents, 1):
+        urgent = "" if agent.priority is RunPriority.NORMAL else f", {agent.priority.value} priority"
+        lines.append(f"Agent {place}, {clean_line(agent.profile)}{urgent}: {clean_line(agent.task)}")
+    if route.reasoning:
+        lines.append(f"Because: {clean_line(route.reasoning)}")
+    left = max(int(card.starts_at - now) + 1, 0)
+    when = f"They start in {left} s." if card.starts_at else "They wait for you."
+    return [*lines, f"{when} /route start starts them now, /route alone answers without them."]
