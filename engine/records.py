@@ -367,24 +367,6 @@ class IndexProgress(Struct, frozen=True):
     total: int
 
 
-class TurnSummary(Struct, frozen=True):
-    """One prompt and what it led to."""
-
-    seq: int
-    words: str
-    """Its first line, cut."""
-    created_at: float
-    tools: tuple[tuple[str, int], ...] = ()
-    """Tool and number of its calls, the most called first."""
-    failed: int = 0
-    """Calls that ended in an error."""
-    files: tuple[str, ...] = ()
-    """Paths that edits changed, in order."""
-    seconds: float = 0.0
-    cost_usd: float | None = None
-    """None where a price is unknown or nothing ran."""
-
-
 class Recovery(Struct, frozen=True):
     """What boot recovery did to one conversation (SPEC c10)."""
 

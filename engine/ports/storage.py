@@ -25,10 +25,10 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
     Totals,
-    TurnSummary,
 )
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
+from engine.turn_records import TurnDigest, TurnNote, TurnSummary
 from tools.contract import JsonObject, PreparedImage
 
 
@@ -155,6 +155,8 @@ class ConversationChanges(Struct, frozen=True):
     """A model's; kept only where the user gave no title."""
     totals: Totals | None = None
     compact_percent: int | None = None
+    turn_note: TurnNote | None = None
+    """What one turn was about; turns that are gone are left alone."""
     view: ContextView | None = None
     context_tokens: int | None = None
     """An estimate, after something was left out of the window."""
@@ -287,6 +289,10 @@ class Library(Protocol):
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
         """Every prompt and what it led to, oldest first."""
+        ...
+
+    async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
+        """What the newest turn was about; None where there is none."""
         ...
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.ports import ConversationChanges, OwnedElsewhere
-from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer, TurnSummary
+from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
 from engine.store import conversations, run_records, transfer, turn_summaries
@@ -17,6 +17,7 @@ from engine.store.forking import Fork
 from engine.store.ownership import Instance
 from engine.store.search import backlog, finding, looking
 from engine.store.slices import Slices
+from engine.turn_records import TurnDigest, TurnSummary
 from tools.contract import JsonObject
 
 SEARCH_SECONDS = 0.12
@@ -97,6 +98,10 @@ class SqliteLibrary:
     async def turns(self, conversation_id: str) -> list[TurnSummary]:
         """Every prompt and what it led to, oldest first."""
         return await self._transactions.read(lambda connection: turn_summaries.read(connection, conversation_id))
+
+    async def newest_turn(self, conversation_id: str) -> TurnDigest | None:
+        """What the newest turn was about; None where there is none."""
+        return await self._transactions.read(lambda connection: turn_summaries.newest(connection, conversation_id))
 
     async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
         """The newest runs, newest first."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from engine.ports import ConversationChanges, Library, OwnedElsewhere, StorageError, Store
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
+from engine.turn_records import TurnSummary
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -90,6 +91,7 @@ class ConversationCommands(Struct, frozen=True):
             })
         whole = _record_object(record)
         whole["messages"] = shown
+        whole["turns"] = [_turn_object(turn) for turn in await self.library.turns(record.id)]
         write_json(whole)
 
     async def _search(self) -> None:
@@ -234,6 +236,18 @@ def _record_object(record: ConversationRecord) -> JsonObject:
         "updated_at": utc_time(record.updated_at),
         "message_count": record.message_count,
         "total_cost_usd": record.spent.cost_usd,
+    }
+
+
+def _turn_object(turn: TurnSummary) -> JsonObject:
+    return {
+        "seq": turn.seq,
+        "prompt": turn.words,
+        "summary": turn.summary,
+        "tools": dict(turn.tools),
+        "files": list(turn.files),
+        "duration_ms": round(turn.seconds * 1000),
+        "cost_usd": turn.cost_usd,
     }
 
 

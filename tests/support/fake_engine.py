@@ -41,12 +41,11 @@ from engine.records import (
     SearchHit,
     StoredMessage,
     Totals,
-    TurnSummary,
-from engine.run_records import RunRecord
 )
 from engine.search import SearchQuery, Speaker, occurrences
 from engine.summaries import summary_of
 from engine.updates import (
+from engine.turn_records import TurnSummary
     Asked,
     ConversationChanged,
     LiveTextDropped,
@@ -268,6 +267,8 @@ class FakeEngine:
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
         self.written_elsewhere = False
+        self.summaries: dict[int, str] = {}
+        """By the seq of a prompt."""
         self.shelf = FakeShelf(self)
         self.crew = FakeCrew(self)
         self.past_runs: list[RunRecord] = []
@@ -410,7 +411,7 @@ class FakeEngine:
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
         return [
-            TurnSummary(message.seq, _words(message), message.created_at)
+            TurnSummary(message.seq, _words(message), message.created_at, summary=self.summaries.get(message.seq, ""))
             for message in self.opened[conversation_id].messages
             if message.role is Role.USER and message.origin is Origin.HUMAN
         ]

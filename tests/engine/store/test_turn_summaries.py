@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRun
 from engine.machine.messages import TextBlock, ToolCall, ToolResult, ToolStatus
-from engine.records import TurnSummary
+from engine.turn_records import TurnDigest, TurnNote, TurnSummary
+from engine.ports import ConversationChanges
 from engine.store import SqliteStore, StorePaths
-from engine.store.turn_summaries import FIRST_WORDS
+from engine.store.turn_summaries import EXCERPT, FIRST_WORDS
 from tests.support.storage import asks_for_tools, move, new_conversation, new_id, query, reply, say
 
 
@@ -44,3 +45,34 @@ async def test_a_megabyte_of_a_prompt_is_not_read_for_its_first_line(store: Sqli
     await store.commit(move(conversation_id, say("x" * 1_000_000, new_turn=True)))
     (turn,) = await store.library.turns(conversation_id)
     assert turn.words == "x" * FIRST_WORDS
+
+
+async def test_a_summary_stands_with_the_last_prompt_of_its_turn_and_goes_into_a_fork(store: SqliteStore) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    for message in (say("Fix it.", new_turn=True), say("And test it."), say("Thanks.", new_turn=True)):
+        await store.commit(move(conversation_id, message))
+    note = ConversationChanges(turn_note=TurnNote(0, "Fixed the retry \ud800 and its test."))
+    await store.change(conversation_id, note, 2.0)
+    wanted = ["", "Fixed the retry � and its test.", ""]
+    assert [turn.summary for turn in await store.library.turns(conversation_id)] == wanted
+    fork = await store.library.fork(conversation_id, new_id(), 3.0)
+    assert [turn.summary for turn in await store.library.turns(fork.id)] == wanted
+    await store.change(conversation_id, ConversationChanges(turn_note=TurnNote(9, "gone")), 4.0)
+    assert [turn.summary for turn in await store.library.turns(conversation_id)] == wanted
+
+
+async def test_the_newest_turn_is_told_in_its_own_words_alone(store: SqliteStore) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    assert await store.library.newest_turn(conversation_id) is None
+    run_id, first = new_id(), say("Look.", new_turn=True)
+    await store.commit(move(conversation_id, first, StartRun(run_id, first.message.id)))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, ToolCall("c0", "bash", "{}"))))
+    second = say("Fix it.\n" + "x" * 5_000, new_turn=True)
+    await store.commit(move(conversation_id, second))
+    calls = (ToolCall("c1", "patch", '{"path":"b.py"}'), ToolCall("c2", "patch", '{"path":"a.py"}'))
+    await store.commit(move(conversation_id, *asks_for_tools(run_id, *calls)))
+    results = [SaveToolResult(ToolResult(call.id, "x", ToolStatus.SUCCESS)) for call in calls]
+    await store.commit(move(conversation_id, *results, reply(TextBlock("Done."), run_id=run_id)))
+    assert await store.library.newest_turn(conversation_id) == TurnDigest(
+        1, ("Fix it.\n" + "x" * 5_000)[:EXCERPT], "Done.", (("patch", 2),), ("b.py", "a.py")
+    )

@@ -75,6 +75,21 @@ async def test_the_navigator_lists_every_prompt_and_goes_to_the_chosen_one(
         await shell.until(lambda: shell.screen.parts.transcript.scroll_y == 0)
 
 
+async def test_the_navigator_shows_what_a_turn_was_about_and_finds_it_by_that(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        conversation = await talked(shell, engine)
+        engine.summaries[1] = "Asked about a wait;\x1b[31m the socket was reused."
+        await shell.pilot.press("f2")
+        await shell.until(lambda: "1  why does it hang?" in shell.text)
+        assert "socket was reused" not in shell.text
+        await shell.type("socket")
+        await shell.until(lambda: "Asked about a wait; the socket was reused." in shell.text)
+        assert "2  and now?" not in shell.text
+        assert conversation.record.title == "relay"
+
+
 async def test_alt_page_keys_go_from_prompt_to_prompt(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await talked(shell, engine, rows=30)

@@ -1,0 +1,43 @@
+"""The turns of a conversation as rows of its table of contents."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class TurnSummary(Struct, frozen=True):
+    """One prompt and what it led to."""
+
+    seq: int
+    words: str
+    """Its first line, cut."""
+    created_at: float
+    tools: tuple[tuple[str, int], ...] = ()
+    """Tool and number of its calls, the most called first."""
+    failed: int = 0
+    """Calls that ended in an error."""
+    files: tuple[str, ...] = ()
+    """Paths that edits changed, in order."""
+    seconds: float = 0.0
+    cost_usd: float | None = None
+    """None where a price is unknown or nothing ran."""
+    summary: str = ""
+    """A model's, in a sentence or two; empty where none was made."""
+
+
+class TurnDigest(Struct, frozen=True):
+    """The newest turn, cut to what a summary of it is made from."""
+
+    number: int
+    asked: str
+    answered: str
+    """Its last words; empty where it has none."""
+    tools: tuple[tuple[str, int], ...] = ()
+    files: tuple[str, ...] = ()
+
+
+class TurnNote(Struct, frozen=True):
+    """A summary for one turn."""
+
+    number: int
+    text: str
