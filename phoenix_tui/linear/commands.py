@@ -18,6 +18,7 @@ from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
 from phoenix_tui.linear import approving, attaching, going_back, profiling, queueing, routing, summarizing, window
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import count
+from phoenix_tui.run_words import run_lines
 from phoenix_tui.sub_agents import views_of
 from tools.clean import reveal
 
@@ -123,9 +124,9 @@ async def _cost(front: LinearFront, _: str) -> None:
     front.say(f"Cost: {price}, {tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out.")
     for line in cost_lines(conversation.record, views_of(front.services.engine, conversation.id)):
         front.say(line)
-
     for run in await front.services.library.runs(conversation.id, 1):
         front.say("Last run:", *run_lines(run))
+
 
 async def _read(front: LinearFront, number: str) -> None:
     await front.talk.read(min(int(number), 100) if number.isdecimal() else READ_BACK)
@@ -282,8 +283,8 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "model": LinearCommand("choose the model", _model),
     "permissions": LinearCommand("choose what runs without asking", _permissions),
     **profiling.COMMANDS,
-    **window.COMMANDS,
     **routing.COMMANDS,
+    **window.COMMANDS,
     **summarizing.COMMANDS,
     "cost": LinearCommand("tokens and cost of this conversation", _cost),
     "search": LinearCommand("search everything that was said, open what was found", _search),

@@ -283,14 +283,14 @@ class Visible:
 
     def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
         match update:
-            case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
-                before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
-                self._update(context=after, cost_usd=cost)
-                self._head(self.conversation.record)
             case Routed(card=card):
                 self._route.take(card)
                 if self._front:
                     self._route.show(self._parts.dock)
+            case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
+                before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
+                self._update(context=after, cost_usd=cost)
+                self._head(self.conversation.record)
                 if is_busy(self._parts.status.status.state) and (warning := crossing(before, after)):
                     self._tell(warning)
             case ConversationChanged(conversation=record):

@@ -106,9 +106,9 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         max_agents=int(settings.number("max_agents")),
         agent_turns=int(settings.number("agent_turns")),
         agent_timeout=settings.number("agent_timeout"),
-    )
         cheap_model=settings.text("cheap_model"),
         route_wait=0.0 if unwatched else settings.number("route_wait"),
+    )
 
 
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:

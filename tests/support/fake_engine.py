@@ -41,11 +41,12 @@ from engine.records import (
     SearchHit,
     StoredMessage,
     Totals,
+    TurnSummary,
 )
+from engine.run_records import RunRecord
 from engine.search import SearchQuery, Speaker, occurrences
 from engine.summaries import summary_of
 from engine.updates import (
-from engine.turn_records import TurnSummary
     Asked,
     ConversationChanged,
     LiveTextDropped,
@@ -267,11 +268,9 @@ class FakeEngine:
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
         self.written_elsewhere = False
-        self.summaries: dict[int, str] = {}
-        """By the seq of a prompt."""
+        self.past_runs: list[RunRecord] = []
         self.shelf = FakeShelf(self)
         self.crew = FakeCrew(self)
-        self.past_runs: list[RunRecord] = []
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""
@@ -411,16 +410,16 @@ class FakeEngine:
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
         return [
-            TurnSummary(message.seq, _words(message), message.created_at, summary=self.summaries.get(message.seq, ""))
+            TurnSummary(message.seq, _words(message), message.created_at)
             for message in self.opened[conversation_id].messages
             if message.role is Role.USER and message.origin is Origin.HUMAN
         ]
 
-    async def export(self, conversation_id: str) -> JsonObject:
-        return {"id": conversation_id}
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
         return self.past_runs[:limit]
 
+    async def export(self, conversation_id: str) -> JsonObject:
+        return {"id": conversation_id}
 
 
 @dataclass
