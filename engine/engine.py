@@ -33,6 +33,7 @@ from engine.records import (
 from engine.rule_desk import RuleDesk
 from engine.shelf import Shelf
 from engine.titles import Titler
+from engine.turn_notes import TurnNotes
 from engine.updates import Update
 
 AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
@@ -50,7 +51,7 @@ class Engine:
         self._watchers: list[Watcher] = []
         self._followers: list[AgentFollower] = []
         self._opening = asyncio.Lock()
-        self._titlers: dict[str, Titler] = {}
+        self._askers: dict[str, tuple[Titler, TurnNotes]] = {}
         self.shelf = Shelf(ports, self._open)
         self._closing: dict[str, asyncio.Event] = {}
         hires = ports.agents is not None
@@ -167,7 +168,8 @@ class Engine:
             return
         self._closing[conversation_id] = closed = asyncio.Event()
         try:
-            await self._titlers.pop(conversation_id).close()
+            for asker in self._askers.pop(conversation_id):
+                await asker.close()
             await conversation.close()
             if self.crew is not None and conversation.record.agent is None:
                 await self.crew.leave(conversation)
@@ -210,9 +212,10 @@ class Engine:
             record, self.ports, self._settings, self._governor, publisher, tools, profile, self.crew, read_only
         )
         session.set_window(window_of(session, record.model))
-        conversation = Conversation(session, Performer(session))
-        self._titlers[record.id] = titler = Titler(conversation, session)
+        conversation = Conversation(session, performer := Performer(session))
+        titler, notes = self._askers[record.id] = Titler(conversation, session), TurnNotes(conversation, session)
         publisher.add(titler.follow)
+        performer.after_run = notes.begin
         if record.agent is None:  # sub-agents stand in no list
             publisher.add(ActivityTeller(conversation, self._watchers).follow)
         else:

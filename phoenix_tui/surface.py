@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         Recovery,
         SearchAnswer,
         StoredMessage,
-        TurnSummary,
     )
     from engine.run_records import RunRecord
     from engine.search import SearchQuery
+    from engine.turn_records import TurnSummary
     from engine.updates import Question, Update
     from phoenix_tui.agents_surface import AgentsSurface
     from phoenix_tui.context_surface import ContextSurface

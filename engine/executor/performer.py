@@ -61,6 +61,8 @@ class Performer(Struct, eq=False):
 
     session: Session
     calls: dict[str, CallFacts] = field(default_factory=dict[str, CallFacts])
+    after_run: Callable[[], None] = lambda: None
+    """What begins in the background once a run has ended well."""
     _model: asyncio.Task[None] | None = None
     _tool: asyncio.Task[None] | None = None
     _retry: asyncio.TimerHandle | None = None
@@ -82,8 +84,10 @@ class Performer(Struct, eq=False):
             case CancelAgents(agent_ids):
                 if self.session.crew is not None:
                     self.session.crew.stop(agent_ids)
-            case AfterRun() | Refuse():
-                pass  # nothing runs for these: no background jobs; a refusal is an answer
+            case AfterRun():
+                self.after_run()
+            case Refuse():
+                pass  # it is an answer
             case _:
                 assert_never(act)
 

@@ -96,6 +96,8 @@ class EngineSettings(Struct, frozen=True):
     """Where replies and failed requests are kept for debugging; None: nowhere."""
     auto_title: bool = False
     """Whether a model names a conversation after its first answer."""
+    turn_summaries: bool = False
+    """Whether a model sums up each turn for the list of turns."""
     snapshot_messages: int = 60
     """How many of the newest messages a snapshot carries."""
     max_agents: int = 4

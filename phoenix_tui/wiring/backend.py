@@ -102,6 +102,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         readable=(paths.outputs,),
         diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
         auto_title=settings.flag("auto_title") and not unwatched,
+        turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
         compact_percent=int(settings.number("compact_percent")) or NEVER,
         max_agents=int(settings.number("max_agents")),
         agent_turns=int(settings.number("agent_turns")),

@@ -41,11 +41,11 @@ from engine.records import (
     SearchHit,
     StoredMessage,
     Totals,
-    TurnSummary,
 )
 from engine.run_records import RunRecord
 from engine.search import SearchQuery, Speaker, occurrences
 from engine.summaries import summary_of
+from engine.turn_records import TurnSummary
 from engine.updates import (
     Asked,
     ConversationChanged,
@@ -267,6 +267,8 @@ class FakeEngine:
         self.unread: set[str] = set()
         self.forks: list[tuple[str, int | None]] = []
         self.searched: list[SearchQuery] = []
+        self.summaries: dict[int, str] = {}
+        """By the seq of a prompt."""
         self.written_elsewhere = False
         self.past_runs: list[RunRecord] = []
         self.shelf = FakeShelf(self)
@@ -410,7 +412,7 @@ class FakeEngine:
 
     async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
         return [
-            TurnSummary(message.seq, _words(message), message.created_at)
+            TurnSummary(message.seq, _words(message), message.created_at, summary=self.summaries.get(message.seq, ""))
             for message in self.opened[conversation_id].messages
             if message.role is Role.USER and message.origin is Origin.HUMAN
         ]
