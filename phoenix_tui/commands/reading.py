@@ -10,6 +10,7 @@ from engine.machine.messages import Role, TextBlock
 from engine.records import StoredMessage
 from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.runs import choose_run, last_run
 from phoenix_tui.labels import Tone, clock, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.pick import Choice, PickScreen
@@ -27,11 +28,14 @@ async def help_(bench: Bench, _: str) -> None:
     await bench.sheets.pick(HelpSheet(bench.keymap))
 
 
-async def cost(bench: Bench, _: str) -> None:
-    """Tokens and cost."""
+async def cost(bench: Bench, what: str) -> None:
+    """Tokens and cost, and the last run; `runs`: any of them."""
     conversation = bench.desk.conversation
     if conversation is None:
         bench.tell("Nothing was sent yet.")
+        return
+    if what == "runs":
+        await choose_run(bench, conversation.id)
         return
     totals = conversation.record.spent
     apart = cost_lines(conversation.record, views_of(bench.desk.services.engine, conversation.id))
@@ -42,6 +46,7 @@ async def cost(bench: Bench, _: str) -> None:
         f"{tokens(totals.cache_creation_tokens)} written to it\n",
         "".join(f"{line}\n" for line in apart),
         ("The price of this model is unknown." if totals.cost_usd is None else "Prices may change.", Tone.QUIET.value),
+        await last_run(bench, conversation.id),
     )
     bench.sheets.read("Cost of this conversation", text)
 
