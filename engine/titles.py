@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
 from typing import Final
 
+from engine.asides import ask, keep, may_ask
 from engine.conversation import Conversation
 from engine.executor.session import Session
-from engine.executor.spending import add_usage
 from engine.machine.messages import Origin, Role, TextBlock
-from engine.ports import (
-    ConversationChanges,
-    ModelMessage,
-    ModelReply,
-    ModelRequest,
-    Provider,
-    ProviderError,
-    StorageError,
-)
+from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import StoredMessage, TitleBy
 from engine.updates import RunEnded, Update
 
@@ -35,12 +26,6 @@ EXCERPT: Final = 1_500
 """Characters of each side that the model gets to see."""
 FIRST_MESSAGES: Final = 40
 """Among so many messages the first exchange is looked for."""
-MAX_TOKENS: Final = 1_024
-"""Room for a model that thinks before it writes six words."""
-PATIENCE: Final = 30.0
-"""Seconds after which a title is no longer waited for."""
-DEMO: Final = "demo"
-"""The guide answers by rules: it cannot name anything."""
 
 
 class Titler:
@@ -73,41 +58,21 @@ class Titler:
 
     async def _name(self) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._ask()
+            await self._ask()
         except (ProviderError, StorageError, TimeoutError) as error:
             log.info("no title for %s: %s", self._session.record.id, error)
 
     async def _ask(self) -> None:
         session = self._session
         model = session.record.model
-        provider, name = session.ports.providers.resolve(model)
-        if provider.name == DEMO or provider.describe(name).local:
-            return  # a machine that answers slowly has better things to do
+        if not may_ask(session, model):
+            return
         messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
         exchange = excerpt(messages)
-        if not exchange:
-            return
-        question = ModelMessage(Role.USER, (TextBlock(exchange),))
-        reply = await _reply(provider, ModelRequest(name, (INSTRUCTION,), (question,), max_tokens=MAX_TOKENS))
-        price = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
-        await self._keep(title_of(reply), reply, price)
-
-    async def _keep(self, title: str, reply: ModelReply, price: float | None) -> None:
-        """Store title and cost between two moves, so that neither undoes what the other has counted."""
-        session = self._session
-        async with self._conversation.between_moves:
-            totals = add_usage(session.record.totals, reply.usage, price)
-            await self._conversation.change(ConversationChanges(suggested_title=title or None, totals=totals))
-        session.tell_context()
-
-
-async def _reply(provider: Provider, request: ModelRequest) -> ModelReply:
-    async with aclosing(provider.stream(request)) as stream:
-        async for item in stream:
-            if isinstance(item, ModelReply):
-                return item
-    raise ProviderError("the answer ended too early", kind="network", retryable=False)
+        if exchange:
+            aside = await ask(session, model, INSTRUCTION, exchange)
+            title = title_of(aside.text) or None
+            await keep(self._conversation, session, aside, ConversationChanges(suggested_title=title))
 
 
 def excerpt(messages: list[StoredMessage]) -> str:
@@ -122,9 +87,8 @@ def _words(message: StoredMessage) -> str:
     return " ".join(block.text for block in message.blocks if isinstance(block, TextBlock)).strip()
 
 
-def title_of(reply: ModelReply) -> str:
+def title_of(text: str) -> str:
     """The first line of an answer as a title: bare words, cut between two of them; empty where there is none."""
-    text = "\n".join(block.text for block in reply.blocks if isinstance(block, TextBlock))
     line = next((bare for line in text.splitlines() if (bare := line.strip(" \t#*_`\"'“”«».:"))), "")
     words = " ".join(line.removeprefix("Title:").split())
     if len(words) <= LONGEST:

@@ -78,7 +78,7 @@ KEYS = {
         Key("agent_timeout", float, 300.0, meaning="most seconds of a sub-agent", least=1, most=86_400),
         Key("route", bool, False, meaning="a supervisor decides who answers in new conversations"),
         Key("route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600),
-        Key("cheap_model", str, "", meaning="model of a supervisor's decision; empty: the conversation's"),
+        Key("cheap_model", str, "", meaning="model that supervises and sums up turns; empty: the conversation's"),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
         Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
         Key("debug", bool, False, meaning="a detailed log"),

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
-from engine.machine.messages import StopReason, TextBlock, Usage
-from engine.ports import ConversationChanges, ModelReply
+from engine.machine.messages import TextBlock
+from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Fail, Hang, Reply, Text
 from engine.records import PermissionMode, TitleBy, Totals
 from engine.titles import title_of
@@ -146,4 +146,4 @@ async def test_a_failure_is_only_in_the_log(tmp_path: Path, reply: Reply, caplog
     ],
 )
 def test_an_answer_becomes_a_bare_title(text: str, title: str) -> None:
-    assert title_of(ModelReply((TextBlock(text),), StopReason.END_TURN, Usage(), "m")) == title
+    assert title_of(text) == title

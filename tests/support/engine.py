@@ -196,11 +196,15 @@ class Bench:
 
 @asynccontextmanager
 async def engine_bench(
-    home: Path, *replies: Reply, tool: StubTool | None = None, settings: EngineSettings | None = None
+    home: Path,
+    *replies: Reply,
+    tool: StubTool | None = None,
+    settings: EngineSettings | None = None,
+    provider: ScriptedProvider | None = None,
 ) -> AsyncIterator[Bench]:
-    """An engine whose model answers with `replies`, in order."""
+    """An engine whose model answers with `replies`, in order, or as `provider` does."""
     store = await open_store(StorePaths.under(home))
-    provider = ScriptedProvider({"main": Script(tuple(replies))})
+    provider = provider or ScriptedProvider({"main": Script(tuple(replies))})
     tool, rules, jobs = tool or StubTool(), MemoryRules(), NoJobs()
     ports = Ports(
         store,
