@@ -12,6 +12,8 @@ from phoenix_tui.surface import ConversationSurface, EngineSurface
 from tools.clean import clean_line
 
 NO_IMAGES = "A hint to a sub-agent is text: take the images out."
+LONGEST_PARENT = 30
+"""Characters of a parent's title where its sub-agent is named."""
 GONE = "Sub-agents are not available here."
 
 
@@ -52,19 +54,20 @@ def asked_by(engine: EngineSurface, conversation: ConversationSurface, call_id: 
     return next(found, conversation)
 
 
-def heading_of(record: ConversationRecord, engine: EngineSurface | None) -> str:
-    """The title of a conversation; a sub-agent's says whose it is and which of how many."""
+def place_of(record: ConversationRecord, engine: EngineSurface | None) -> str:
+    """Behind the title of a sub-agent: whose it is and which of how many; empty for any other conversation."""
     if record.agent is None:
-        return record.title
+        return ""
     ids = [view.id for view in views_of(engine, record.agent.parent_id)]
     place = f" {ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
-    return f"{clean_line(record.title)} (sub-agent of {parent_title(record, engine)}){place}"
+    return f"(sub-agent of {parent_title(record, engine)}){place}"
 
 
 def parent_title(record: ConversationRecord, engine: EngineSurface | None) -> str:
     """What the conversation is called whose sub-agent this is."""
     parent = opened(engine, record.agent.parent_id) if record.agent is not None and engine is not None else None
-    return clean_line(parent.record.title if parent is not None else "") or "a conversation"
+    title = clean_line(parent.record.title if parent is not None else "") or "a conversation"
+    return title if len(title) <= LONGEST_PARENT else f"{title[:LONGEST_PARENT]}…"
 
 
 def family_of(conversation: ConversationSurface) -> str:

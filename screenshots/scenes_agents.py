@@ -17,7 +17,7 @@ from tests.support.program import ESC
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 ALT_S, ALT_N = b"\x1bs", b"\x1bn"
 GUARD: Final = 0.7
-ASKED: Final = "Check the relay from all sides: tests, docs and the queue."
+ASKED: Final = "Check tests, docs and the queue of the relay."
 TESTS, DOCS, QUEUE = "Find every test of the retry loop", "Compare the docs with the code", "Review the dead letters"
 FOUND: Final = (
     "Three tests touch the retry loop.\n\n- tests/test_backoff.py: the limit, and the growth\n"
@@ -97,11 +97,11 @@ async def working(place: Studio, name: str, columns: int, rows: int) -> None:
         await asyncio.sleep(GUARD)
         await place.take(name, running)
         running.type(ALT_S)
-        await running.shows("x stops")
+        await running.shows("Enter opens")
         await asyncio.sleep(GUARD)
         await place.take(f"{name}-sheet", running)
         running.type(ESC)
-        await running.lacks("x stops")
+        await running.lacks("Enter opens")
         running.type(ALT_N)
         await running.shows("1 of 3")
         running.type(ALT_N)

@@ -19,6 +19,10 @@ async def agents(bench: Bench, argument: str) -> None:
     if conversation is None:
         bench.tell(NONE)
         return
+    word, _, which = argument.partition(" ")
+    if word == "at":
+        await _choose(bench, which)
+        return
     match argument:
         case "":
             await _choose(bench)
@@ -36,14 +40,14 @@ async def agents(bench: Bench, argument: str) -> None:
             await _named(bench, argument)
 
 
-async def _choose(bench: Bench) -> None:
+async def _choose(bench: Bench, current: str = "") -> None:
     desk = bench.desk
     conversation, engine = desk.conversation, desk.services.engine
     if conversation is None or engine.crew is None or not views_of(engine, family_of(conversation)):
         bench.tell(NONE)
         return
     sheet = AgentsSheet(
-        engine.crew, family_of(conversation), bench.tell, plain=desk.launch.plain, current=conversation.id
+        engine.crew, family_of(conversation), bench.tell, plain=desk.launch.plain, current=current or conversation.id
     )
     chosen = await bench.sheets.pick(sheet)
     if chosen and chosen.startswith(BESIDE):

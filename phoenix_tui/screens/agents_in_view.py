@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
 from engine.updates import AgentView
 from phoenix_tui.labels import Family
-from phoenix_tui.sub_agents import asking, at_work, heading_of, views_of
+from phoenix_tui.sub_agents import asking, at_work, place_of, views_of
 from phoenix_tui.surface import ConversationSurface, EngineSurface
 from phoenix_tui.widgets.dock import Dock
 
@@ -31,9 +31,9 @@ class AgentsInView:
         return asking(self._engine, self._conversation.id) if at_work(self._views) else []
 
     @property
-    def heading(self) -> str:
-        """The conversation's title; a sub-agent's with its place."""
-        return heading_of(self._conversation.record, self._engine)
+    def place(self) -> str:
+        """Behind the title of a sub-agent: whose it is, which of how many."""
+        return place_of(self._conversation.record, self._engine)
 
     def take(self, views: Sequence[AgentView], results: int) -> None:
         """How they stand now, and how many ends wait to be read."""

@@ -36,7 +36,7 @@ SHARE: Final = 0.7
 CHROME: Final = 9
 """Rows of the sheet beside the rows: rule, heading, blank, and the six of what is said of the chosen one."""
 DETAIL_ROWS: Final = 6
-HINT: Final = "Enter opens · | beside · x stops · X stops all · h hint · Esc closes"
+HINT: Final = "Enter opens · x stops · h hint · X stops all · | beside · Esc closes"
 
 
 class AgentsSheet(Sheet[str]):
@@ -119,7 +119,7 @@ class AgentsSheet(Sheet[str]):
         lines.append(Content.styled(facts, Tone.QUIET.value))
         if view.outcome is not None:
             said = view.outcome.text if not view.outcome.reason else ending_words(view.outcome)
-            lines += Content(clean(said).strip()).wrap(width)[:2]
+            lines += Content("\n".join(line for line in clean(said).splitlines() if line.strip())).wrap(width)[:3]
         return Content("\n").join(lines[:DETAIL_ROWS])
 
     def action_move(self, by: int) -> None:

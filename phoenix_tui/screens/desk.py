@@ -177,7 +177,7 @@ class Desk:
             self.parts.status.status = Status(mode=self.mode, model=self.model, profile=self.launch.profile)
             heading = self.parts.title.heading
             self.parts.title.heading = replace(
-                heading, title="", folder=short_path(self.launch.cwd), context=ContextUse()
+                heading, title="", place="", folder=short_path(self.launch.cwd), context=ContextUse()
             )
             self.parts.greet(True)
             self.overview.select("")

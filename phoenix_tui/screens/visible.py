@@ -209,7 +209,11 @@ class Visible:
         title = self._parts.title
         status = self._parts.status.status
         title.heading = replace(
-            title.heading, title=self._agents.heading, folder=short_path(record.cwd), context=status.context
+            title.heading,
+            title=record.title,
+            place=self._agents.place,
+            folder=short_path(record.cwd),
+            context=status.context,
         )
 
     def _update(self, **changes: Any) -> None:

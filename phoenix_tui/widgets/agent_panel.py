@@ -22,6 +22,8 @@ ROWS_EACH: Final = 6
 """Rows of the screen for which the panel takes one."""
 TICK: Final = 1.0
 """Seconds between two looks at the clocks, while one of them runs."""
+ROOMY: Final = 24
+"""Rows of the screen from which a blank one stands between the rows and a question."""
 KEY: Final = "Alt+S shows all"
 SIDES: Final = 2
 
@@ -30,7 +32,10 @@ class AgentPanel(Still, Widget):
     """A heading, a row each, `+n more`. A click on the heading folds it, one on a row opens that sub-agent."""
 
     DEFAULT_CSS = """
-    AgentPanel { height: auto; display: none; padding: 0 1; background: $background; }
+    AgentPanel {
+        height: auto; display: none; padding: 0 1; background: $background;
+        &.-asked { margin: 0 0 1 0; }
+    }
     """
     can_focus = False
 
@@ -64,6 +69,8 @@ class AgentPanel(Still, Widget):
         views = self._source()
         rows = self._rows(views)
         self.display = bool(views)
+        asked = any(view.outcome is None and isinstance(view.state, AwaitingApproval) for view in views)
+        self.set_class(asked and self.is_attached and self.screen.size.height >= ROOMY, "-asked")
         drawn = "\n".join(str(row) for row in rows)
         if drawn != self._drawn:
             taller = drawn.count("\n") != self._drawn.count("\n") or not self._drawn

@@ -62,7 +62,9 @@ def _time(view: AgentView, now: float) -> str:
 
 def _time_of(view: AgentView, now: float) -> str:
     words = _time(view, now)
-    return f"{words} / {clock(view.timeout)}" if words and view.timeout and view.outcome is None else words
+    if not words or not view.timeout or view.outcome is not None:
+        return words
+    return f"{words} / {clock(view.timeout).removesuffix(' 0 s')}"
 
 
 def _turn_words(view: AgentView, now: float) -> str:

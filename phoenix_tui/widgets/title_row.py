@@ -26,6 +26,8 @@ class Heading(Struct, frozen=True):
 
     title: str = ""
     folder: str = ""
+    place: str = ""
+    """Behind the title of a sub-agent, never cut before it: whose it is, which of how many."""
     context: ContextUse = field(default_factory=ContextUse)
     others_asking: int = 0
     others_unread: int = 0
@@ -58,9 +60,11 @@ class TitleRow(Still, MeterRow):
         )
         folder = Content.styled(f" · {clean_line(heading.folder)}" if heading.folder else "", Tone.QUIET.value)
         room = max(width - right.cell_length - 1, SHORTEST_TITLE)
-        left = Content.assemble(title, folder)
+        place = Content.styled(f" {clean_line(heading.place)}" if heading.place else "", Tone.QUIET.value)
+        left = Content.assemble(title, place, folder)
         if left.cell_length > room:
-            left = title.truncate(room, ellipsis=True)
+            short = title.truncate(max(room - place.cell_length, SHORTEST_TITLE), ellipsis=True)
+            left = Content.assemble(short, place).truncate(room, ellipsis=True)
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)
 
     def meter(self) -> str:

@@ -110,10 +110,11 @@ def _as_remark(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def report_lines(title: str, text: str, width: int, *, is_open: bool, action: str) -> list[Line]:
-    """A result that came from elsewhere (a sub-agent, a background task): one row, folded."""
+def report_lines(title: str, text: str, width: int, *, is_open: bool, action: str, words: str = "") -> list[Line]:
+    """What came from elsewhere, such as a sub-agent: one row, folded; `words` stand for its first line."""
     cleaned = clean(text).strip()
     first, _, rest = cleaned.partition("\n")
+    first = clean_line(words) or first
     right = f"+{count_text(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
     lines = [row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)]
     return lines + quiet_note(" ", cleaned, width) if is_open else lines

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
 from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
+from phoenix_tui.widgets.blocks.agent_cell import Back, back_rows, came_back, succeeded, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, count_text, duration_text, output_lines, row
@@ -36,6 +37,8 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
 
 def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> list[Line]:
     """The rows of a call that is no change of a file, or of one that failed."""
+    if backs := came_back(view):
+        return _agent_lines(view, backs, width, is_open=is_open, action=action)
     output = output_lines(output_of(view))
     right = _right(view, len(output), is_open, now)
     lines = [row(_mark(view.status), view.name, _title(view), right, width, action=action)]
@@ -46,6 +49,14 @@ def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     if view.status is ToolStatus.ERROR:
         return lines + barred(_failure_excerpt(output), width)
     return lines
+
+
+def _agent_lines(view: ToolView, backs: Sequence[Back], width: int, *, is_open: bool, action: str) -> list[Line]:
+    """A spawn call whose sub-agents are back: one row each, all they said only where it is opened."""
+    right = duration_text(view.duration) if view.duration > 0 else ""
+    mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
+    lines = [row(mark, view.name, succeeded(backs), right, width, action=action)]
+    return lines + (barred_whole(output_lines(view.text), width) if is_open else back_rows(backs, width))
 
 
 def reads_line(views: Sequence[ToolView], width: int, action: str) -> Line:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.widgets.blocks.agent_cell import agents_of
 from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.gallery import Gallery, Pictures
 from phoenix_tui.widgets.transcript.model import TranscriptModel
@@ -88,11 +90,21 @@ class BlockKeys(PaintedTranscript):
             self.go_prompt(by)
 
     def action_block_toggle(self) -> None:
-        """Open or fold the block under the cursor, or the lowest in sight that can be."""
+        """Open or fold the block under the cursor, or the lowest in sight that can be; sub-agents are gone to."""
         chosen = self.canvas.cursor.chosen()
+        if chosen is not None and (agents := self._agents_in(chosen.part.key)):
+            which = agents[0] if len(agents) == 1 else f"at {agents[0]}"
+            self.call_later(self.run_action, f"screen.command({f'agents {which}'!r})")
+            return
         key = self.canvas.last_foldable() if chosen is None else chosen.part.key
         if key and (chosen is None or chosen.part.foldable):
             self.action_fold(key)
+
+    def _agents_in(self, key: str) -> Sequence[str]:
+        """The sub-agents that a block's call put to work."""
+        kind, _, call_id = key.partition(":")
+        view = self.canvas.model.calls.get(call_id) if kind == "call" else None
+        return agents_of(view) if view is not None else ()
 
     def action_block_fold(self) -> None:
         """Fold the block under the cursor; where it is folded, the run of reads it was opened from."""

@@ -12,6 +12,7 @@ from engine.records import StoredMessage
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Line, Span
 from phoenix_tui.widgets.blocks import speech
+from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
@@ -19,7 +20,7 @@ from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 
 _INDENT = Span(" " * MARGIN)
-_REPORTS = {Origin.COMPLETION: "background result", Origin.SUBAGENT: "sub-agent"}
+_REPORTS = {Origin.COMPLETION: "sub-agent is back", Origin.SUBAGENT: "task"}
 
 
 class Drawing(Struct, frozen=True):
@@ -49,7 +50,12 @@ class Drawing(Struct, frozen=True):
             return notes + list(self._call_parts([b for b in message.blocks if isinstance(b, ToolUseBlock)]))
         if message.origin in _REPORTS:
             lines = speech.report_lines(
-                _REPORTS[message.origin], texts, self.width, is_open=self.is_open(key), action=fold_action(key)
+                _REPORTS[message.origin],
+                texts,
+                self.width,
+                is_open=self.is_open(key),
+                action=fold_action(key),
+                words=completion_words(texts),
             )
             return [Part(key, Kind.NOTE, lines, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
