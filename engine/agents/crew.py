@@ -96,7 +96,7 @@ class Crew:
         try:
             await self._store.make_background(agent_id)
         except BaseException:
-            self._shift.stop((agent_id,))
+            self._shift.dismiss((hand,))
             raise
         self._shift.start((hand,))
 
@@ -190,7 +190,7 @@ class Crew:
         return hands
 
     async def _give_up(self, making: asyncio.Future[list[Hand]]) -> None:
-        self._shift.stop([hand.conversation.id for hand in await making])
+        self._shift.dismiss(await making)
 
     async def _make(
         self, parent: Conversation, call_id: str, tasks: Sequence[TaskOrder], mode: SpawnMode
@@ -207,7 +207,7 @@ class Crew:
                 if row is not None:
                     self.board.put(parent.id, view_of(row))
         except BaseException:
-            self._shift.stop([hand.conversation.id for hand in hands])
+            self._shift.dismiss(hands)
             raise
         return hands
 

@@ -28,6 +28,8 @@ class Hand:
     facts: AgentFacts
     background: bool
     prompt: str
+    ready: bool = False
+    """Whether its parent is about to wait for it: not before may it end, or its end would be told to nobody."""
     stopped: bool = False
     ended: bool = False
     after: tuple[Hand, ...] = ()
@@ -66,6 +68,12 @@ class Shift:
         """Those of a conversation."""
         return [hand for hand in self._hands.values() if hand.facts.parent_id == parent_id]
 
+    def dismiss(self, hands: Iterable[Hand]) -> None:
+        """End these, which have not begun."""
+        hands = tuple(hands)
+        self.stop([hand.conversation.id for hand in hands])
+        self.start(hands)
+
     def everyone(self) -> list[str]:
         """The ids of all."""
         return list(self._hands)
@@ -75,9 +83,12 @@ class Shift:
         self._hands[hand.conversation.id] = hand
 
     def start(self, hands: Iterable[Hand]) -> None:
-        """Let these wait for their turn, and those begin whose turn it is."""
+        """Let these wait for their turn, and those begin whose turn it is; those that were stopped before end."""
         for hand in hands:
-            if hand.may_begin:
+            early, hand.ready = hand.stopped and not hand.ready, True
+            if early:
+                self._drop(hand)
+            elif hand.may_begin:
                 self._line.join(hand.conversation.id, RunPriority(hand.facts.priority))
         for agent_id in self._line.call():
             hand = self._hands[agent_id]
@@ -94,16 +105,19 @@ class Shift:
             hand.stopped = True
             if self._line.is_out(agent_id):
                 hand.conversation.cancel()
-            else:
+            elif hand.ready:
                 self._line.leave(agent_id)
-                dropped = hand.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
-                dropped.add_done_callback(partial(self._answered, hand))
+                self._drop(hand)
 
     def heard(self, agent_id: str, state: State) -> None:
         """One of them is in another state."""
         hand = self._hands.get(agent_id)
         if hand is not None and isinstance(state, Completed | Failed | Errored):
             self._end(hand, state)
+
+    def _drop(self, hand: Hand) -> None:
+        dropped = hand.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
+        dropped.add_done_callback(partial(self._answered, hand))
 
     def _answered(self, hand: Hand, _receipt: asyncio.Future[object]) -> None:
         """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""

@@ -1,0 +1,222 @@
+"""Whatever becomes of sub-agents, in whatever order: none is lost, none is told twice, nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import strategies as st
+
+from engine.agents.crew import Crew
+from engine.conversation import Conversation
+from engine.executor.requests import EngineError
+from engine.executor.session import EngineSettings
+from engine.machine import agent_texts
+from engine.machine.messages import ToolResultBlock
+from engine.machine.states import AgentTask, AwaitingSubagents, Cancelling, Completed, Errored, Failed, Idle
+from engine.ports import Committed, Move, StorageError
+from engine.records import AgentRow
+from engine.updates import StateChanged, Update
+from tests.support.engine import Bench, engine_bench
+from tests.support.fates import MORE, Fate, Fates, unanswered, words
+
+SECONDS = 8.0
+"""After which something is stuck."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Agents and what happens to them."""
+
+    fates: tuple[Fate, ...]
+    sequential: bool
+    background: bool
+    beside: bool
+    room: int
+    deeds: tuple[tuple[str, int], ...]
+
+
+DEEDS = ("go", "go", "go", "stop", "hint", "time", "spin", "spin", "break", "break parent", "esc")
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    fates = tuple(draw(st.lists(st.sampled_from(Fate), min_size=1, max_size=10)))
+    deed = st.tuples(st.sampled_from(DEEDS), st.integers(0, len(fates) - 1))
+    return Plan(
+        fates,
+        sequential=draw(st.booleans()),
+        background=draw(st.integers(0, 3)) == 0,
+        beside=draw(st.booleans()),
+        room=draw(st.integers(1, 4)),
+        deeds=tuple(draw(st.lists(deed, max_size=14))),
+    )
+
+
+class World:
+    """One plan carried out on a real engine."""
+
+    def __init__(self, plan: Plan, bench: Bench, fates: Fates, parent: Conversation) -> None:
+        self.plan, self.bench, self.fates, self.parent = plan, bench, fates, parent
+        assert bench.engine.crew is not None
+        self.crew: Crew = bench.engine.crew
+        self.failing: set[str] = set()
+        self.hinted = self.broke_parent = self.escaped = False
+        self.hints: list[asyncio.Task[None]] = []
+        self.seen: list[AwaitingSubagents | Cancelling] = []
+        self._commit = bench.store.commit
+        bench.store.commit = self.commit  # type: ignore[method-assign] # fails where told, else the real one
+
+    async def commit(self, move: Move) -> Committed:
+        if move.conversation_id in self.failing:
+            self.failing.discard(move.conversation_id)
+            raise StorageError("The disk is full.")
+        return await self._commit(move)
+
+    def follow(self, update: Update) -> None:
+        if isinstance(update, StateChanged) and isinstance(update.state, AwaitingSubagents | Cancelling):
+            self.seen.append(update.state)
+
+    async def run(self) -> None:
+        await self.parent.subscribe(self.follow)
+        await self.parent.say("begin")
+        for name, number in self.plan.deeds:
+            await self.do(name, number)
+        for gate in self.fates.gates:
+            gate.set()
+        await self.end()
+
+    async def do(self, name: str, number: int) -> None:
+        agent_id = self.agent(number)
+        match name:
+            case "go":
+                self.fates.gates[number].set()
+            case "stop" if agent_id:
+                self.crew.stop((agent_id,))
+            case "hint" if agent_id:
+                self.hinted = True
+                self.hints.append(asyncio.create_task(self.hint(agent_id)))
+            case "time" if agent_id:
+                self.time_is_up(agent_id)
+            case "break" if agent_id:
+                self.failing.add(agent_id)
+            case "break parent" if agent_id:
+                self.broke_parent = True
+                self.failing.add(self.parent.id)
+            case "esc":
+                self.escaped = True
+                self.parent.cancel()
+            case _:
+                pass
+        await spin(number * 3 if name == "spin" else 1)
+
+    def agent(self, number: int) -> str:
+        views = self.crew.views(self.parent.id)
+        return views[number].id if number < len(views) else ""
+
+    async def hint(self, agent_id: str) -> None:
+        with suppress(StorageError, EngineError):
+            await self.crew.hint(agent_id, MORE)
+
+    def time_is_up(self, agent_id: str) -> None:
+        """As the timer of a run would: it only goes off during one."""
+        conversation = next((one for one in self.bench.engine.live() if one.id == agent_id), None)
+        if conversation is not None and not isinstance(conversation.state, Idle | Completed | Failed | Errored):
+            conversation._session.post(conversation._performer._time_is_up)
+
+    async def end(self) -> None:
+        """Whatever hangs is stopped; then everything comes to rest."""
+        await asyncio.gather(*self.hints)
+        await self.rest()
+        self.failing.clear()
+        if isinstance(self.parent.state, Errored):
+            await self.parent.retry()
+            await self.rest()
+
+    async def rest(self) -> None:
+        """Until nothing happens any more, with those stopped that hang."""
+        resting = asyncio.create_task(self.settle())
+        while not resting.done():
+            for number, fate in enumerate(self.plan.fates):
+                if fate is Fate.HANGS and (agent_id := self.agent(number)):
+                    self.crew.stop((agent_id,))
+            await asyncio.wait((resting,), timeout=0.02)
+        resting.result()
+
+    async def settle(self) -> None:
+        await self.parent.wait_idle()
+        await self.crew.finished(self.parent.id)
+        await self.parent.wait_idle()
+
+    async def check(self) -> None:
+        rows = list(await self.bench.store.agents.rows(self.parent.id))
+        assert isinstance(self.parent.state, Idle), self.parent.state
+        assert [type(row.state) for row in rows if not isinstance(row.state, Completed | Failed)] == []
+        assert all(row.outcome is not None for row in rows)
+        assert self.fates.faults == []
+        for one in (self.parent.id, *(row.id for row in rows)):
+            assert unanswered(await self.bench.store.messages(one)) == []
+        for state in self.seen:
+            ids = [agent.id for agent in state.agents]
+            assert sorted([*state.pending, *(outcome.agent_id for outcome in state.outcomes)]) == sorted(ids)
+        assert (self.crew.at_work(self.parent.id), self.fates.open) == (0, 0)
+        if not self.plan.background and rows:
+            await self.check_aggregate(rows)
+
+    async def check_aggregate(self, rows: Sequence[AgentRow]) -> None:
+        told = [
+            words((block,))
+            for message in await self.bench.store.messages(self.parent.id)
+            for block in message.blocks
+            if isinstance(block, ToolResultBlock)
+        ]
+        found = [text for text in told if "Sub-agent results (" in text]
+        disturbed = self.escaped or self.broke_parent
+        assert len(found) == 1 or (disturbed and not found), told
+        if not disturbed and not self.hinted:
+            tasks = [AgentTask(row.id, row.facts.task) for row in rows]
+            assert found == [agent_texts.aggregate(tasks, [row.outcome for row in rows if row.outcome is not None])]
+        for text in found:
+            headings = re.findall(r"^## (\d+)\. (TASK \d+) — (success|failed: .+) \[(.+)\]$", text, re.MULTILINE)
+            assert [(int(place), task, agent_id) for place, task, _, agent_id in headings] == [
+                (row.facts.ordinal, f"TASK {row.facts.ordinal - 1}", row.id) for row in rows
+            ]
+            succeeded = sum(ended == "success" for _, _, ended, _ in headings)
+            assert f"Sub-agent results ({succeeded} of {len(rows)} succeeded):" in text
+
+
+async def spin(turns: int) -> None:
+    for _ in range(turns):
+        await asyncio.sleep(0.0005)
+
+
+async def carry_out(plan: Plan, home: Path) -> None:
+    fates = Fates(plan.fates, plan.sequential, plan.background, plan.beside)
+    limits = EngineSettings(max_agents=plan.room, agent_turns=3)
+    async with asyncio.timeout(SECONDS), engine_bench(home, settings=limits, provider=fates) as bench:
+        world = World(plan, bench, fates, await bench.conversation())
+        await world.run()
+        await world.check()
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, left
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.generate,),
+)
+@given(plans())
+def test_nothing_is_lost_told_twice_or_left_running(plan: Plan) -> None:
+    event(f"{len(plan.fates)} agents")
+    with tempfile.TemporaryDirectory() as home:
+        asyncio.run(carry_out(plan, Path(home)))
