@@ -25,6 +25,10 @@ MOST: Final = 5_000
 """Conversations that are read; more are found by /search."""
 MARGIN: Final = 14
 """Cells that a heading takes beside its hint."""
+LEAST_ROWS: Final = 2
+"""What an empty list says."""
+CHROME: Final = 3
+"""Rows of the sheet beside those of the list: rule, heading, foot."""
 HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
 HINTS: Final = {
     Group.ARCHIVED: "Enter opens · u brings back · d deletes · space marks · / finds · Esc closes",
@@ -37,7 +41,6 @@ class AsideScreen(Sheet[str]):
 
     DEFAULT_CSS = """
     AsideScreen {
-        & > .sheet { height: 70%; }
         & Static { height: auto; }
         & ConversationList { height: 1fr; width: 1fr; background: $background; }
     }
@@ -66,6 +69,7 @@ class AsideScreen(Sheet[str]):
         query = ConversationQuery(archived=not trash, deleted=trash, limit=MOST)
         found = await self._engine.list(query)
         self.rows.show(found, {}, self.rows.model.chosen)
+        self.query_one(".sheet").styles.height = max(len(found), LEAST_ROWS) + CHROME
         hint = HINTS[self._group] if found else "Esc closes"
         if len(hint) + MARGIN > self.size.width:
             hint = f"{' · '.join(hint.split(' · ')[1:3])} · Esc closes"

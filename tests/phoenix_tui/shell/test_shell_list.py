@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, ToolExecuting, ToolRound
 from engine.updates import TextArrived
 from phoenix_tui.screens.aside import AsideScreen
@@ -223,6 +225,26 @@ async def test_the_archive_gives_back_and_the_trash_removes_for_good(open_shell:
         await shell.pilot.press("n", "d", "y")
         await shell.until(lambda: "The trash is empty." in shell.text)
         assert [one.title for one in engine.stored.values()] == ["one", "three"]
+
+
+async def test_archive_and_trash_take_as_many_rows_as_they_have_up_to_most_of_the_screen(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    for number in range(30):
+        one = engine.seed(f"put away {number}", messages=2)
+        engine.stored[one.id] = one.record = replace(one.record, archived=True)
+    async with open_shell((80, 24)) as shell:
+        await focused(shell)
+        await shell.pilot.press("D")
+        await shell.until(lambda: isinstance(shell.app.screen, AsideScreen) and "The trash is empty." in shell.text)
+        sheet = shell.app.screen.query_one(".sheet")
+        await shell.until(lambda: sheet.size.height <= 5)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.pilot.press("A")
+        await shell.until(lambda: isinstance(shell.app.screen, AsideScreen) and "30 conversations" in shell.text)
+        rows = [row for row in shell.text.splitlines() if "put away" in row]
+        assert 10 <= len(rows) <= 24 * 7 // 10
 
 
 async def test_the_list_lies_over_a_narrow_screen(open_shell: Any, engine: FakeEngine) -> None:
