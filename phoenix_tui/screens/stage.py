@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 WIDE_FROM: Final = 160
 ROOMY_FROM: Final = 200
 """Columns from which the list shows state, context and cost in columns of their own."""
+READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
 TOAST_SECONDS: Final = 5.0
 
 
@@ -183,6 +184,8 @@ def follow_status(stage: Stage, status: Status) -> None:
     desk = stage.bench.desk if stage.bench is not None else None
     begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
     words = invitation(status.state, begun=begun, family=status.family)
+    if status.read_only and not status.family.is_agent:
+        words = READ_ONLY
     composer = stage.parts.dock.composer
     if composer.placeholder != words:
         composer.placeholder = words

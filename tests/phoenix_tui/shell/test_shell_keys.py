@@ -170,6 +170,7 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.until(lambda: "Process 4711" in shell.text)
         assert shell.status.endswith("/fork goes on in a copy")
         assert "read-only · demo/guide · ■ at work when opened" in shell.status
+        assert shell.composer.placeholder == "Read-only: /fork makes a copy to go on with"
         assert not shell.screen.parts.status.ticking
         await shell.type("hello")
         await shell.pilot.press("enter")
@@ -184,6 +185,7 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.pilot.press("enter")
         await shell.until(lambda: "Process 4711" not in shell.text)
         assert not shell.conversation.read_only
+        await shell.until(lambda: "Read-only" not in shell.composer.placeholder)
 
 
 async def test_enter_resumes_what_a_restart_cut_off_but_not_what_the_user_stopped(
