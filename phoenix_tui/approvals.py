@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from engine.records import ConversationRecord
 from engine.updates import Question
 from phoenix_tui.sub_agents import asking
 from phoenix_tui.surface import ConversationSurface, EngineSurface
+from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 
 UNTITLED = "New conversation"
@@ -26,6 +29,11 @@ class Pending(Struct, frozen=True):
         if self.conversation.record.agent is not None:
             return clean_line(self.question.asker)
         return clean_line(self.conversation.record.title) or UNTITLED
+
+
+def as_asked(question: Question, record: ConversationRecord) -> Question:
+    """The question with its model as the one who asks: who reads it sees the title beside it, but for a sub-agent's."""
+    return replace(question, asker=short_model(record.model)) if question.asker in {"", record.title} else question
 
 
 def pending(engine: EngineSurface) -> list[Pending]:

@@ -15,6 +15,7 @@ from textual.keys import Keys
 
 from phoenix_tui.config.load import line_of
 from phoenix_tui.keymap import BESIDE, KEYS, KEYS_BY_ID, Scope, key_names
+from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
@@ -42,12 +43,12 @@ def read_keymap(path: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise KeymapError(f"{path} cannot be read: {error.strerror}.") from error
+        raise KeymapError(f"{short_path(path)} cannot be read: {error.strerror}.") from error
     except ValueError as error:
-        raise KeymapError(f"{path} is not valid TOML: {error}.") from error
+        raise KeymapError(f"{short_path(path)} is not valid TOML: {error}.") from error
     keymap: dict[str, str] = {}
     for name, keys in table.items():
-        where = f"{path}:{line_of(text, name)}"
+        where = f"{short_path(path)}:{line_of(text, name)}"
         if name not in KEYS_BY_ID:
             raise KeymapError(f'{where}: "{clean_line(name)}" is no action. {_nearest(name)}')
         keymap[name] = _checked(keys, name, where)
@@ -106,7 +107,8 @@ def _refuse_doubles(keymap: Mapping[str, str], path: Path, text: str) -> None:
             other = taken.setdefault((place, each), key.id)
             if other != key.id and each != UNBOUND and {other, key.id} & set(keymap):
                 mine = key.id if key.id in keymap else other
+                where = f"{short_path(path)}:{line_of(text, mine)}"
                 raise KeymapError(
-                    f'{path}:{line_of(text, mine)}: {key_names(each)} would be both "{other}" and "{key.id}"; '
+                    f'{where}: {key_names(each)} would be both "{other}" and "{key.id}"; '
                     f'give one of them another key, or "{UNBOUND}".'
                 )

@@ -19,6 +19,7 @@ from textual.theme import Theme
 
 from phoenix_tui.config.load import line_of
 from phoenix_tui.themes import THEMES
+from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 
 BASES: Final = {theme.name: theme for theme in THEMES}
@@ -46,9 +47,10 @@ def read_theme(path: Path) -> Theme:
         text = path.read_bytes()[:LONGEST_FILE].decode("utf-8")
         table = tomllib.loads(text)
     except (OSError, ValueError) as error:
-        raise ThemeError(f"{path}: {_reason(error)}") from error
+        raise ThemeError(f"{short_path(path)}: {_reason(error)}") from error
     if _NAME.fullmatch(path.stem) is None or path.stem in BASES:
-        raise ThemeError(f"{path}: a theme's name is letters, digits, - and _, and none of {', '.join(BASES)}.")
+        names = ", ".join(BASES)
+        raise ThemeError(f"{short_path(path)}: a theme's name is letters, digits, - and _, and none of {names}.")
     base = table.pop("base", THEMES[0].name)
     if base not in BASES:
         raise ThemeError(f"{_where(path, text, 'base')}: 'base' must be one of {', '.join(BASES)}, not {base!r}.")
@@ -102,7 +104,7 @@ def _made(name: str, base: Theme, colours: dict[str, str]) -> Theme:
 
 
 def _where(path: Path, text: str, key: str) -> str:
-    return f"{path}:{line_of(text, key)}"
+    return f"{short_path(path)}:{line_of(text, key)}"
 
 
 def _reason(error: OSError | ValueError) -> str:

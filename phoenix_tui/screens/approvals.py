@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice, Refused
-from phoenix_tui.approvals import Pending, pending
+from phoenix_tui.approvals import Pending, as_asked, pending
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import ASKING, Tone, age
 from phoenix_tui.screens.base import Sheet
@@ -118,7 +118,8 @@ class ApprovalsSheet(Sheet[str]):
     def _show(self) -> None:
         one = self._waiting[self._chosen]
         self._fit()
-        self.question.show(one.question, one.conversation.record.cwd, "")
+        record = one.conversation.record
+        self.question.show(as_asked(one.question, record), record.cwd, "")
         self._draw()
 
     def _draw(self) -> None:

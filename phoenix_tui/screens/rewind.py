@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from msgspec import Struct
@@ -104,15 +105,17 @@ class RewindSheet(Sheet[Order]):
         return [*top, *self._list(width, room), *below]
 
     def _heading(self, width: int) -> Content:
-        keys = ["Enter chooses"]
+        keys, short = ["Enter chooses"], ["Enter"]
         if self._found.takeback is not None:
-            keys.append(f"u undoes the rewind of {when(self._found.takeback.at, time.time())}")
+            at = when(self._found.takeback.at, time.time())
+            keys.append(f"u undoes the rewind of {at}")
+            short.append(f"u undo {at}")
         if self._found.branches > 1:
             keys.append(f"b shows {self._found.branches} branches")
-        keys.append("Esc closes")
-        return Content.assemble(("Go back", "bold"), ("   " + " · ".join(keys), Tone.QUIET.value)).truncate(
-            width, ellipsis=True
-        )
+            short.append("b branches")
+        heading = _heading([*keys, "Esc closes"])
+        fits = heading.cell_length <= width
+        return heading if fits else _heading([*short, "Esc"]).truncate(width, ellipsis=True)
 
     def _unfinished(self, width: int) -> list[Content]:
         if not self._found.unfinished:
@@ -148,3 +151,7 @@ class RewindSheet(Sheet[Order]):
         rows += [Content("")] * (most - len(rows))
         note = uncovered(point.coverage) if point else ""
         return [Content(""), *rows, Content.styled(note, Tone.QUIET.value).truncate(width, ellipsis=True)]
+
+
+def _heading(keys: Sequence[str]) -> Content:
+    return Content.assemble(("Go back", "bold"), ("   " + " · ".join(keys), Tone.QUIET.value))

@@ -32,6 +32,7 @@ from engine.updates import (
     ToolDrafted,
     Update,
 )
+from phoenix_tui.approvals import as_asked
 from phoenix_tui.labels import Moment, Tone
 from phoenix_tui.screens.agents_in_view import AgentsInView
 from phoenix_tui.screens.parts import Parts, Teller
@@ -41,7 +42,7 @@ from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.notices import Standing
 from phoenix_tui.widgets.question_text import short_path
-from phoenix_tui.widgets.status_line import Status, StatusLine, short_model
+from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean_line
 
@@ -261,8 +262,8 @@ class Visible:
             place = _place(done + 1, done + 1 + len(state.round.queue))
         question = conversation.question if is_open else None
         record = conversation.record
-        if question is not None and question.asker in {"", record.title}:  # no sub-agent: who reads this sees the title
-            question = replace(question, asker=short_model(record.model))
+        if question is not None:
+            question = as_asked(question, record)
         self._parts.dock.ask(question, Path(record.cwd), place, self._clock())
 
     def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed) -> None:

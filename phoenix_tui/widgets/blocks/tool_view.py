@@ -54,7 +54,12 @@ def summary_of(input_json: str) -> str:
         return clean_line(input_json)
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
     texts = named or [value for value in arguments.values() if isinstance(value, str)]
-    return clean_line(texts[0]).strip() if texts else ""
+    return _one_line(texts[0]) if texts else ""
+
+
+def _one_line(text: str) -> str:
+    """A text on one row, its line ends as a sign, as where it is asked about."""
+    return clean_line("↵".join(line.rstrip() for line in text.strip().splitlines()))
 
 
 def queued_call(call: ToolCall) -> ToolView:

@@ -48,3 +48,13 @@ def test_only_theme_files_are_looked_at(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert [path.name for path in theme_files(tmp_path)] == ["a.toml", "b.toml"]
     assert list(theme_files(tmp_path / "missing")) == []
+
+
+def test_a_mistake_in_the_home_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "themes" / "dawn.toml"
+    path.parent.mkdir()
+    path.write_text('you = "blue"\n')
+    with pytest.raises(ThemeError) as caught:
+        read_theme(path)
+    assert str(caught.value).startswith("~/themes/dawn.toml:1: 'you' must be a colour")

@@ -28,7 +28,8 @@ class Time:
 def asks(conversation: FakeConversation, command: str, asked: float) -> None:
     """A question of its own."""
     call = ToolCall(f"call-{conversation.id}", "bash", "{}")
-    conversation.ask(question(command, call=call, request=ToolRequest(command, command=command), asked=asked))
+    request, asker = ToolRequest(command, command=command), conversation.record.title
+    conversation.ask(question(command, call=call, request=request, asked=asked, asker=asker))
 
 
 async def opened(shell: Any) -> tuple[ApprovalsSheet, Time]:
@@ -56,6 +57,7 @@ async def test_every_open_question_is_listed_oldest_first_with_the_whole_text_of
     async with open_shell((100, 30)) as shell:
         sheet, _ = await opened(shell)
         assert part(sheet, "heading").startswith("2 approvals wait")
+        assert part(sheet, "asker").startswith("◆ demo/guide wants to run")
         assert [row.split()[:3] for row in part(sheet, "rows").replace("›", " ").splitlines()] == [
             ["◆", "first", "bash"],
             ["◆", "second", "bash"],

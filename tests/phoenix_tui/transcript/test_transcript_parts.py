@@ -81,7 +81,7 @@ def test_a_window_covers_the_newest_missing_message_and_stays_in_bounds(missing:
 
 
 def test_a_call_is_named_by_what_it_does() -> None:
-    assert summary_of('{"description":"x","command":"make  test\\n-j2"}') == "make  test -j2"
+    assert summary_of('{"description":"x","command":"make  test\\n-j2"}') == "make  test↵-j2"
     assert summary_of('{"limit":3,"path":"a.py"}') == "a.py"
     assert summary_of("not json") == "not json"
     assert summary_of("[1]") == "[1]"
