@@ -8,9 +8,10 @@ from engine.executor.requests import Receipt, Refused
 from engine.machine.effects import Strategy
 from engine.ports import ConversationChanges
 from engine.records import RunPriority
-from engine.routes import AnswerAlone, RouteCard, StartAgents
+from engine.routes import AnswerAlone, Route, RouteCard, StartAgents
 from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
+from tools.contract import JsonObject, JsonValue
 
 ON: Final = "A supervisor decides who answers here: the main model, or sub-agents. /route off ends that."
 OFF: Final = "The main model answers here."
@@ -29,7 +30,7 @@ def strategy_words(strategy: Strategy, count: int) -> str:
     return f"{count} {STRATEGIES[strategy]}" if count > 1 else STRATEGIES[strategy]
 
 
-async def route(conversation: ConversationSurface, wish: str) -> Receipt | str:
+async def change_route(conversation: ConversationSurface, wish: str) -> Receipt | str:
     """Carry out `/route WISH`: what to say, or why not. Nothing turns it over."""
     wish = wish.lower() or ("off" if conversation.record.supervisor else "on")
     if wish in {"on", "off"}:
@@ -44,6 +45,25 @@ async def route(conversation: ConversationSurface, wish: str) -> Receipt | str:
     if card is None:
         return Refused(NOTHING_OPEN)
     return conversation.routing.answer(card.id, StartAgents() if wish == "start" else AnswerAlone())
+
+
+def route_line(route: Route) -> str:
+    """A decision in one line."""
+    agents = "; ".join(f"{clean_line(agent.profile)}: {clean_line(agent.task)}" for agent in route.agents)
+    return f"{strategy_words(route.strategy, len(route.agents))} ({route.confidence:.0%} sure): {agents}"
+
+
+def route_object(route: Route) -> JsonObject:
+    """A decision for scripts (SPEC SDK-09)."""
+    agents: list[JsonValue] = [
+        {"profile": one.profile, "task": one.task, "priority": one.priority.value} for one in route.agents
+    ]
+    return {
+        "strategy": route.strategy.value,
+        "agents": agents,
+        "reasoning": route.reasoning,
+        "confidence": route.confidence,
+    }
 
 
 def card_lines(card: RouteCard, now: float) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from engine.machine.messages import Origin, TextBlock
+from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import RETRIES, Completed, Failed
 from engine.machine.texts import SUMMARIZED
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
@@ -17,6 +17,7 @@ from engine.updates import (
     MessageSaved,
     Noticed,
     RetryScheduled,
+    Routed,
     StateChanged,
     TextArrived,
     ThinkingArrived,
@@ -29,6 +30,7 @@ from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
+from phoenix_tui.route_words import route_line, route_object
 from tools.contract import JsonObject, JsonValue
 
 
@@ -156,6 +158,10 @@ class StreamReporter(Struct, frozen=True):
         match update:
             case MessageSaved(message) if message.origin is Origin.LLM:
                 yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
+            case MessageSaved(message) if message.origin is Origin.SUBAGENT and message.role is Role.ASSISTANT:
+                yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
+            case Routed(card) if card is not None:
+                yield {"type": "system", "subtype": "task_progress"} | route_object(card.route)
             case MessageSaved(message) if message.origin in {Origin.TOOL, Origin.COMPLETION}:
                 yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
             case MessageSaved(message) if said := summarized(message):
@@ -196,6 +202,8 @@ def progress_line(update: Update) -> str:
     match update:
         case ToolStarted(call, request):
             return f"• {call.name} {request.summary if request is not None else ''}".rstrip()
+        case Routed(card) if card is not None:
+            return f"• routing: {route_line(card.route)}"
         case RetryScheduled(attempt, seconds, cause):
             return f"• {cause} Trying again in {seconds:.0f} s ({attempt} of {RETRIES})."
         case Noticed(text):

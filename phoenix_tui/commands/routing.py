@@ -11,7 +11,7 @@ from phoenix_tui.commands.bench import Bench, Run
 
 async def route(bench: Bench, wish: str) -> None:
     """On, off, start or alone."""
-    said = await route_words.route(await bench.desk.current(), wish)
+    said = await route_words.change_route(await bench.desk.current(), wish)
     if isinstance(said, Refused):
         bench.tell(said.reason, bad=True)
     elif isinstance(said, str):

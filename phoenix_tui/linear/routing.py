@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def _route(front: LinearFront, wish: str) -> None:
-    said = await route_words.route(await front.talk.current(), wish)
+    said = await route_words.change_route(await front.talk.current(), wish)
     if isinstance(said, Refused):
         front.say(said.reason)
     elif isinstance(said, str):
