@@ -9,6 +9,7 @@ from engine.updates import Question
 from phoenix_tui.approvals import pending
 from phoenix_tui.linear.command import LinearCommand, tell_outcome
 from phoenix_tui.linear.spoken import asked
+from phoenix_tui.sub_agents import family_of
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class OthersAsk:
     def follow(self, _: Activity) -> None:
         """Something changed in a conversation that is open here."""
         front = self._front
-        waiting = [one for one in pending(front.services.engine) if one.conversation is not front.talk.conversation]
+        here = front.talk.conversation.id if front.talk.conversation is not None else ""
+        waiting = [one for one in pending(front.services.engine) if family_of(one.conversation) != here]
         for one in waiting:
             if one.question.call.id not in self._told:
                 front.terminal.ring()

@@ -15,7 +15,17 @@ from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.exporting import export
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
-from phoenix_tui.linear import approving, attaching, going_back, profiling, queueing, routing, summarizing, window
+from phoenix_tui.linear import (
+    agents,
+    approving,
+    attaching,
+    going_back,
+    profiling,
+    queueing,
+    routing,
+    summarizing,
+    window,
+)
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import count
 from phoenix_tui.run_words import run_lines
@@ -283,6 +293,7 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "model": LinearCommand("choose the model", _model),
     "permissions": LinearCommand("choose what runs without asking", _permissions),
     **profiling.COMMANDS,
+    **agents.COMMANDS,
     **routing.COMMANDS,
     **window.COMMANDS,
     **summarizing.COMMANDS,

@@ -13,6 +13,8 @@ from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ToolRes
 from engine.machine.states import RETRIES, Errored
 from engine.records import StoredMessage
 from engine.updates import (
+    AgentsChanged,
+    AgentView,
     ContextChanged,
     ConversationChanged,
     JobsChanged,
@@ -30,6 +32,7 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
+from phoenix_tui.agent_words import began_line, ended_line, news
 from phoenix_tui.labels import TROUBLES, clock
 from phoenix_tui.route_words import card_lines
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
@@ -118,6 +121,10 @@ class Spoken:
     """Background commands whose end was said."""
     last_output: str = ""
     context: float = 0.0
+    agents: tuple[AgentView, ...] = ()
+    """The sub-agents that were spoken of, as they stood."""
+    beginning: list[AgentView] = field(default_factory=list["AgentView"])
+    """Those that begin together, not said yet."""
     held: bool = False
     """Whether it was said that the queue waits for the user."""
     title: str = ""
@@ -142,6 +149,8 @@ class Spoken:
 
     def _happened(self, update: Update) -> Lines:
         match update:
+            case StateChanged() if self.beginning:
+                return [*self._began(), *self._happened(update)]
             case StateChanged(state=Errored(kind=kind)):
                 return [*self.answer.end(), f"Error: {TROUBLES.get(kind, 'failed')}. /retry tries again."]
             case RetryScheduled(attempt=attempt, seconds=seconds, cause=cause):
@@ -161,6 +170,8 @@ class Spoken:
                 before, self.context = self.context, tokens / window
                 crossed = next((limit for limit in CROSSINGS if before < limit <= self.context), None)
                 return [f"Context: {self.context:.0%} of the window is full."] if crossed else []
+            case AgentsChanged(agents=views):
+                return self._agents(views)
             case ConversationChanged(conversation=record) if record.title and record.title != self.title:
                 self.title = record.title
                 return [f"Title: {clean_line(record.title)}"]
@@ -174,6 +185,17 @@ class Spoken:
                 return [f"Background command ended, exit {job.exit_code}: {reveal(job.command)}" for job in ended]
             case _:
                 return []
+
+    def _agents(self, views: Sequence[AgentView]) -> Lines:
+        """Those that begin are said in one line once all of them are known; each end in a line of its own."""
+        changed, self.agents = news(self.agents, views), tuple(views)
+        began = [] if changed.began else self._began()
+        self.beginning += changed.began
+        return [*began, *(ended_line(view) for view in changed.ended)]
+
+    def _began(self) -> list[str]:
+        began, self.beginning = self.beginning, []
+        return [f"{began_line(began)}. /agents lists them."] if began else []
 
     def _saved(self, message: StoredMessage) -> Lines:
         text = text_of(message)
@@ -234,10 +256,10 @@ def speaker(message: StoredMessage) -> str:
     return {Role.USER: YOU, Role.ASSISTANT: ASSISTANT}.get(message.role, "Note")
 
 
-def asked(question: Question) -> list[str]:
-    """A question with nothing hidden, and its answers."""
+def asked(question: Question, who: str = "") -> list[str]:
+    """A question with nothing hidden, and its answers; `who` asks, where it is not the conversation itself."""
     preview = question.request.preview
-    lines = [f"Permission needed: tool {clean_line(question.call.name)} asks."]
+    lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
             lines.append(f"It would change {reveal(path)}: {count(added, 'line')} added, {removed} removed.")

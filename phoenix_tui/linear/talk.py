@@ -9,12 +9,13 @@ from typing import Final
 
 from engine.engine import EngineError
 from engine.executor.requests import Answer, Receipt, Refused
-from engine.machine.states import Errored, is_busy
+from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
-from engine.updates import Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
+from engine.updates import AgentsChanged, Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.labels import clock
 from phoenix_tui.linear.spoken import Spoken, asked, count, said, speaker, text_of
+from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.unsent import joined, parsed
 from tools.clean import clean, clean_line
@@ -58,13 +59,17 @@ class Talk:
         self._ring = ring
         self._unsubscribe: Unsubscribe | None = None
         self._began = self._told = 0.0
+        self._asked: tuple[str, str] | None = None
+        """The question of a sub-agent that was said: whose, and the call."""
         self._early: list[Update] | None = None
         """What happens while a message of ours is on its way: its id is not known yet."""
 
     @property
     def question(self) -> Question | None:
-        """What waits for an answer."""
-        return self.conversation.question if self.conversation is not None else None
+        """What waits for an answer: the conversation's own question, else the oldest of its sub-agents."""
+        if self.conversation is None or self.conversation.question is not None:
+            return self.conversation.question if self.conversation is not None else None
+        return next((one.question for one in asking(self.services.engine, self.conversation.id)), None)
 
     @property
     def busy(self) -> bool:
@@ -166,15 +171,12 @@ class Talk:
     async def answer(self, question: Question, answer: Answer) -> None:
         """Answer the open question."""
         if self.conversation is not None:
-            await self.attempt(self.conversation.answer(question.call.id, answer))
+            asker = asked_by(self.services.engine, self.conversation, question.call.id)
+            await self.attempt(asker.answer(question.call.id, answer))
 
     def stop(self) -> bool:
-        """Stop the run, or put its error away; False where there was neither."""
-        conversation = self.conversation
-        if conversation is None or not (is_busy(conversation.state) or isinstance(conversation.state, Errored)):
-            return False
-        conversation.cancel()
-        return True
+        """Stop the run with its sub-agents, or put its error away; False where there was neither."""
+        return stop_in_view(self.services.engine, self.conversation)
 
     def still(self) -> None:
         """Say now and then that the work goes on."""
@@ -183,12 +185,27 @@ class Talk:
             self._told = now
             self.say(f"Still working, {clock(now - self._began)}.")
 
+    def _agents_ask(self) -> None:
+        """Say the question of the sub-agent that waits longest, and be ready for the answer; then the next one."""
+        conversation = self.conversation
+        if conversation is None or conversation.question is not None:
+            return
+        asker = next(iter(asking(self.services.engine, conversation.id)), None)
+        question = asker.question if asker is not None else None
+        before, self._asked = self._asked, (asker.id, question.call.id) if asker is not None and question else None
+        if question is not None and self._asked != before:
+            self.rested.set()
+            self._ring()
+            self.say(*asked(question, clean_line(question.asker)))
+            self._invite()
+
     def _follow(self, update: Update) -> None:
         if self._early is not None and not isinstance(update, Snapshot):
             self._early.append(update)
             return
         match update:
             case Snapshot(state=state, question=question):
+                self.spoken.agents = update.agents
                 self._moved(is_busy(state))
                 self.say(*(asked(question) if question is not None else ()))
             case Asked(question=question) if question is not None:
@@ -196,6 +213,9 @@ class Talk:
                 self._ring()
                 self.say(*asked(question))
                 self._invite()
+            case AgentsChanged() | Asked():
+                self.say(*self.spoken.follow(update))
+                self._agents_ask()
             case _:
                 self.say(*self.spoken.follow(update))
         if isinstance(update, StateChanged):

@@ -1,0 +1,110 @@
+"""The sub-agents of the conversation: who works, what each came to, and what can be done with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from engine.machine.states import AwaitingApproval, Cancelling
+from engine.updates import AgentView
+from phoenix_tui.agent_words import ENDS, counted, task_words
+from phoenix_tui.labels import clock, money
+from phoenix_tui.linear.command import LinearCommand, open_conversation
+from phoenix_tui.linear.spoken import said, speaker, text_of
+from phoenix_tui.sub_agents import at_work, family_of, views_of
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.linear.front import LinearFront
+
+NEWEST: Final = 1 << 40
+"""A seq above all others."""
+MESSAGES: Final = 200
+"""Of a sub-agent's transcript that are read out."""
+NONE: Final = "This conversation has no sub-agents. The model starts them where a task falls into parts; ask it to."
+READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
+
+
+async def _agents(front: LinearFront, argument: str) -> None:
+    conversation = open_conversation(front)
+    if conversation is None:
+        return
+    views = views_of(front.services.engine, family_of(conversation))
+    if not views:
+        front.say(NONE)
+    elif argument == "stop":
+        _stop(front, at_work(views))
+    elif argument:
+        front.say("/agents lists them by number; /agents stop ends all that work.")
+    else:
+        now = time.time()
+        chosen = await front.choose(f"{counted(len(views))}:", [row(view, now) for view in views])
+        if chosen is not None:
+            await _one(front, views[chosen])
+
+
+async def _one(front: LinearFront, view: AgentView) -> None:
+    deeds = [READ, HINT, *([STOP] if view.outcome is None else [])]
+    deed = await front.choose(f"{task_words(view.task)}:", deeds)
+    match deeds[deed] if deed is not None else "":
+        case "Read what it did":
+            await _read(front, view)
+        case "Send it a hint":
+            await _hint(front, view)
+        case "Stop it":
+            _stop(front, [view])
+        case _:
+            pass  # none was wanted
+
+
+async def _read(front: LinearFront, view: AgentView) -> None:
+    conversation = await front.services.engine.open(view.id)
+    found = await conversation.history(NEWEST, MESSAGES)
+    for message in found.messages:
+        text = text_of(message)
+        front.say(*(said(speaker(message), text) if text.strip() else ()))
+    if view.outcome is not None:
+        front.say(f"It ended: {ENDS[view.outcome.status]}.", *view.outcome.text.splitlines())
+
+
+async def _hint(front: LinearFront, view: AgentView) -> None:
+    crew, text = front.services.engine.crew, await front.ask_line("Hint: ")
+    if text and crew is not None:
+        await crew.hint(view.id, text)
+        front.say("Sent: it reads it before its next step." if view.outcome is None else "Sent: it goes on with it.")
+
+
+def _stop(front: LinearFront, views: Sequence[AgentView]) -> None:
+    crew = front.services.engine.crew
+    if crew is None or not views:
+        front.say("No sub-agent is at work here.")
+        return
+    crew.stop([view.id for view in views])
+    front.say(f"{counted(len(views))} stopped; what was found is kept.")
+
+
+def row(view: AgentView, now: float) -> str:
+    """One of them in words: its task, how it stands, and what it has used; `now` is wall clock."""
+    parts = [task_words(view.task), view.profile, _stands(view)]
+    parts += [f"turn {view.turn} of {view.max_turns}"] if view.turn else []
+    parts += [clock(max((view.ended or now) - view.started, 0.0))] if view.started else []
+    parts += [money(view.cost_usd)] if money(view.cost_usd) else []
+    return ", ".join(clean_line(part) for part in parts)
+
+
+def _stands(view: AgentView) -> str:
+    if view.outcome is not None:
+        return ENDS[view.outcome.status]
+    if isinstance(view.state, AwaitingApproval):
+        return "asks you"
+    if isinstance(view.state, Cancelling):
+        return "stops"
+    if view.waits:
+        return "waits for its turn"
+    return f"runs {view.activity}" if view.activity else "thinks"
+
+
+COMMANDS: Final[dict[str, LinearCommand]] = {
+    "agents": LinearCommand("the sub-agents of this conversation: read, hint, stop; /agents stop ends all", _agents),
+}
