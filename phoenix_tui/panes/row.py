@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from phoenix_tui.labels import label
 from phoenix_tui.panes.column import ConversationColumn
-from phoenix_tui.panes.layout import PaneLayout, Stand
+from phoenix_tui.panes.layout import PaneLayout, Stand, regions
 from phoenix_tui.panes.widgets import PaneFoot, PaneTabs, SideRule, Tab, TopRule
 from phoenix_tui.screens.parts import Parts
 from phoenix_tui.screens.visible import Visible
@@ -107,7 +107,7 @@ class PaneRow:
                 column.arranged = None
                 column.screen.remove_class(PANES_CLASS)
                 self._parts.dock.make_room(0)
-                self._parts.title.heading = replace(self._parts.title.heading, glyph=None, aside=False)
+                self._parts.title.heading = replace(self._parts.title.heading, glyph=None, aside=False, tabbed=False)
             await column.remove_children(gone)
             self._lay_out()
 
@@ -135,12 +135,13 @@ class PaneRow:
         """Titles, feet and tabs say what each conversation does."""
         if len(self.panes) == 1:
             return
+        tabbed = regions(len(self.panes), self._column.size) is None
         tabs: list[Tab] = []
         for place, pane in enumerate(self.panes):
             focused = place == self.focus
             status = self._parts.status.status if focused else pane.foot.status
             glyph = label(status.state, status.moment).glyph
-            pane.title.heading = replace(pane.title.heading, glyph=glyph, aside=not focused)
+            pane.title.heading = replace(pane.title.heading, glyph=glyph, aside=not focused, tabbed=tabbed)
             pane.foot.note = _note(pane.conversation)
             tabs.append(Tab(pane.title.heading.title, glyph))
         self.tabs.tabs, self.tabs.chosen = tuple(tabs), self.focus

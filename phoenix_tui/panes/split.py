@@ -122,7 +122,7 @@ class Split:
         pane = await self.row.insert(place)
         self._desk.beside = self
         self._desk.overview.beside = lambda: self.row.in_sight
-        self._column.pressed, self._column.resized = self._pressed, self._desk.overview.recount
+        self._column.pressed, self._column.resized = self._pressed, self._resized
         if self._desk.visible is not None:
             self._desk.visible.noticed = self._notice
         return pane
@@ -158,6 +158,11 @@ class Split:
         place = self.row.clicked(event)
         if place is not None:
             self._column.run_worker(self.go(place), group="panes")
+
+    def _resized(self) -> None:
+        """Tabs may stand there now, and other panes be in sight."""
+        self.row.say()
+        self._desk.overview.recount()
 
     def _notice(self) -> None:
         """Something happened in a pane: its title, its foot and the tabs say so; one that was put away goes."""

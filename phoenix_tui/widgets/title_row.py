@@ -35,6 +35,8 @@ class Heading(Struct, frozen=True):
     """What the conversation does, where several stand on the screen."""
     aside: bool = False
     """Whether another one has the focus."""
+    tabbed: bool = False
+    """Whether a row of tabs above says state and title."""
 
 
 class TitleRow(Still, MeterRow):
@@ -62,7 +64,9 @@ class TitleRow(Still, MeterRow):
         room = max(width - right.cell_length - 1, SHORTEST_TITLE)
         place = Content.styled(f" {clean_line(heading.place)}" if heading.place else "", Tone.QUIET.value)
         left = Content.assemble(title, place, folder)
-        if left.cell_length > room:
+        if heading.tabbed:
+            left = (place + folder if place else folder[2:])[1:].truncate(room, ellipsis=True)
+        elif left.cell_length > room:
             short = title.truncate(max(room - place.cell_length, SHORTEST_TITLE), ellipsis=True)
             left = Content.assemble(short, place).truncate(room, ellipsis=True)
         return Content.assemble(left, " " * max(width - left.cell_length - right.cell_length, 1), right)

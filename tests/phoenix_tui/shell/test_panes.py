@@ -170,11 +170,13 @@ async def test_where_one_pane_alone_has_room_the_others_are_tabs_and_are_not_pai
         first.ask(question())
         await shell.until(lambda: "1 ◆ first" in shell.text)
         await shell.until(lambda: "◆1" in shell.text)
+        assert [row for row in shell.text.splitlines()[1:] if "second" in row] == []
         await shell.pilot.click(panes.row.tabs, offset=(4, 0))
         await shell.until(lambda: shell.bench.desk.conversation is first)
         await shell.pilot.resize_terminal(*WIDE)
         await shell.until(lambda: len({region.x for region in transcripts(shell)}) == 2)
         assert not panes.row.tabs.is_on_screen
+        await shell.until(lambda: all(name in shell.text.splitlines()[0] for name in ("◆ first", "○ second")))
 
 
 async def test_a_click_into_a_pane_gives_it_the_dock(open_shell: Any, engine: Any) -> None:
