@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import ClassVar, Final
 
@@ -13,6 +13,7 @@ from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.driver import Driver
+from textual.filter import LineFilter
 
 from phoenix_tui.crash import crash_note
 from phoenix_tui.driver import QuietDriver
@@ -50,6 +51,11 @@ class PhoenixApp(App[None]):
             self.register_theme(theme)
         self._take_theme(self._first_theme(launch))
         self.animation_level = "none"
+        self._signs: list[LineFilter] = []
+        if launch.plain:
+            from phoenix_tui.plain_signs import PlainSigns  # noqa: PLC0415 - for few terminals
+
+            self._signs.append(PlainSigns())
         self.exit_note = ""
         """What is printed after the screen is gone: how to come back."""
         self.crash_note = ""
@@ -83,6 +89,10 @@ class PhoenixApp(App[None]):
             self.stylesheet.set_variables(self.get_css_variables())
         else:
             self.theme = name
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every row passes last: ASCII signs where the terminal knows no others."""
+        return [*super().get_line_filters(), *self._signs]
 
     def get_default_screen(self) -> WorkspaceScreen:
         """The workspace is the first screen."""
