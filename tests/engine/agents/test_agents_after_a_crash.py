@@ -1,0 +1,181 @@
+"""`kill -9` with agents done, at work, queued and in the background, then a restart (SPEC c10, T-AGG, T-CMP)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.machine.messages import Origin, Role, ToolResultBlock
+from engine.machine.states import Completed, Failed, Idle
+from engine.providers.scripted import Call, Reply, Text
+from engine.records import AgentRow, SpawnMode
+from engine.store import StorePaths
+from tests.support.crew_child import STAGES
+from tests.support.engine import Bench, engine_bench, until
+from tests.support.fates import unanswered, words
+from tests.support.storage import dump
+
+INTERRUPTED = "[Tool execution interrupted by restart]"
+ROOT = Path(__file__).parents[3]
+
+
+async def killed_at(home: Path, stage: str) -> None:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.crew_child", str(home), stage, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    said = (await child.stdout.readline()).decode().strip()
+    assert said == ("" if stage.isdigit() else stage)
+    if stage in STAGES and stage != "cancelling":
+        child.kill()
+    await child.communicate()
+    assert child.returncode == -signal.SIGKILL
+
+
+async def parent_of(bench: Bench) -> str:
+    [summary] = await bench.engine.list()
+    return summary.id
+
+
+async def results(bench: Bench, conversation_id: str) -> list[str]:
+    messages = await bench.store.messages(conversation_id)
+    return [words((block,)) for row in messages for block in row.blocks if isinstance(block, ToolResultBlock)]
+
+
+def ends(rows: Sequence[AgentRow]) -> list[tuple[str, str, str]]:
+    return [(row.facts.task, row.outcome.reason, row.outcome.text) for row in rows if row.outcome is not None]
+
+
+async def check_rest(bench: Bench) -> None:
+    """At rest and valid, nothing sent, nothing run."""
+    parent = await bench.engine.open(await parent_of(bench))
+    assert isinstance(parent.state, Idle)
+    for row in (rows := await bench.store.agents.rows(parent.id)):
+        assert isinstance(row.state, Completed | Failed)
+        assert row.outcome is not None
+    for one in (parent.id, *(row.id for row in rows)):
+        assert unanswered(await bench.store.messages(one)) == []
+    assert (bench.provider.requests, bench.tool.calls) == ([], [])
+
+
+async def test_the_call_of_a_killed_parent_has_what_was_found_and_who_was_cut_off(tmp_path: Path) -> None:
+    await killed_at(tmp_path, "parallel")
+    async with engine_bench(tmp_path) as bench:
+        await check_rest(bench)
+        one, two, three, four = await bench.store.agents.rows(await parent_of(bench))
+        spawned, listed = await results(bench, one.facts.parent_id)
+        assert spawned == (
+            f"{INTERRUPTED}\n\n"
+            "Sub-agent results (1 of 4 succeeded):\n\n"
+            f"## 1. TASK one — success [{one.id}]\nfirst\n\n"
+            f"## 2. TASK two — failed: interrupted [{two.id}]\n\n"
+            f"## 3. TASK three — failed: interrupted [{three.id}]\nI looked at a.\n\n"
+            f"## 4. TASK four — failed: interrupted [{four.id}]"
+        )
+        assert listed == INTERRUPTED
+
+
+async def test_of_those_in_turn_the_first_has_a_result_and_the_waiting_are_cut_off(tmp_path: Path) -> None:
+    await killed_at(tmp_path, "sequential")
+    async with engine_bench(tmp_path) as bench:
+        await check_rest(bench)
+        one, three, two = await bench.store.agents.rows(await parent_of(bench))
+        spawned, _ = await results(bench, one.facts.parent_id)
+        assert spawned == (
+            f"{INTERRUPTED}\n\n"
+            "Sub-agent results (1 of 3 succeeded):\n\n"
+            f"## 1. TASK one — success [{one.id}]\nfirst\n\n"
+            f"## 2. TASK three — failed: interrupted [{three.id}]\nI looked at a.\n\n"
+            f"## 3. TASK two — failed: interrupted [{two.id}]"
+        )
+
+
+async def test_what_a_parent_was_told_before_stays_as_it_was(tmp_path: Path) -> None:
+    await killed_at(tmp_path, "all ended")
+    async with engine_bench(tmp_path) as bench:
+        await check_rest(bench)
+        (one,) = await bench.store.agents.rows(await parent_of(bench))
+        spawned, listed = await results(bench, one.facts.parent_id)
+        assert spawned == f"Sub-agent results (1 of 1 succeeded):\n\n## 1. TASK one — success [{one.id}]\nfirst"
+        assert listed == "listed"
+
+
+async def test_a_kill_while_they_are_stopped_keeps_what_was_found(tmp_path: Path) -> None:
+    await killed_at(tmp_path, "cancelling")
+    async with engine_bench(tmp_path) as bench:
+        await check_rest(bench)
+        one, three = await bench.store.agents.rows(await parent_of(bench))
+        spawned, _ = await results(bench, one.facts.parent_id)
+        assert spawned == (
+            f"{INTERRUPTED}\n\n"
+            "Sub-agent results (1 of 2 succeeded):\n\n"
+            f"## 1. TASK one — success [{one.id}]\nfirst\n\n"
+            f"## 2. TASK three — failed: interrupted [{three.id}]\nI looked at a."
+        )
+
+
+async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_goes_on_when_told(
+    tmp_path: Path,
+) -> None:
+    await killed_at(tmp_path, "background")
+    async with engine_bench(tmp_path) as bench:
+        await check_rest(bench)
+        parent = await bench.engine.open(await parent_of(bench))
+        one, three = await bench.store.agents.rows(parent.id)
+        assert ends((one, three)) == [("TASK one", "", "first"), ("TASK three", "interrupted", "I looked at a.")]
+        assert await bench.store.agents.waiting(parent.id) == 1
+        assert bench.engine.crew is not None
+        assert [view.id for view in bench.engine.crew.views(parent.id)] == [one.id, three.id]
+    call = Call("spawn_task", f'{{"task_id": "{three.id}", "message": "go on"}}')
+    replies = (
+        Reply((Text("All of it, then."),), when="Final response from child:\nall of it"),
+        Reply((call,), when="what now"),
+        Reply((Text("It goes on."),), when=f"{three.id} started"),
+        Reply((Call("submit_result", '{"result": "all of it"}'),), when="go on"),
+    )
+    async with engine_bench(tmp_path, *replies) as bench:
+        parent = await bench.engine.open(await parent_of(bench))
+        await parent.say("what now")
+        await until(lambda: len(bench.provider.requests) == 4, 20.0)
+        await parent.wait_idle()
+        told = [m for m in await bench.store.messages(parent.id) if m.origin is Origin.COMPLETION]
+        assert [words(message.blocks) for message in told[1:]] == [
+            f"[SYSTEM] Child task {three.id} has failed: interrupted.\n"
+            "Ran 1 turns with 1 tool iterations.\n"
+            f"You can continue the conversation by calling spawn_task with task_id='{three.id}' and a new message.\n"
+            "\nPartial output from child:\nI looked at a.",
+            f"[SYSTEM] Child task {three.id} has completed successfully.\n"
+            "Ran 2 turns with 2 tool iterations.\n"
+            f"You can continue the conversation by calling spawn_task with task_id='{three.id}' and a new message.\n"
+            "\nFinal response from child:\nall of it",
+        ]
+        rows = await bench.store.agents.rows(parent.id)
+        assert ends(rows) == [("TASK one", "", "first"), ("TASK three", "", "all of it")]
+        prompts = [m for m in await bench.store.messages(three.id) if m.origin is Origin.SUBAGENT]
+        assert [(words(m.blocks), m.role, m.turn_number) for m in prompts] == [
+            ("TASK three", Role.USER, 0),
+            ("go on", Role.USER, 1),
+        ]
+        assert rows[1].facts.mode is SpawnMode.BACKGROUND
+
+
+@pytest.mark.parametrize("moves", ["2", "3", "5", "6", "7", "8"])
+async def test_killed_at_any_move_everybody_comes_to_rest_and_a_second_boot_changes_nothing(
+    tmp_path: Path, moves: str
+) -> None:
+    await killed_at(tmp_path, moves)
+    async with engine_bench(tmp_path) as bench:
+        await check_rest(bench)
+    before = dump(StorePaths.under(tmp_path).database)
+    async with engine_bench(tmp_path) as bench:
+        assert not any(recovery.changed for recovery in await bench.engine.start())
+    assert dump(StorePaths.under(tmp_path).database) == before
+
+
+def test_every_stage_is_killed() -> None:
+    assert set(STAGES) == {"parallel", "sequential", "background", "all ended", "cancelling"}
