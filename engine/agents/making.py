@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -10,6 +11,7 @@ from engine.agents.orders import TaskOrder
 from engine.agents.prompting import snapshot
 from engine.executor.session import EngineSettings, Ports
 from engine.machine.agent_texts import one_line
+from engine.ports import ProviderError
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode
@@ -38,32 +40,46 @@ class Making:
         """
         first = max(1, parent.context_start_seq)
         rows = await self._ports.store.messages(parent.id, first_seq=first)
-        context = snapshot(rows, parent.context_window)
+
+        @cache
+        def context(window: int) -> str:
+            return snapshot(rows, parent.summary, call_id, window)
+
         new = [
-            self._new(
-                parent, order, AgentFacts(parent.id, mode, call_id, place, order.title or order.task, context=context)
-            )
+            self._new(parent, order, AgentFacts(parent.id, mode, call_id, place, order.title or order.task), context)
             for place, order in enumerate(orders, 1)
         ]
         return await self._store.create_all(new, self._ports.clock.now())
 
-    def _new(self, parent: ConversationRecord, order: TaskOrder, facts: AgentFacts) -> NewConversation:
+    def _new(
+        self, parent: ConversationRecord, order: TaskOrder, facts: AgentFacts, context: Callable[[int], str]
+    ) -> NewConversation:
         profile, settings = self._profile(order.profile, parent), self._settings
+        model = profile.model or parent.model
         limited = replace(
             facts,
             max_turns=order.max_turns or profile.max_turns or settings.agent_turns,
             timeout=order.timeout or profile.timeout or settings.agent_timeout,
             priority=order.priority,
+            context=context(self._window(model)),
         )
         return NewConversation(
             id=self._ports.ids.new(),
             cwd=parent.cwd,
-            model=profile.model or parent.model,
+            model=model,
             title=one_line(facts.task)[:TITLE],
             permission_mode=profile.mode_under(parent.permission_mode),
             profile=profile.name,
             agent=limited,
         )
+
+    def _window(self, model: str) -> int:
+        """In tokens, 0 while unknown."""
+        try:
+            provider, name = self._ports.providers.resolve(model)
+        except ProviderError:
+            return 0  # said when it is asked
+        return provider.describe(name).context_window
 
     def _profile(self, name: str, parent: ConversationRecord) -> Profile:
         if self._ports.profiles is None:

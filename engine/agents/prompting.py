@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from engine.context.transcribe import transcribe
+from engine.agents.transcript import up_to_call, within
+from engine.context.compaction import UNKNOWN_WINDOW
+from engine.context.estimate import CHARACTERS_PER_TOKEN
 from engine.ports.profiles import Profile
 from engine.records import AgentFacts, StoredMessage
 from tools.contract import ToolClass, ToolSpec
 
 SHARE: Final = 0.25
-"""Of the window that the parent's transcript may take."""
-CHARACTERS: Final = 4
-"""Of a token, as a guess."""
-LEAST_ROOM: Final = 8_000
-"""Characters of the transcript where the window is unknown or small."""
+"""Of the window that the parent's transcript may take (SPEC C6)."""
 
 RULES: Final = (
     "You are a sub-agent: another agent gave you one task and waits for your result; nobody else reads along. "
@@ -52,9 +50,13 @@ SUBMISSIONS: Final = (
 """What a sub-agent ends with; the machine takes these calls itself."""
 
 
-def snapshot(rows: Sequence[StoredMessage], window: int) -> str:
-    """The parent's transcript as its sub-agents get it, at most a quarter of their window."""
-    return transcribe(rows, max(round(window * SHARE) * CHARACTERS, LEAST_ROOM))
+def snapshot(rows: Sequence[StoredMessage], summary: str, call_id: str, window: int) -> str:
+    """The parent's transcript up to a call as the sub-agents of that call get it: a quarter of `window` at most.
+
+    `summary` stands for what is older than `rows`; `window` is in tokens, 0 where it is unknown.
+    """
+    room = int((window or UNKNOWN_WINDOW) * SHARE) * CHARACTERS_PER_TOKEN
+    return within(up_to_call(rows, call_id), summary, room)
 
 
 def agent_sections(facts: AgentFacts, profile: Profile | None) -> str:
