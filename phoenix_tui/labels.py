@@ -272,7 +272,7 @@ def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
         case Errored():
             return f"Esc dismisses, stops {those}"
         case _ if isinstance(state, AwaitingApproval) or family.asking:
-            return f"{'Up, then ' if has_text else ''}y s a n r answer · {stops}"
+            return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops {family.agents} agents"
         case _:
             return f"Ctrl+S sends now · {stops}" if has_text and is_busy(state) else stops
 
@@ -300,6 +300,8 @@ def short_state(state: State, elapsed: float, *, writing: bool = False) -> Label
     match state:
         case AwaitingLlm(phase=RetryWait()):
             return Label(RETRYING, "retrying")
+        case AwaitingLlm(phase=Routing()):
+            return Label(THINKING, f"routing {age(elapsed)}")
         case AwaitingLlm():
             return Label(THINKING, f"{'writing' if writing else 'thinking'} {age(elapsed)}")
         case ToolExecuting():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from screenshots import (
+    scenes_agents,
     scenes_composer,
     scenes_context,
     scenes_conversations,
@@ -292,6 +293,7 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_context.SCENES,
     **scenes_conversations.SCENES,
     **scenes_panes.SCENES,
+    **scenes_agents.SCENES,
     **scenes_profiles.SCENES,
     **scenes_rest.SCENES,
     **scenes_rewind.SCENES,

@@ -31,6 +31,19 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "images": ("images",),
 }
 """The modules of this folder and the commands in their `RUNS`: with their screens they would cost every start 30 ms."""
+NOT_IN_SUB_AGENTS: Final = frozenset({
+    "archive",
+    "branches",
+    "compact",
+    "delete",
+    "pin",
+    "rename",
+    "retry",
+    "rewind",
+    "route",
+    "undo",
+})
+"""What would change a transcript that belongs to a parent's call."""
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
 
 
@@ -41,6 +54,12 @@ async def run_command(bench: Bench, name: str, argument: str) -> bool:
         near = closest(name)
         bench.tell(f"There is no /{name}.{f' Did you mean /{near}?' if near else ' /help lists all.'}", bad=True)
         return False
+    conversation = bench.desk.conversation
+    if conversation is not None and conversation.record.agent is not None and name in NOT_IN_SUB_AGENTS:
+        bench.tell(
+            f"A sub-agent's transcript is read-only: no /{name} here. Alt+U goes to its parent, /fork makes a copy."
+        )
+        return True
     try:
         await run(bench, argument)
     except ENGINE_ERRORS as error:

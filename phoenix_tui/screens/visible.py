@@ -202,9 +202,10 @@ class Visible:
             self._parts.dock.notice.standing = warning
 
     def _show_transcript(self, has_messages: bool) -> None:
-        self._parts.transcript.display = has_messages
+        shown = has_messages or self.conversation.record.agent is not None
+        self._parts.transcript.display = shown
         if self._front:
-            self._parts.greet(not has_messages)
+            self._parts.greet(not shown)
 
     def _head(self, record: ConversationRecord) -> None:
         title = self._parts.title

@@ -8,6 +8,7 @@ from typing import Final
 
 from textual import events
 from textual.content import Content
+from textual.geometry import Size
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -105,6 +106,10 @@ class AgentPanel(Still, Widget):
     @property
     def _most(self) -> int:
         return max(min(self.screen.size.height // ROWS_EACH, MOST_ROWS), 2)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A row of the screen each, whatever their width: none of them wraps."""
+        return len(self._rows(self._source()))
 
     def render(self) -> Content:
         """Heading and rows."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from tests.snapshots import (
+    scenes_agents,
     scenes_going,
     scenes_list,
     scenes_profiles,
@@ -25,4 +26,5 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_writing.SCENES,
     **scenes_rest.SCENES,
     **scenes_profiles.SCENES,
+    **scenes_agents.SCENES,
 }

@@ -17,7 +17,7 @@ LIVE_TAIL: Final = 8_192
 """Characters of live output kept for the rows under a running call."""
 QUICK_SECONDS: Final = 1.0
 """A read that took no longer is folded with its neighbours."""
-_SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", "prompt", "task")
+_SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", "prompt", "task", "task_description")
 _FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_search"})
 
 
@@ -52,6 +52,8 @@ def summary_of(input_json: str) -> str:
         return clean_line(input_json)
     if not isinstance(arguments, dict):
         return clean_line(input_json)
+    if isinstance(tasks := arguments.get("tasks"), list):
+        return _tasks_of(tasks)
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
     texts = named or [value for value in arguments.values() if isinstance(value, str)]
     return _one_line(texts[0]) if texts else ""
@@ -60,6 +62,13 @@ def summary_of(input_json: str) -> str:
 def _one_line(text: str) -> str:
     """A text on one row, its line ends as a sign, as where it is asked about."""
     return clean_line("↵".join(line.rstrip() for line in text.strip().splitlines()))
+
+
+def _tasks_of(tasks: list[JsonValue]) -> str:
+    """What a call gives its sub-agents to do."""
+    names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
+    count = "1 sub-agent" if len(tasks) == 1 else f"{len(tasks)} sub-agents"
+    return clean_line(f"{count}: {' · '.join(names)}") if names else count
 
 
 def queued_call(call: ToolCall) -> ToolView:

@@ -98,6 +98,9 @@ class Drawing(Struct, frozen=True):
         record = self.model.conversation
         if record is None:
             return None
+        if record.agent is not None:
+            lines = speech.report_lines("task", record.agent.task, self.width, is_open=False, action="")
+            return Part("welcome", Kind.NOTE, lines)
         lines = speech.welcome_lines(str(record.cwd), record.model, record.permission_mode.value, self.width)
         return Part("welcome", Kind.NOTE, lines)
 

@@ -1,0 +1,127 @@
+"""Sub-agents: rows of every kind, one that asks, the list of all, one in view, the call once they are back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.machine import agent_texts
+from engine.machine.messages import Origin, Role, TextBlock, ToolResult, ToolResultBlock, ToolStatus
+from engine.machine.states import (
+    AgentOutcome,
+    AgentStatus,
+    AgentTask,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Idle,
+    RetryWait,
+    ToolRound,
+)
+from engine.updates import AgentView, ToolEnded, ToolStarted
+from phoenix_tui.screens.agents_sheet import AgentsSheet
+from tests.phoenix_tui.shell.conftest import Shell
+from tests.snapshots.booth import ALL, SMALL, Booth, Size
+from tests.snapshots.told import Teller, call, model_of
+from tests.support.fake_agents import RUNS
+from tests.support.fake_agents import agent as row
+from tests.support.fake_engine import RUN, FakeConversation, question
+from tests.support.still_time import NOW, UPTIME
+from tools.contract import ToolRequest
+
+TITLE: Final = "api-retry"
+TINY: Final[Size] = (60, 20)
+EVERY: Final = (TINY, *ALL)
+MODEL: Final = "anthropic/claude-sonnet-5-5"
+BEGAN: Final = NOW - 41
+RETRIES: Final = AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2)
+VIEWS: Final[tuple[AgentView, ...]] = (
+    row("a1", "find-tests", BEGAN, RUNS, model=MODEL, activity='search "def test_" src/', last_output=NOW - 2),
+    row("a2", "read the docs of every retry setting", BEGAN, model=MODEL, profile="research", writing=True,
+        tokens=84_000, cost_usd=0.31, turn=12, max_turns=30, last_output=NOW - 1),
+    row("a3", "日本語のファイル名を調べる", BEGAN - 300, RUNS, model=MODEL,
+        activity="bash pytest -q tests/test_pool.py", last_output=NOW - 95, timeout=600.0),
+    row("a4", "check the pool", BEGAN, RETRIES, model=MODEL, turn=1, tokens=0, cost_usd=0.0, last_output=NOW),
+    row("a5", "name the owners", 0.0, Idle(0), model=MODEL, turn=0, tokens=0, cost_usd=0.0),
+)  # fmt: skip
+SPAWN: Final = call("spawn-1", "spawn_agents", tasks=[{"task": view.task, "profile": view.profile} for view in VIEWS])
+SUMMARY: Final = "5 sub-agents: " + " · ".join(view.task for view in VIEWS)
+FOUND: Final = "7 files named\n\n- tests/test_retry.py\n- tests/test_pool.py"
+
+
+def begins(teller: Teller) -> None:
+    """The model has put five to work."""
+    conversation = teller.conversation
+    teller.prompt("Why does the retry test hang? Look at it from all sides.")
+    teller.wants("I let five look at once.", SPAWN)
+    teller.runs(SPAWN, SUMMARY, 41.0)
+    tasks = tuple(AgentTask(view.id, view.task) for view in VIEWS)
+    conversation.engine.now = UPTIME - 41
+    conversation.become(AwaitingSubagents(1, RUN, ToolRound("m", SPAWN), tasks))
+    conversation.play(ToolStarted(SPAWN, ToolRequest(SUMMARY)))
+    for view in VIEWS:
+        conversation.engine.crew.put(conversation, view)
+
+
+def returns(teller: Teller, *outcomes: AgentOutcome) -> None:
+    """All are back."""
+    tasks = tuple(AgentTask(view.id, view.task) for view in VIEWS)
+    text = agent_texts.aggregate(tasks, outcomes, agent_texts.CANCELLED)
+    teller.conversation.play(ToolEnded(ToolResult(SPAWN.id, text, ToolStatus.SUCCESS), 312.0))
+    teller.save(Role.USER, Origin.TOOL, ToolResultBlock(SPAWN.id, (TextBlock(text),)))
+
+
+@asynccontextmanager
+async def family(place: Booth, *, plain: bool = False) -> AsyncIterator[tuple[Shell, FakeConversation, Teller]]:
+    """A parent with five at work."""
+    conversation = place.engine.seed(TITLE)
+    model_of(conversation, MODEL)
+    async with place.opened(plain=plain) as shell:
+        await shell.open(conversation)
+        teller = Teller(conversation)
+        begins(teller)
+        await shell.until(lambda: "sub-agents 0/5 done" in shell.text)
+        yield shell, conversation, teller
+
+
+async def agents(place: Booth) -> None:
+    """At work, some back, one asking; the sheet; one in view; the call."""
+    async with family(place) as (shell, parent, teller):
+        crew = place.engine.crew
+        await place.take(shell, "at-work", EVERY)
+        crew.end(parent.id, "a1", text=FOUND, at=NOW - 1)
+        crew.end(parent.id, "a4", AgentStatus.TIMEOUT, "The pool holds", "timed out", at=NOW - 1)
+        crew.ask(parent, "a3", question(asker=f"日本語のファイル名を調べる (sub-agent of {TITLE})"))
+        await shell.until(lambda: "wants to run bash" in shell.text)
+        await place.take(shell, "asks", (TINY, SMALL, ALL[1]))
+        crew.put(parent, replace(crew.rows[parent.id]["a3"], state=RUNS))
+        await shell.until(lambda: "wants to run bash" not in shell.text)
+        await shell.pilot.press("alt+s")
+        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "3 at work" in shell.text)
+        await place.take(shell, "sheet", EVERY)
+        await shell.pilot.press("down", "enter")
+        await shell.until(lambda: "2 of 5" in shell.text)
+        await place.take(shell, "inside", (TINY, SMALL, ALL[1]))
+        await shell.pilot.press("alt+u")
+        await shell.until(lambda: shell.conversation is parent)
+        for agent_id in ("a2", "a3", "a5"):
+            crew.end(parent.id, agent_id, AgentStatus.CANCELLED, reason="cancelled", at=NOW)
+        done = AgentOutcome("a1", AgentStatus.SUCCESS, FOUND)
+        returns(teller, done, AgentOutcome("a4", AgentStatus.TIMEOUT, "The pool holds", "timed out"))
+        teller.says("Seven files, and the pool holds its socket.")
+        await shell.until(lambda: "1 of 5 sub-agents succeeded" in shell.text)
+        await place.take(shell, "back", EVERY)
+
+
+async def agents_plain(place: Booth) -> None:
+    """Without the signs of UTF-8, and folded."""
+    async with family(place, plain=True) as (shell, _, _):
+        await place.take(shell, "at-work", (SMALL,))
+        shell.screen.action_command("agents fold")
+        await shell.until(lambda: "& sub-agents 0/5 done" in shell.text and "+1 more" not in shell.text)
+        await place.take(shell, "folded", (SMALL,))
+
+
+SCENES: Final = {"agents": agents, "agents-plain": agents_plain}
