@@ -105,7 +105,8 @@ class RewindSheet(Sheet[Order]):
         return [*top, *self._list(width, room), *below]
 
     def _heading(self, width: int) -> Content:
-        keys, short = ["Enter chooses"], ["Enter"]
+        keys: list[str] = []
+        short: list[str] = []
         if self._found.takeback is not None:
             at = when(self._found.takeback.at, time.time())
             keys.append(f"u undoes the rewind of {at}")
@@ -113,9 +114,11 @@ class RewindSheet(Sheet[Order]):
         if self._found.branches > 1:
             keys.append(f"b shows {self._found.branches} branches")
             short.append("b branches")
-        heading = _heading([*keys, "Esc closes"])
-        fits = heading.cell_length <= width
-        return heading if fits else _heading([*short, "Esc"]).truncate(width, ellipsis=True)
+        for way in (keys, short):
+            heading = _heading(["Enter chooses", *way, "Esc closes"])
+            if heading.cell_length <= width:
+                return heading
+        return _heading(["Enter", *short, "Esc"]).truncate(width, ellipsis=True)
 
     def _unfinished(self, width: int) -> list[Content]:
         if not self._found.unfinished:
