@@ -194,6 +194,8 @@ class Conversation:
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
         session.record = changed(session.record, changes, now)
+        if session.crew is not None and (changes.archived or changes.deleted):
+            session.crew.stop_all(self.id)  # nobody waits for what they find
         if changes.model:
             session.set_window(window_of(session, changes.model))
         session.publisher.publish(ConversationChanged(session.record))

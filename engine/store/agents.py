@@ -71,6 +71,12 @@ def rows_of(connection: sqlite3.Connection, parent_id: str) -> list[AgentRow]:
     return [found for row in rows if (found := _row(row)) is not None]
 
 
+def ids_of(connection: sqlite3.Connection, parent_id: str) -> list[str]:
+    """Its sub-agents, oldest first."""
+    rows = connection.execute("SELECT id FROM conversations WHERE parent_id = ? ORDER BY rowid", (parent_id,))
+    return [str(row["id"]) for row in rows]
+
+
 def row_of(connection: sqlite3.Connection, agent_id: str) -> AgentRow | None:
     """One sub-agent, or None."""
     row = connection.execute(f"{_ROWS} WHERE c.id = ?", (agent_id,)).fetchone()

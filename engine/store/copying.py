@@ -135,12 +135,13 @@ def is_taken(connection: sqlite3.Connection, rows: Rows) -> bool:
     )
 
 
-def renamed(rows: Rows, new_id: str) -> Rows:
+def fresh_ids(rows: Rows) -> dict[Value, str]:
+    """A new id for each row that has one of Phoenix's."""
+    return {row["id"]: str(uuid4()) for members in rows.values() for row in members if isinstance(row.get("id"), str)}
+
+
+def renamed(rows: Rows, fresh: Mapping[Value, str]) -> Rows:
     """The same conversation under fresh ids; the ids of tool uses stay, models know them."""
-    fresh: dict[Value, str] = {
-        row["id"]: str(uuid4()) for members in rows.values() for row in members if isinstance(row.get("id"), str)
-    }
-    fresh[rows["conversations"][0]["id"]] = new_id
     result = {table: [_renamed_row(row, fresh) for row in members] for table, members in rows.items()}
     for call in result.get("tool_calls", []):
         call["id"] = f"{call['assistant_message_id']}/{call['ordinal']}"

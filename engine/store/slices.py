@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from engine.ports import StorageError
-from engine.store import attachments, removing
+from engine.store import agents, attachments, removing
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
 
@@ -139,6 +139,8 @@ class Slices:
         return done[0]
 
     async def _empty(self, conversation_id: str) -> None:
+        for agent_id in await self._transactions.read(partial(agents.ids_of, parent_id=conversation_id)):
+            await self._empty(agent_id)
         empty = False
         while not empty:
             empty = await self._timed(

@@ -8,34 +8,50 @@ import hashlib
 import re
 import sqlite3
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
-from uuid import uuid4
 
 from engine.codec import storable
 from engine.ports import StorageError
 from engine.records import TitleBy
+from engine.store import agents
 from engine.store.attachments import store_file
-from engine.store.copying import TABLES, Row, Rows, check, insert_rows, is_taken, read_rows, renamed
+from engine.store.copying import (
+    TABLES,
+    Row,
+    Rows,
+    Value,
+    check,
+    fresh_ids,
+    insert_rows,
+    is_taken,
+    read_rows,
+    renamed,
+)
 from tools.contract import JsonObject, JsonValue
 
 FORMAT = "phoenix-conversation"
 FORMAT_VERSION = 1
 ROW_BYTES = 200
 """What a row costs beside its texts."""
+_TELLING = frozenset({"content_json", "text", "input_json", "output_text", "output_json", "display_json"})
+"""Columns whose text may name a sub-agent."""
 _ID = re.compile("[A-Za-z0-9_-]{1,64}")
 _NO_EXPORT = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."
 
 
 def export(connection: sqlite3.Connection, folder: Path, conversation_id: str) -> JsonObject:
-    """`{"format", "version", "tables": {table: [row]}, "files": {sha256: base64}}`."""
+    """`{"format", "version", "tables": {table: [row]}, "agents": [tables], "files": {sha256: base64}}`."""
     rows = read_rows(connection, conversation_id)
-    files = {str(row["sha256"]): folder / str(row["path"]) for row in rows["attachments"]}
+    below = [read_rows(connection, agent_id) for agent_id in agents.ids_of(connection, conversation_id)]
+    images = [row for tables in (rows, *below) for row in tables["attachments"]]
+    files = {str(row["sha256"]): folder / str(row["path"]) for row in images}
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "tables": cast("JsonObject", rows),
+        "agents": cast("list[JsonValue]", below),
         "files": {
             digest: base64.b64encode(path.read_bytes()).decode() for digest, path in files.items() if path.exists()
         },
@@ -45,12 +61,14 @@ def export(connection: sqlite3.Connection, folder: Path, conversation_id: str) -
 class Import:
     """One import in the making (`engine.store.slices`)."""
 
-    def __init__(self, folder: Path, rows: Rows, contents: Sequence[bytes]) -> None:
+    def __init__(self, folder: Path, rows: Rows, below: Sequence[Rows], contents: Sequence[bytes]) -> None:
+        """`below` are its sub-agents."""
         self.conversation_id = str(rows["conversations"][0]["id"])
         self._folder = folder
         self._contents = contents
         self._first = rows["conversations"][0]
-        self._rest = deque((table, row) for table, members in rows.items() for row in members)
+        every = (rows, *below)
+        self._rest = deque((table, row) for table in TABLES for tables in every for row in tables[table])
         self._rest.popleft()
 
     def begin(self, connection: sqlite3.Connection, by: str) -> None:
@@ -80,25 +98,48 @@ def prepare(connection: sqlite3.Connection, folder: Path, document: JsonObject) 
     Raises:
         StorageError: it is no such document, or its parts cannot be read.
     """
-    rows = _parse_rows(document)
-    check(connection, rows)
-    conversation = rows["conversations"][0]
-    conversation["slug"] = None
-    conversation.setdefault("title_by", TitleBy.USER.value if conversation.get("title") else "")
-    if is_taken(connection, rows):
-        rows = renamed(rows, str(uuid4()))
-    contents = _parse_files(document, {str(row.get("sha256")) for row in rows["attachments"]})
-    for row in rows["attachments"]:
-        row["path"] = str(row.get("sha256"))
-    return Import(folder, rows, contents)
-
-
-def _parse_rows(document: JsonObject) -> Rows:
-    tables = document.get("tables")
-    if document.get("format") != FORMAT or not isinstance(tables, dict):
+    if document.get("format") != FORMAT:
         raise StorageError(_NO_EXPORT)
     if document.get("version") != FORMAT_VERSION:
         raise StorageError(f"This export has format {document.get('version')!r:.20}: update Phoenix to read it.")
+    found = [_parse_rows(tables) for tables in (document.get("tables"), *_parse_list(document.get("agents", [])))]
+    for rows in found:
+        check(connection, rows)
+        conversation = rows["conversations"][0]
+        conversation["slug"] = None
+        conversation.setdefault("title_by", TitleBy.USER.value if conversation.get("title") else "")
+    if any(is_taken(connection, rows) for rows in found):
+        found = _renamed(found)
+    images = [row for rows in found for row in rows["attachments"]]
+    contents = _parse_files(document, {str(row.get("sha256")) for row in images})
+    for row in images:
+        row["path"] = str(row.get("sha256"))
+    first, *below = found
+    for rows in below:
+        rows["conversations"][0]["parent_id"] = first["conversations"][0]["id"]
+    return Import(folder, first, below, contents)
+
+
+def _renamed(found: Sequence[Rows]) -> list[Rows]:
+    """A conversation and its sub-agents under fresh ids, also where one is told what a sub-agent is called."""
+    fresh = {old: new for rows in found for old, new in fresh_ids(rows).items()}
+    result = [renamed(rows, fresh) for rows in found]
+    called = {str(rows["conversations"][0]["id"]): fresh[rows["conversations"][0]["id"]] for rows in found[1:]}
+    for rows in result:
+        for row in (*rows["messages"], *rows["tool_calls"], *rows["inbox"]):
+            row.update({column: _replaced(cell, called) for column, cell in row.items() if column in _TELLING})
+    return result
+
+
+def _replaced(cell: Value, called: Mapping[str, str]) -> Value:
+    for old, new in called.items() if isinstance(cell, str) else ():
+        cell = cell.replace(old, new) if isinstance(cell, str) else cell
+    return cell
+
+
+def _parse_rows(tables: JsonValue) -> Rows:
+    if not isinstance(tables, dict):
+        raise StorageError(_NO_EXPORT)
     rows = {table: [_parse_row(row) for row in _parse_list(tables.get(table, []))] for table in TABLES}
     if len(rows["conversations"]) != 1 or not _ID.fullmatch(str(rows["conversations"][0].get("id"))):
         raise StorageError(_NO_EXPORT)

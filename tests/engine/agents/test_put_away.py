@@ -1,0 +1,33 @@
+"""Sub-agents of a conversation that is put away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.machine.states import Failed, Idle
+from engine.ports import ConversationChanges
+from engine.providers.scripted import Call, Pause, Reply, Text
+from tests.support.engine import engine_bench, until
+
+BEGINS = Reply((Call("spawn_task", json.dumps({"task_description": "one", "initial_prompt": "TASK one"})),), when="go")
+GOES_ON = Reply((Text("It works."),), when="started")
+ENDLESS = Reply((Pause(60.0),), when="TASK one", always=True)
+
+
+@pytest.mark.parametrize("changes", [ConversationChanges(archived=True), ConversationChanges(deleted=True)])
+async def test_what_works_in_the_background_is_stopped(changes: ConversationChanges, tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BEGINS, ENDLESS, GOES_ON) as bench:
+        parent = await bench.conversation()
+        await parent.say("go")
+        await parent.wait_idle()
+        crew = bench.engine.crew
+        assert crew is not None
+        assert crew.at_work(parent.id) == 1
+        await parent.change(changes)
+        await until(lambda: crew.at_work(parent.id) == 0)
+        (view,) = crew.views(parent.id)
+        assert isinstance(view.state, Failed)
+        assert isinstance(parent.state, Idle)
