@@ -39,6 +39,8 @@ ROOMY_FROM: Final = 200
 """Columns from which the list shows state, context and cost in columns of their own."""
 READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
 TOAST_SECONDS: Final = 5.0
+READ_SECONDS: Final = 1.0
+"""In which something short is seen and read; a sheet that comes sooner belongs to what was said."""
 
 
 class Stage(PhoenixScreen[None]):
@@ -117,9 +119,10 @@ class Stage(PhoenixScreen[None]):
         """Open what was asked for and answer what was typed meanwhile."""
         self.backstage = backstage
         await backstage.open(self.launch)
+        asked_early = self._asked_early  # what was asked for takes it back as soon as it is begun
         self._ready.set()
         await backstage.begin(self.launch)
-        if not self._asked_early:
+        if not asked_early:
             self._stillness.end_soon()
 
     @property
@@ -144,10 +147,10 @@ class Stage(PhoenixScreen[None]):
         await self._ready.wait()
         if self.backstage is None:
             return
+        was_early, self._asked_early = self._asked_early, False
         await self.backstage.do(work)
-        if self._asked_early:
+        if was_early:
             self._stillness.end_soon()
-            self._asked_early = False
             self.greet(not self.parts.transcript.display)
 
     def tell(self, text: str, *, bad: bool = False) -> None:
@@ -157,6 +160,13 @@ class Stage(PhoenixScreen[None]):
             return
         self._told = {said: at for said, at in self._told.items() if now - at < TOAST_SECONDS} | {text: now}
         self.app.notify(clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False)
+
+    def on_screen_suspend(self) -> None:
+        """A sheet comes: what was said in passing, and could be read, does not lie over it; troubles do."""
+        is_new = time.monotonic() - max(self._told.values(), default=0.0) < READ_SECONDS
+        if not is_new and not self.query("Toast.-error"):
+            self.app.clear_notifications()
+            self._told.clear()
 
     def greet(self, wanted: bool) -> None:
         """Show the welcome panel, or put it away."""

@@ -46,6 +46,27 @@ async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, mon
         assert await poll(lambda: "elsewhere" in "".join(strip.text for strip in rows()))
 
 
+async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(open_shell: Any) -> None:
+    """As a sheet does that was asked for before all was ready and is still open."""
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    async def work(_: object) -> None:
+        begun.set()
+        await over.wait()
+
+    async with open_shell() as shell:
+        shell.screen.greet(False)
+        shell.screen._ready.clear()
+        shell.screen.when_ready(work)
+        shell.screen.greet(True)
+        assert shell.screen.parts.welcome.welcome is None
+        shell.screen._ready.set()
+        await shell.until(begun.is_set)
+        shell.screen.greet(True)
+        await shell.until(lambda: shell.screen.parts.welcome.welcome is not None)
+        over.set()
+
+
 async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any) -> None:
     async with open_shell() as shell:
         assert shell.screen._stillness._batch is None
