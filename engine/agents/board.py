@@ -63,6 +63,12 @@ class AgentBoard:
         """One of them."""
         return self._views.get(parent_id, {}).get(agent_id)
 
+    def is_background(self, parent_id: str, agent_id: str) -> None:
+        """Its parent waits no longer for it: it will be told of its end."""
+        view = self.get(parent_id, agent_id)
+        if view is not None:
+            self.put(parent_id, replace(view, background=True))
+
     def follow(self, parent_id: str, agent_id: str, update: Update) -> None:
         """Take over what a sub-agent's conversation tells."""
         view = self.get(parent_id, agent_id)

@@ -98,6 +98,7 @@ class Crew:
         except BaseException:
             self._shift.dismiss((hand,))
             raise
+        self.board.is_background(hand.parent.id, agent_id)
         self._shift.start((hand,))
 
     def stop(self, agent_ids: Iterable[str]) -> None:

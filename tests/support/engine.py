@@ -211,7 +211,7 @@ async def engine_bench(
         store.library,
         store.queue,
         Providers(provider),
-        {tool.name: tool},
+        {tool.spec.name: tool},
         jobs,  # type: ignore[arg-type] # only what the engine calls
         PlainImages(),
         rules,
