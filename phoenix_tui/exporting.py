@@ -8,16 +8,17 @@ from typing import Final
 
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.markdown_export import markdown
+from phoenix_tui.cli.markdown_export import agent_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
-from phoenix_tui.surface import ConversationSurface, LibrarySurface
+from phoenix_tui.sub_agents import views_of
+from phoenix_tui.surface import ConversationSurface, Services
 
 ALL: Final = 1 << 40
 """More messages than any conversation has."""
 SHORT_ID: Final = 8
 
 
-async def export(conversation: ConversationSurface, library: LibrarySurface, name: str) -> Path:
+async def export(conversation: ConversationSurface, services: Services, name: str) -> Path:
     """Write it to the file `name` in its folder, by itself `phoenix-ID.md`; a name that ends in `.json` gets JSON.
 
     Raises:
@@ -26,10 +27,12 @@ async def export(conversation: ConversationSurface, library: LibrarySurface, nam
     """
     path = await asyncio.to_thread(_path, conversation, name)
     if path.suffix.lower() == ".json":
-        text = encode(await library.export(conversation.id), indent=1) + "\n"
+        text = encode(await services.library.export(conversation.id), indent=1) + "\n"
     else:
         found = await conversation.history(ALL, ALL)
         text = await asyncio.to_thread(markdown, conversation.record, found.messages, found.tool_calls)
+        for view in views_of(services.engine, conversation.id):
+            text += agent_markdown(view, await services.engine.shelf.newest(view.id, ALL))
     await asyncio.to_thread(write_new, path, text)
     return path
 

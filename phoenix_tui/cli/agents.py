@@ -58,10 +58,11 @@ class AgentResults:
 
     def objects(self) -> list[JsonValue]:
         """One object each."""
-        return [_object(view) for view in self._views]
+        return [agent_object(view) for view in self._views]
 
 
-def _object(view: AgentView) -> JsonObject:
+def agent_object(view: AgentView) -> JsonObject:
+    """A sub-agent for scripts."""
     return {
         "id": view.id,
         "task": view.task,

@@ -11,13 +11,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from engine.agents.board import view_of
 from engine.ports import ConversationChanges, Library, OwnedElsewhere, StorageError, Store
+from engine.ports.agents import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
 from engine.turn_records import TurnSummary
+from engine.updates import AgentView
+from phoenix_tui.cli.agents import agent_object
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
-from phoenix_tui.cli.markdown_export import markdown
+from phoenix_tui.cli.markdown_export import agent_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.cli.output import write_json, write_line, write_table
 from phoenix_tui.cli.searching import SearchCommand
@@ -33,6 +37,7 @@ class ConversationCommands(Struct, frozen=True):
 
     store: Store
     library: Library
+    agents: AgentStore
     arguments: CommandArguments
 
     async def run(self) -> Exit:
@@ -91,6 +96,7 @@ class ConversationCommands(Struct, frozen=True):
             })
         whole = _record_object(record)
         whole["messages"] = shown
+        whole["agents"] = [agent_object(view) for view in await self._agents(record.id)]
         whole["turns"] = [_turn_object(turn) for turn in await self.library.turns(record.id)]
         write_json(whole)
 
@@ -128,7 +134,14 @@ class ConversationCommands(Struct, frozen=True):
 
     async def _markdown(self, record: ConversationRecord, messages: Sequence[StoredMessage]) -> str:
         calls = await self.store.tool_calls(record.id, [message.id for message in messages])
-        return markdown(record, messages, calls)
+        parts = [markdown(record, messages, calls)]
+        for view in await self._agents(record.id):
+            said = await self.store.messages(view.id)
+            parts.append(agent_markdown(view, said, await self.store.tool_calls(view.id, [one.id for one in said])))
+        return "".join(parts)
+
+    async def _agents(self, conversation_id: str) -> list[AgentView]:
+        return [view_of(row) for row in await self.agents.rows(conversation_id)]
 
     async def _import(self) -> None:
         name = self.arguments.file

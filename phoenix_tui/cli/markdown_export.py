@@ -18,6 +18,8 @@ from engine.machine.messages import (
     ToolUseBlock,
 )
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
+from engine.updates import AgentView
+from phoenix_tui.agent_words import ENDS, task_words
 from phoenix_tui.cli.times import local_time
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -25,7 +27,9 @@ from tools.contract import DiffDisplay
 SPEAKERS: Final = {Role.USER: "You", Role.ASSISTANT: "Phoenix", Role.SYSTEM: "Note"}
 BACKTICKS: Final = re.compile("`{3,}")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_NAMES: Final = "|".join(SPEAKERS.values())
+PARENT: Final = "Parent"
+"""Who speaks to a sub-agent."""
+_NAMES: Final = "|".join((*SPEAKERS.values(), PARENT))
 _FORGED: Final = re.compile(rf"^(?P<indent> {{0,3}})(?P<mark>#{{1,2}})(?=[ \t]+(?:{_NAMES})[ \t#]*$)")
 _UNDERLINE: Final = re.compile(r"^( {0,3})(?=[-=]+[ \t]*$)")
 _NAME: Final = re.compile(rf" {{0,3}}(?:{_NAMES})[ \t]*")
@@ -46,15 +50,37 @@ def markdown(
         f"- Model: {clean_line(record.model)}",
         f"- Begun: {local_time(record.created_at)}",
     ]
+    return "\n".join((*lines, *_transcript(messages, calls, SPEAKERS))) + "\n"
+
+
+def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord] = ()) -> str:
+    """One sub-agent of a conversation, to stand behind it."""
+    ended = ENDS[view.outcome.status] if view.outcome is not None else "at work"
+    lines = [
+        "",
+        f"# Sub-agent: {task_words(view.task)}",
+        "",
+        f"- Conversation: {view.id}",
+        f"- Profile: {clean_line(view.profile)}",
+        f"- Model: {clean_line(view.model)}",
+        f"- Ended: {ended}",
+    ]
+    return "\n".join((*lines, *_transcript(messages, calls, SPEAKERS | {Role.USER: PARENT}))) + "\n"
+
+
+def _transcript(
+    messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord], speakers: Mapping[Role, str]
+) -> list[str]:
     known = {call.tool_use_id: call for call in calls}
+    lines: list[str] = []
     speaker: Role | None = None
     for message in messages:
         texts = [] if message.silent else [text for block in message.blocks if (text := _block(block, known))]
         if texts and message.origin is not Origin.TOOL and speaker is not message.role:
             speaker = message.role
-            lines += ["", f"## {SPEAKERS[speaker]}"]
+            lines += ["", f"## {speakers[speaker]}"]
         lines += [line for text in texts for line in ("", text)]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:

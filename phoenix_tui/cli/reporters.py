@@ -161,7 +161,8 @@ class StreamReporter(Struct, frozen=True):
             case MessageSaved(message) if message.origin is Origin.SUBAGENT and message.role is Role.ASSISTANT:
                 yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
             case Routed(card) if card is not None:
-                yield {"type": "system", "subtype": "task_progress"} | route_object(card.route)
+                progress: JsonObject = {"type": "system", "subtype": "task_progress"}
+                yield progress | route_object(card.route)
             case MessageSaved(message) if message.origin in {Origin.TOOL, Origin.COMPLETION}:
                 yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
             case MessageSaved(message) if said := summarized(message):

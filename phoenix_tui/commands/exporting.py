@@ -16,7 +16,7 @@ async def export(bench: Bench, target: str) -> None:
         bench.tell("There is nothing to write yet.", bad=True)
         return
     try:
-        path = await write_out(conversation, bench.desk.services.library, target)
+        path = await write_out(conversation, bench.desk.services, target)
     except CommandError as error:
         bench.tell(error.sentence, bad=True)
     else:

@@ -208,7 +208,7 @@ async def _export(front: LinearFront, name: str) -> None:
     if conversation is None:
         return
     try:
-        front.say(f"Written to {await export(conversation, front.services.library, name)}.")
+        front.say(f"Written to {await export(conversation, front.services, name)}.")
     except CommandError as error:
         front.say(f"Refused: {error.sentence}")
 

@@ -30,7 +30,7 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix conversations ...`."""
     store = await open_the_store(setup.paths)
     try:
-        return await ConversationCommands(store, store.library, arguments).run()
+        return await ConversationCommands(store, store.library, store.agents, arguments).run()
     finally:
         await store.close()
 

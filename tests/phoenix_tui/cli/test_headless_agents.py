@@ -93,6 +93,24 @@ async def test_the_result_object_names_every_sub_agent_and_its_cost_is_part_of_t
     assert [one["total_cost_usd"] for one in listed.json] == [pytest.approx(0.00028)]
 
 
+async def test_what_sub_agents_did_is_shown_and_exported_behind_their_parent(tmp_path: Path) -> None:
+    ran = await run(tmp_path, TWO, "--output-format", "json")
+    phoenix, parent = phoenix_in(tmp_path), str(ran.json["session_id"])
+    shown = await phoenix.run("conversations", "show", parent, "--json")
+    kept = ("id", "task", "profile", "status", "turns", "cost_usd")
+    told, known = ([[one[key] for key in kept] for one in each["agents"]] for each in (shown.json, ran.json))
+    assert told == known
+    written = (await phoenix.run("conversations", "export", parent)).out
+    first, second, third = (part.splitlines() for part in written.split("\n# "))
+    assert "Both are back." in first
+    assert (second[0], third[0]) == ("Sub-agent: TASK one", "Sub-agent: TASK two")
+    assert [line for line in second if line.startswith(("- Ended", "## "))] == [
+        "- Ended: done",
+        "## Parent",
+        "## Phoenix",
+    ]
+
+
 async def test_the_budget_holds_for_parent_and_sub_agents_together(tmp_path: Path) -> None:
     """Each reply costs 0.00007: the parent's call and two of the three sub-agents use it up."""
     limits = ("--max-budget-usd", "0.0002", "--output-format", "json")
