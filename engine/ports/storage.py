@@ -261,6 +261,18 @@ class Library(Protocol):
         """Remove a conversation for good, with its rows and its unshared attachments."""
         ...
 
+    async def expired(self, before: float) -> Sequence[str]:
+        """What was archived or moved to the trash before a time, in an order in which it may be removed."""
+        ...
+
+    async def remove_expired(self, conversation_id: str, before: float) -> bool:
+        """Remove one of those for good; False where it is open here, or was taken back meanwhile.
+
+        Raises:
+            OwnedElsewhere: a living process has it.
+        """
+        ...
+
     async def clear_partial(self) -> None:
         """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""
         ...

@@ -11,7 +11,7 @@ from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
-from engine.store import conversations, run_records, transfer, turn_summaries
+from engine.store import conversations, expiring, run_records, transfer, turn_summaries
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
 from engine.store.ownership import Instance
@@ -50,6 +50,20 @@ class SqliteLibrary:
             OwnedElsewhere: a living process has it.
         """
         await self.slices.remove(conversation_id, time.time())
+
+    async def expired(self, before: float) -> list[str]:
+        """What was archived or moved to the trash before a time, in an order in which it may be removed."""
+        return await self._transactions.read(lambda connection: expiring.expired(connection, before))
+
+    async def remove_expired(self, conversation_id: str, before: float) -> bool:
+        """Remove one of those for good; False where it is open here, or was taken back meanwhile.
+
+        Raises:
+            OwnedElsewhere: a living process has it.
+        """
+        return await self.slices.remove(
+            conversation_id, time.time(), lambda connection: conversation_id in expiring.expired(connection, before)
+        )
 
     async def clear_partial(self) -> None:
         """Remove what a killed process left half copied, half imported or half removed; nobody sees it meanwhile."""

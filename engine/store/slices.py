@@ -81,24 +81,35 @@ class Slices:
         """
         return await self._to_the_end(lambda: self._make(work, at, last))
 
-    async def remove(self, conversation_id: str, at: float) -> None:
+    async def remove(
+        self, conversation_id: str, at: float, still: Callable[[sqlite3.Connection], bool] | None = None
+    ) -> bool:
         """Remove a conversation with everything that belongs to it; nobody sees it from the first transaction on.
+
+        Where there is `still`, that transaction asks it first, and what is open here stays: False, and nothing is done.
 
         Raises:
             OwnedElsewhere: a living process has it.
             StorageError: it is not all gone; the next start goes on.
         """
 
-        def mark(connection: sqlite3.Connection) -> None:
-            self._instance.owns(connection, conversation_id)  # raises where another does
+        def mark(connection: sqlite3.Connection) -> bool:
+            if still is not None and not still(connection):
+                return False
+            ours = self._instance.owns(connection, conversation_id)  # raises where another does
+            if still is not None and ours:
+                return False
             self._instance.register(connection, at)
             removing.mark(connection, conversation_id, self._instance.id)
+            return True
 
-        async def work() -> None:
-            await self._transactions.write(mark)
-            await self._empty(conversation_id)
+        async def work() -> bool:
+            marked = await self._transactions.write(mark)
+            if marked:
+                await self._empty(conversation_id)
+            return marked
 
-        await self._to_the_end(work)
+        return await self._to_the_end(work)
 
     async def clear(self) -> None:
         """Remove what a killed process left half made or half removed."""

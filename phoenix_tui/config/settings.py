@@ -79,6 +79,7 @@ KEYS = {
         Key("route", bool, False, meaning="a supervisor decides who answers in new conversations"),
         Key("route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600),
         Key("cheap_model", str, "", meaning="model that supervises and sums up turns; empty: the conversation's"),
+        Key("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
         Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
         Key("debug", bool, False, meaning="a detailed log"),

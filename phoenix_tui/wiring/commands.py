@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from engine.ports import ProviderError
+from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
@@ -20,6 +22,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
+from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profiles import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
@@ -75,6 +78,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found += profile_findings(profile_files(setup), setup.cwd)
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
+    found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
 
 
@@ -93,6 +97,22 @@ def _database(path: Path) -> Finding:
     if verdict != "ok":
         return Finding("database", Health.BAD, f"{path} is damaged: {verdict}")
     return Finding("database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {count} conversations, sound")
+
+
+def _put_away(path: Path, days: float) -> list[Finding]:
+    """What lies in archive and trash, and what becomes of it."""
+    try:
+        with closing(open_for_reading(path)) as connection:
+            found = expiring.put_away(connection, expires_before(days, time.time()))
+    except sqlite3.Error:
+        return []  # said of the database itself
+    if not found.count:
+        return []
+    size = f"{found.count} conversations put away, {found.bytes / 1e6:.1f} MB"
+    if not days:
+        return [Finding("archive", Health.OK, f"{size}, kept for ever; retention_days in config.toml changes that")]
+    due = f"{found.expired} of them go for good when Phoenix runs next" if found.expired else "none is old enough to go"
+    return [Finding("archive", Health.OK, f"{size}, kept for {days:g} days (retention_days); {due}")]
 
 
 @asynccontextmanager

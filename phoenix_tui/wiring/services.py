@@ -20,6 +20,7 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.models.files import FileState
 from phoenix_tui.surface import CannotOpen, EngineSurface, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
+from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
@@ -50,6 +51,7 @@ class ServiceOpener:
     _backend: Backend | None = None
     _warming: asyncio.Task[None] | None = None
     _indexing: asyncio.Task[None] | None = None
+    _expiring: asyncio.Task[None] | None = None
 
     async def open(self) -> Services:
         """Open everything.
@@ -88,11 +90,13 @@ class ServiceOpener:
         )
         self._warming = asyncio.create_task(_settle(backend))
         self._indexing = asyncio.create_task(index_older(backend.library))
+        days = setup.settings.number("retention_days")
+        self._expiring = asyncio.create_task(remove_expired(backend.library, days))
         return services
 
     async def close(self, *, crashed: bool) -> None:
         """End every program; the engine too where the app crashed and did not close it."""
-        for task in (self._warming, self._indexing):
+        for task in (self._warming, self._indexing, self._expiring):
             if task is not None:
                 task.cancel()
         if self._backend is None:

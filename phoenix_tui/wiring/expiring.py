@@ -1,0 +1,43 @@
+"""Removes what was put away longer ago than `retention_days`, in the background (SPEC UNI-31)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Final
+
+from engine.ports import Library, OwnedElsewhere, StorageError
+
+log = logging.getLogger(__name__)
+
+FIRST: Final = 5.0
+"""Seconds after the start, which belongs to the user."""
+REST: Final = 0.2
+"""Seconds between two conversations."""
+DAY: Final = 86_400.0
+
+
+def cutoff(days: float, now: float) -> float | None:
+    """The time before which what was put away is removed; None where everything is kept."""
+    return now - days * DAY if days > 0 else None
+
+
+async def remove_expired(library: Library, days: float) -> None:
+    """Remove one conversation after the other; what another process has, or what is open here, stays."""
+    before = cutoff(days, time.time())
+    if before is None:
+        return
+    await asyncio.sleep(FIRST)
+    removed = 0
+    try:
+        for conversation_id in await library.expired(before):
+            try:
+                removed += await library.remove_expired(conversation_id, before)
+            except OwnedElsewhere:
+                continue
+            await asyncio.sleep(REST)
+    except StorageError as error:
+        log.warning("the rest of what was put away is removed at another start: %s", error)
+    if removed:
+        log.info("removed %d conversations that were put away more than %g days ago", removed, days)

@@ -1,0 +1,67 @@
+"""Old archive and trash go in the background, one after the other, over what others have."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from engine.ports import Library, OwnedElsewhere, StorageError
+from phoenix_tui.wiring import expiring
+
+
+@dataclass
+class Shelves:
+    """Three are due; one is another's, one is open here."""
+
+    asked: list[str] = field(default_factory=list[str])
+    cutoffs: set[float] = field(default_factory=set[float])
+    breaks: bool = False
+
+    async def expired(self, before: float) -> list[str]:
+        self.cutoffs.add(before)
+        return ["old", "theirs", "open", "older"]
+
+    async def remove_expired(self, conversation_id: str, before: float) -> bool:
+        self.asked.append(conversation_id)
+        self.cutoffs.add(before)
+        if conversation_id == "theirs":
+            raise OwnedElsewhere(conversation_id, 1)
+        if self.breaks and conversation_id == "open":
+            raise StorageError("the disk is full")
+        return conversation_id != "open"
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("FIRST", "REST"):
+        monkeypatch.setattr(expiring, pause, 0.0)
+
+
+async def test_each_is_removed_in_turn_and_that_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "phoenix_tui.wiring.expiring")
+    shelves = Shelves()
+    await expiring.remove_expired(cast("Library", shelves), 30.0)
+    assert shelves.asked == ["old", "theirs", "open", "older"]
+    assert len(shelves.cutoffs) == 1
+    assert caplog.messages == ["removed 2 conversations that were put away more than 30 days ago"]
+
+
+async def test_a_failure_leaves_the_rest_for_another_start(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "phoenix_tui.wiring.expiring")
+    shelves = Shelves(breaks=True)
+    await expiring.remove_expired(cast("Library", shelves), 30.0)
+    assert shelves.asked == ["old", "theirs", "open"]
+    assert caplog.messages == [
+        "the rest of what was put away is removed at another start: the disk is full",
+        "removed 1 conversations that were put away more than 30 days ago",
+    ]
+
+
+async def test_without_the_setting_nothing_is_looked_for() -> None:
+    shelves = Shelves()
+    await expiring.remove_expired(cast("Library", shelves), 0.0)
+    assert shelves.cutoffs == set()
+    assert expiring.cutoff(2.0, 1_000_000.0) == 1_000_000.0 - 2 * 86_400.0
