@@ -15,13 +15,11 @@ from phoenix_tui.widgets.blocks.tool_view import ToolView
 
 SPAWN_AGENTS: Final = "spawn_agents"
 SPAWN_TASK: Final = "spawn_task"
-_HEAD: Final = re.compile(r"^Sub-agent results \((\d+) of (\d+) succeeded\):$", re.MULTILINE)
-_TASK: Final = re.compile(r"^## (\d+)\. (.*) — (success|failed: (.*)) \[([^\[\]\s]+)\]$", re.MULTILINE)
-_STARTED: Final = re.compile(r"^(\S+) started$")
-_COMPLETION: Final = re.compile(
-    r"^\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$", re.MULTILINE
-)
-"""The texts of engine/machine/agent_texts.py, which are byte-stable."""
+_HEAD: Final = r"(?m)^Sub-agent results \((\d+) of (\d+) succeeded\):$"
+_TASK: Final = r"(?m)^## (\d+)\. (.*) — (success|failed: (.*)) \[([^\[\]\s]+)\]$"
+_STARTED: Final = r"^(\S+) started$"
+_COMPLETION: Final = r"(?m)^\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$"
+"""The texts of engine/machine/agent_texts.py, which are byte-stable; compiled with the first of them."""
 NAME_SHARE: Final = 45
 """Of a hundred cells of a row that names may take."""
 
@@ -46,23 +44,24 @@ class Back(Struct, frozen=True):
 
 def came_back(view: ToolView) -> list[Back]:
     """The sub-agents of a call that has ended, in its order; none where it was no such call or failed itself."""
-    head = _HEAD.search(view.text) if view.name == SPAWN_AGENTS else None
+    head = re.search(_HEAD, view.text) if view.name == SPAWN_AGENTS else None
     if head is None:
         return []
+    text = view.text[head.end() :]
     found: list[re.Match[str]] = []
-    for match in _TASK.finditer(view.text, head.end()):
+    for match in re.finditer(_TASK, text):
         if int(match[1]) == len(found) + 1 <= int(head[2]):
             found.append(match)
-    ends = [match.start() for match in found[1:]] + [len(view.text)]
+    ends = [match.start() for match in found[1:]] + [len(text)]
     return [
-        Back(match[5], match[2], match[4] or "", view.text[match.end() : end].strip())
+        Back(match[5], match[2], match[4] or "", text[match.end() : end].strip())
         for match, end in zip(found, ends, strict=True)
     ]
 
 
 def agents_of(view: ToolView) -> Sequence[str]:
     """The ids of the sub-agents a call put to work, as far as its result names them."""
-    started = _STARTED.match(view.text.strip()) if view.name == SPAWN_TASK else None
+    started = re.match(_STARTED, view.text.strip()) if view.name == SPAWN_TASK else None
     return [started[1]] if started is not None else [one.id for one in came_back(view)]
 
 
@@ -106,7 +105,7 @@ def open_action(agent_id: str) -> str:
 
 def completion_words(text: str) -> str:
     """What a background sub-agent's end comes to, in one line; the text itself where it is something else."""
-    match = _COMPLETION.search(text)
+    match = re.search(_COMPLETION, text)
     if match is None:
         return ""
     _, _, said = text.partition(" from child:\n")
