@@ -90,7 +90,7 @@ def _decision_lines(run: RunRecord) -> list[str]:
     lines = [f"the supervisor: {words}, {decision.confidence:.0%} sure{f'; {overruled}' if overruled else ''}"]
     lines += [f"  {clean_line(one.agent_name)}: {clean_line(one.task_description)}" for one in decision.agents]
     if decision.reasoning:
-        lines.append(f"  because {clean_line(decision.reasoning)}")
+        lines.append(f"  why: {clean_line(decision.reasoning)}")
     return lines
 
 

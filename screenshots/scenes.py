@@ -18,6 +18,7 @@ from screenshots import (
     scenes_profiles,
     scenes_rest,
     scenes_rewind,
+    scenes_routing,
     scenes_search,
     scenes_transcript,
 )
@@ -292,11 +293,12 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_composer.SCENES,
     **scenes_context.SCENES,
     **scenes_conversations.SCENES,
-    **scenes_panes.SCENES,
     **scenes_agents.SCENES,
+    **scenes_panes.SCENES,
     **scenes_profiles.SCENES,
     **scenes_rest.SCENES,
     **scenes_rewind.SCENES,
+    **scenes_routing.SCENES,
     **scenes_search.SCENES,
     **scenes_transcript.SCENES,
 }

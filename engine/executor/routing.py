@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.agents import routing
+from engine.agents.orders import MOST_TASKS
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
 from engine.machine.effects import RouteRequest, Strategy
 from engine.machine.events import RouteDecided
 from engine.machine.messages import Role, TextBlock, ToolCall, Usage
-from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
+from engine.ports import ModelMessage, ModelReply, ModelRequest, ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
 from engine.routes import AnswerAlone, Offer, Route, RouteAgent, RouteCard, RouteVerdict, StartAgents
 from engine.updates import Routed
@@ -185,8 +186,23 @@ class RoutingDesk:
         offer = self._session.offer
         if offer is None or offer.card.id != card_id or offer.verdict.done():
             return Refused(NOTHING_TO_DECIDE)
+        if isinstance(verdict, StartAgents) and (why := self._why_not(verdict.agents)):
+            return Refused(why)
         _settle(offer, verdict)
         return Accepted()
+
+    def _why_not(self, agents: tuple[RouteAgent, ...]) -> str:
+        """Why these cannot be started; empty where they can."""
+        profiles = self._session.ports.profiles
+        if len(agents) > MOST_TASKS:
+            return f"{MOST_TASKS} agents are the most; there are {len(agents)}."
+        try:
+            for agent in agents:
+                if profiles is not None:
+                    profiles.resolve(agent.profile, self._session.record.cwd)
+        except ProfileError as error:
+            return error.sentence
+        return ""
 
     def hold(self, card_id: str) -> Receipt:
         """Wait for an answer however long it takes: the user changes the tasks."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
+from textual.geometry import Size
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -43,7 +44,7 @@ KEYS: Final = ("y start now", "n main model alone", "e edit", "↑ choose")
 CHOOSING: Final = ("y start now", "n main model alone", "e edit", "x drop")
 MARK: Final = "## "
 """Begins an agent in the text that is edited."""
-HEADING: Final = "Who does what: a line `## PROFILE` begins an agent, its task follows. Keeping it starts them."
+HEADING: Final = "Who does what: `## PROFILE` begins an agent, its task follows. Keeping it starts them."
 NO_AGENT: Final = "No agent is left there: `## PROFILE` begins one. n answers with the main model alone."
 
 
@@ -200,20 +201,27 @@ class RoutePanel(Still, Widget):
 
     # What it shows.
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are at `width`."""
+        return len(self._rows(max(width, 1)))
+
     def render(self) -> Content:
+        """The rows."""
+        self._drawn = self._countdown()
+        return Content("\n").join(self._rows(max(self.size.width, 1)))
+
+    def _rows(self, width: int) -> list[Content]:
         """Strategy and countdown, the agents, the reasons, the keys."""
         card = self._card
         if card is None:
-            return Content("")
-        width = max(self.size.width, 1)
-        self._drawn = self._countdown()
-        rows = [_spread(self._heading(card), Content.styled(self._drawn, Tone.NEEDS_YOU.value), width)]
+            return []
+        rows = [_spread(self._heading(card), Content.styled(self._countdown(), Tone.NEEDS_YOU.value), width)]
         rows += self._agent_rows(width)
         if card.route.reasoning:
-            reason = Content.styled(f"because {clean_line(card.route.reasoning)[:LONGEST]}", Tone.QUIET.value)
+            reason = Content.styled(f"why: {clean_line(card.route.reasoning)[:LONGEST]}", Tone.QUIET.value)
             rows += _cut(hanging(reason, 0, width), self._rows_each, width)
         rows.append(_keys(CHOOSING if self.has_focus else KEYS, width))
-        return Content("\n").join(rows)
+        return rows
 
     @property
     def _rows_each(self) -> int:
@@ -248,7 +256,7 @@ class RoutePanel(Still, Widget):
         return rows
 
     def _agent_row(self, place: int, agent: RouteAgent, width: int) -> list[Content]:
-        urgent = "" if agent.priority is RunPriority.NORMAL else f" ({agent.priority.value})"
+        urgent = _name(agent).removeprefix(clean_line(agent.profile))
         number = f"{place:>{len(str(len(self._agents)))}} "
         line = Content.assemble(
             (number, Tone.QUIET.value),
@@ -264,7 +272,18 @@ class RoutePanel(Still, Widget):
 
 def as_text(agents: tuple[RouteAgent, ...]) -> str:
     """The agents of a decision as text to edit."""
-    return "\n\n".join(f"{MARK}{clean_line(agent.profile)}\n{clean(agent.task)}" for agent in agents)
+    return "\n\n".join(f"{MARK}{_name(agent)}\n{clean(agent.task)}" for agent in agents)
+
+
+def _name(agent: RouteAgent) -> str:
+    normal = agent.priority is RunPriority.NORMAL
+    return clean_line(agent.profile) if normal else f"{clean_line(agent.profile)} ({agent.priority.value})"
+
+
+def _agent_of(name: str, task: str) -> RouteAgent:
+    """What stands behind the mark: a profile, and maybe how urgent its task is."""
+    profile, _, word = name.removesuffix(")").partition(" (")
+    return RouteAgent(profile.strip(), task, RunPriority(word) if word in set(RunPriority) else RunPriority.NORMAL)
 
 
 def from_text(text: str) -> tuple[RouteAgent, ...]:
@@ -275,7 +294,7 @@ def from_text(text: str) -> tuple[RouteAgent, ...]:
             found.append((line.removeprefix(MARK).strip(), []))
         elif found:
             found[-1][1].append(line)
-    agents = [RouteAgent(profile, "\n".join(lines).strip()) for profile, lines in found]
+    agents = [_agent_of(name, "\n".join(lines).strip()) for name, lines in found]
     return tuple(agent for agent in agents if agent.profile and agent.task)
 
 

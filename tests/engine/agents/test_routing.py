@@ -117,6 +117,10 @@ async def test_its_tasks_can_be_changed_and_nothing_starts_meanwhile(tmp_path: P
         assert parent.routing.hold(card) == Accepted()
         assert parent.routing.card is not None
         assert parent.routing.card.starts_at == 0.0
+        wizard = StartAgents((RouteAgent("wizard", "TASK three"),))
+        assert parent.routing.answer(card, wizard) == Refused("There is no profile 'wizard'.")
+        crowd = StartAgents((RouteAgent("code", "TASK"),) * 11)
+        assert parent.routing.answer(card, crowd) == Refused("10 agents are the most; there are 11.")
         parent.routing.answer(card, StartAgents((RouteAgent("code", "TASK three"),)))
         await parent.wait_idle()
         (row,) = await bench.store.agents.rows(parent.id)

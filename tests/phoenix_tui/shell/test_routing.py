@@ -52,7 +52,7 @@ async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, si
         assert "waits for you" in shell.text
         assert "1 explore (high)  find where requests are retried" in shell.text
         assert "2 review  review the diff against main" in shell.text
-        assert "because two parts that need nothing of each other" in shell.text
+        assert "why: two parts that need nothing of each other" in shell.text
         assert "y start now   n main model alone   e edit" in shell.text
         assert "y starts · n alone" in shell.status
         assert "routing: 2 agents, waits for you" in shell.status
@@ -122,13 +122,12 @@ async def test_tasks_are_edited_as_text(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         conversation = await routed(shell)
         await shell.pilot.press("e")
-        await shell.until(lambda: "a line `## PROFILE` begins an agent" in shell.text)
+        await shell.until(lambda: "`## PROFILE` begins an agent" in shell.text)
         await shell.type(" and tests")
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: conversation.routing.answers)
-        explore = replace(EXPLORE, priority=RunPriority.NORMAL)
         changed = replace(REVIEW, task="review the diff against main and tests")
-        assert conversation.routing.answers == [StartAgents((explore, changed))]
+        assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
 
 
 async def test_a_late_answer_is_refused_in_words(open_shell: OpenShell) -> None:
@@ -242,7 +241,8 @@ async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell
 
 
 def test_edited_text_reads_back_and_keeps_what_stands_between() -> None:
-    agents = (RouteAgent("explore", "first\n\n- a list\n# a heading"), RouteAgent("project/own", "second"))
+    first = RouteAgent("explore", "first\n\n- a list\n# a heading", RunPriority.CRITICAL)
+    agents = (first, RouteAgent("project/own", "second"))
     assert from_text(as_text(agents)) == agents
     assert from_text("words without an agent") == ()
     assert from_text("## code\n\n## review\nlook") == (RouteAgent("review", "look"),)
