@@ -16,7 +16,7 @@ from engine.search import SearchQuery, Speaker
 from phoenix_tui.screens.context_sheet import ContextSheet
 from phoenix_tui.screens.find_bar import FindBar
 from phoenix_tui.screens.search_sheet import SearchSheet
-from tests.snapshots.booth import SMALL, Booth
+from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import HOUR, older
 from tests.snapshots.told import Teller, fixes, model_of
 from tests.support.fake_context import FakeContext
@@ -59,10 +59,10 @@ async def rewind(place: Booth) -> None:
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "down")
         await shell.until(lambda: "notes.md" in shell.text)
-        await place.take(shell, "prompts")
+        await place.take(shell, "prompts", (SMALL, MIDDLE))
         await shell.pilot.press("enter")
         await shell.until(lambda: "Back to before" in shell.text)
-        await place.take(shell, "files")
+        await place.take(shell, "files", (SMALL, MIDDLE))
         await shell.pilot.press("down", "down", "down", "d")
         await shell.until(lambda: "Esc closes" in shell.text)
         await place.take(shell, "diff", (SMALL,))
@@ -74,7 +74,7 @@ async def rewind(place: Booth) -> None:
         await shell.type("/branches")
         await shell.pilot.press("enter")
         await shell.until(lambda: "you are here" in shell.text)
-        await place.take(shell, "branches")
+        await place.take(shell, "branches", (SMALL, MIDDLE))
 
 
 class Library:

@@ -6,7 +6,7 @@ from typing import Final
 
 from phoenix_tui.config.settings import KEYS
 from phoenix_tui.surface import Setting
-from tests.snapshots.booth import ALL, SMALL, Booth
+from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import older
 from tests.support.fake_engine import FakeSettings
 
@@ -49,7 +49,7 @@ async def sheets(place: Booth) -> None:
         for key, name, words, found in (("ctrl+p", "palette", "duck", "1 /"), ("f1", "help", "cut", "cut the word")):
             await shell.pilot.press(key)
             await shell.until(lambda: shell.app.screen is not shell.screen)
-            await place.take(shell, name)
+            await place.take(shell, name, (SMALL, MIDDLE))
             await shell.type(words)
             await shell.until(lambda found=found: found in shell.text)
             await place.take(shell, f"{name}-found", (SMALL,))
@@ -65,7 +65,7 @@ async def sheets(place: Booth) -> None:
             await shell.pilot.press("enter")
             await shell.until(lambda: shell.app.screen is not shell.screen)
             await shell.until(lambda shows=shows: shows in shell.text)
-            await place.take(shell, name, (SMALL,) if name in {"themes", "resume"} else ALL)
+            await place.take(shell, name, (SMALL,) if name in {"themes", "resume"} else (SMALL, MIDDLE))
             if name != "settings":
                 await shell.pilot.press("escape")
                 await shell.until(lambda: shell.app.screen is shell.screen)
