@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.machine.states import AwaitingLlm, Idle, run_of
+from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, State, run_of
 from engine.records import AgentRow, SpawnMode
 from engine.updates import (
     AgentView,
@@ -34,6 +34,7 @@ class AgentBoard:
         self._changed = changed
         self._views: dict[str, dict[str, AgentView]] = {}
         self._results: dict[str, int] = {}
+        self._asked: dict[str, float] = {}
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
         """Oldest first."""
@@ -80,7 +81,7 @@ class AgentBoard:
                 self._views[parent_id][agent_id] = replace(view, last_output=self._now(), writing=writing)
                 return  # too often to tell: whoever draws looks at the time
             case StateChanged(state=state):
-                run = run_of(state)
+                view, run = self._without_asking(view, state), run_of(state)
                 began = isinstance(view.state, Idle) or view.outcome is not None
                 view = replace(
                     view,
@@ -105,6 +106,15 @@ class AgentBoard:
             case _:
                 return
         self.put(parent_id, view)
+
+    def _without_asking(self, view: AgentView, state: State) -> AgentView:
+        """The time that the user took for an answer is not counted as the agent's (its deadline waited too)."""
+        asked = self._asked.pop(view.id, None)
+        if isinstance(state, AwaitingApproval):
+            self._asked[view.id] = self._now() if asked is None else asked
+        elif asked is not None:
+            return replace(view, started=view.started + self._now() - asked)
+        return view
 
 
 def view_of(row: AgentRow) -> AgentView:

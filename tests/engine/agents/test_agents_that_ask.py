@@ -1,0 +1,135 @@
+"""A sub-agent asks before it acts: the user's time is not its own, and what he allows holds for all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.conversation import Conversation
+from engine.executor.requests import Accepted, Answer, Choice
+from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
+from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.records import PermissionMode
+from engine.updates import Asked, Update
+from tests.support.engine import Bench, engine_bench, until
+
+DONE = Reply((Text("Done."),), when="Sub-agent results")
+
+
+def spawns(*tasks: str) -> Reply:
+    order = {"tasks": [{"task": task, "timeout": 1} for task in tasks]}
+    return Reply((Call("spawn_agents", json.dumps(order)),), when="begin")
+
+
+def makes(when: str) -> Reply:
+    return Reply((Call("bash", '{"command": "make all"}'),), when=when)
+
+
+def submits(when: str, result: str) -> Reply:
+    return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
+
+
+async def begun(bench: Bench) -> Conversation:
+    """A parent whose spawn call was allowed."""
+    parent = await bench.conversation(PermissionMode.ASK)
+    await parent.say("begin")
+    await until(lambda: parent.question is not None)
+    assert parent.question is not None
+    assert isinstance(await parent.answer(parent.question.call.id, Answer(Choice.ONCE)), Accepted)
+    await until(lambda: isinstance(parent.state, AwaitingSubagents))
+    return parent
+
+
+def asking(bench: Bench) -> list[Conversation]:
+    return [one for one in bench.engine.live() if one.question is not None]
+
+
+async def answered(bench: Bench, choice: Choice, reason: str = "") -> None:
+    await until(lambda: asking(bench))
+    child = asking(bench)[0]
+    assert child.question is not None
+    assert isinstance(await child.answer(child.question.call.id, Answer(choice, reason=reason)), Accepted)
+
+
+async def outcomes(bench: Bench, parent: Conversation) -> list[tuple[str, str]]:
+    rows = await bench.store.agents.rows(parent.id)
+    return [(row.outcome.text, row.outcome.reason) for row in rows if row.outcome is not None]
+
+
+async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path) -> None:
+    replies = (spawns("TASK 1"), submits("ran make", "made"), makes("TASK 1"), DONE)
+    async with engine_bench(tmp_path, *replies) as bench:
+        parent = await begun(bench)
+        await until(lambda: asking(bench))
+        (child,) = asking(bench)
+        performer = child._performer
+        assert performer._limit is None, "no clock runs while the user thinks"
+        assert performer._left is not None
+        assert 0.0 < performer._left <= 1.0
+        assert bench.engine.crew is not None
+        (before,) = bench.engine.crew.views(parent.id)
+        await answered(bench, Choice.ONCE)
+        await until(lambda: performer._limit is not None or isinstance(parent.state, Idle))
+        await parent.wait_idle()
+        assert await outcomes(bench, parent) == [("made", "")]
+        assert (performer._limit, performer._left) == (None, None)
+        (after,) = bench.engine.crew.views(parent.id)
+        assert after.started > before.started, "nor does it count as the agent's in its row"
+
+
+async def test_the_limit_goes_on_after_the_answer(tmp_path: Path) -> None:
+    hangs = Reply((Text("half"), Hang()), when="denied permission")
+    async with engine_bench(tmp_path, spawns("TASK 1"), hangs, makes("TASK 1"), DONE) as bench:
+        parent = await begun(bench)
+        await answered(bench, Choice.DENY)
+        await parent.wait_idle()
+        assert await outcomes(bench, parent) == [("", "timed out")]
+
+
+async def test_esc_on_the_parent_takes_the_question_back(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, spawns("TASK 1"), makes("TASK 1")) as bench:
+        parent = await begun(bench)
+        await until(lambda: asking(bench))
+        (child,) = asking(bench)
+        seen: list[Update] = []
+        await child.subscribe(seen.append)
+        parent.cancel()
+        await parent.wait_idle()
+        await until(lambda: isinstance(child.state, Failed))
+        assert [update.question for update in seen if isinstance(update, Asked)] == [None]
+        assert (asking(bench), bench.tool.calls) == ([], [])
+        assert await outcomes(bench, parent) == [("", "cancelled")]
+
+
+async def test_a_refusal_is_told_to_the_agent_alone(tmp_path: Path) -> None:
+    replies = (spawns("TASK 1"), submits("not now", "went another way"), makes("TASK 1"), DONE)
+    async with engine_bench(tmp_path, *replies) as bench:
+        parent = await begun(bench)
+        await answered(bench, Choice.DENY, "not now")
+        await parent.wait_idle()
+        assert await outcomes(bench, parent) == [("went another way", "")]
+        assert bench.tool.calls == []
+
+
+async def test_what_is_allowed_for_the_conversation_holds_for_siblings_and_parent(tmp_path: Path) -> None:
+    replies = (
+        spawns("TASK 1", "TASK 2"),
+        Reply((Call("bash", '{"command": "make all"}'),), when="Sub-agent results"),
+        submits("ran make", "made"),
+        submits("ran make", "made too"),
+        makes("TASK 1"),
+        makes("TASK 2"),
+        Reply((Text("Done."),), when="begin"),
+    )
+    async with engine_bench(tmp_path, *replies) as bench:
+        parent = await begun(bench)
+        await until(lambda: len(asking(bench)) == 2)
+        first, second = asking(bench)
+        assert first.question is not None
+        await first.answer(first.question.call.id, Answer(Choice.CONVERSATION))
+        assert isinstance(second.state, AwaitingApproval), "what was asked already stays asked"
+        assert second.question is not None
+        await second.answer(second.question.call.id, Answer(Choice.ONCE))
+        await parent.wait_idle()
+        assert [call["command"] for call in bench.tool.calls] == ["make all"] * 3, "the parent was not asked"
+        assert [rule.conversation_id for rule in bench.engine.rules.all()] == [parent.id]
