@@ -84,4 +84,4 @@ def _runs_freely(tool_class: ToolClass, mode: PermissionMode) -> bool:
 def _reason(spec: ToolSpec, mode: PermissionMode, outside: list[Path]) -> str:
     if outside:
         return f"outside the working directory: {outside[0]}"
-    return f"mode {mode.value}: {WORDS[spec.tool_class]} your yes"
+    return f"in mode {mode.value} {WORDS[spec.tool_class]} your yes"

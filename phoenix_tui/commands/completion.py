@@ -31,7 +31,7 @@ def command_completions(token: Token) -> list[Completion]:
     if token.row != 0 or token.start != 0 or not token.text.startswith("/"):
         return []
     return [
-        Completion(f"/{command.name}", f"{command.argument}  {command.meaning}".strip(), runs=not command.required)
+        Completion(f"/{command.name}", command.meaning, runs=not command.required, shown=command.usage)
         for command in matching(token.text[1:])
     ]
 

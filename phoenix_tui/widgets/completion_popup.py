@@ -30,14 +30,14 @@ class Completion(Struct, frozen=True):
     hint: bool = False
     """A row that only tells something; it cannot be taken."""
     shown: str = ""
-    """What stands in the row instead of `text`."""
+    """What stands in the row instead of `text`; what follows `text` in it is quiet."""
 
 
 class CompletionPopup(Widget):
     """Up to eight choices, the best one on top, and how many more there are."""
 
     DEFAULT_CSS = """
-    CompletionPopup { height: auto; max-height: 9; display: none; background: $surface; padding: 0 1; }
+    CompletionPopup { height: auto; max-height: 9; display: none; background: $surface; padding: 0 1 0 2; }
     """
     chosen: reactive[int] = reactive(0)
     """The row that Tab or Enter takes."""
@@ -88,7 +88,9 @@ def _words(completion: Completion) -> Content:
     text = clean_line(completion.shown or completion.text)
     if completion.hint:
         return Content.styled(text, Tone.QUIET.value)
-    words = Content.styled(text, "bold")
+    own = clean_line(completion.text)
+    rest = text[len(own) :] if text.startswith(f"{own} ") else ""
+    words = Content.assemble((text[: len(text) - len(rest)], "bold"), (rest, Tone.QUIET.value))
     for place in completion.marks if len(text) == len(completion.shown or completion.text) else ():
         words = words.stylize(Tone.YOU.value, place, place + 1)
     return words

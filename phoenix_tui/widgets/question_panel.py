@@ -46,12 +46,12 @@ class QuestionPanel(Vertical):
     can_focus = True
     DEFAULT_CSS = """
     QuestionPanel {
-        height: auto; display: none; padding: 0 0 0 1;
+        height: auto; display: none; padding: 0 1;
         & > #asker { height: auto; }
         & > #asked { height: auto; border-left: heavy $warning; padding: 0 0 0 1; scrollbar-size-vertical: 1; }
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
         & > #answers { height: auto; padding: 0 0 0 2; }
-        & > AnswerLine { margin: 0 1 0 2; }
+        & > AnswerLine { margin: 0 0 0 2; }
         & > #more { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
         &:focus > #asker { text-style: bold; }
         &:focus > #asked, &:focus > #where { border-left: heavy $accent; }
@@ -172,7 +172,7 @@ class QuestionPanel(Vertical):
         if titles := self.others():
             parts.append(f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)} · Alt+A")
         more.display = bool(parts)
-        more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 3, 1), ellipsis=True))
+        more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 2, 1), ellipsis=True))
 
     def fit(self) -> None:
         """Take the rows that a pane or the screen has over."""

@@ -378,3 +378,15 @@ def test_a_long_change_that_asks_stays_plain() -> None:
     rows = coloured_change([DiffRow(number, "+", "x = 1") for number in range(MOST_ROWS + 1)], "a.py")
     assert rows == ()
     assert coloured_change([DiffRow(1, "+", "x = 1")], "a.txt") == ()
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+async def test_a_question_keeps_the_last_column_free(open_shell: Any, size: tuple[int, int]) -> None:
+    async with open_shell(size) as shell:
+        conversation = await shell.say("go")
+        conversation.ask(question())
+        await shell.until(lambda: shown(shell, "answers"))
+        panel = shell.screen.parts.dock.question
+        await shell.until(lambda: panel.region.height > 0)
+        last = {widget.region.right for widget in panel.query("#asked, #where, #answers")}
+        assert last == {shell.screen.size.width - 1}

@@ -253,6 +253,18 @@ async def test_a_slash_opens_completions_above_the_box_which_does_not_move(open_
         await shell.until(lambda: shell.composer.text == "/rename ")
 
 
+async def test_completions_stand_below_one_another_and_above_what_is_written(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.type("/sp")
+        await shell.until(lambda: shell.screen.parts.dock.popup.display)
+        await shell.type("l")
+        await shell.until(lambda: "/split TITLE|ID  show another conversation" in shell.text)
+        rows = shell.text.splitlines()
+        offered = next(row for row in rows if "/split TITLE|ID" in row)
+        written = next(row for row in rows if row.rstrip().endswith("/spl"))
+        assert offered.index("/split") == written.index("/spl")
+
+
 async def test_more_completions_than_fit_are_counted(open_shell: Any) -> None:
     async with open_shell() as shell:
         await shell.type("/")
