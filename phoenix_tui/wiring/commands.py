@@ -19,7 +19,7 @@ from phoenix_tui.cli.doctor import Finding, Health, machine_findings, report
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
@@ -27,6 +27,8 @@ from phoenix_tui.wiring.profiles import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from tools.process.start import Processes, start_processes
+
+_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
 
 
 async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
@@ -76,10 +78,19 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(Finding("processes", Health.OK, support.supervision_sentence))
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found += profile_findings(profile_files(setup), setup.cwd)
+    found.append(_sub_agents(setup.settings))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
+
+
+def _sub_agents(settings: Settings) -> Finding:
+    """The limits of sub-agents, and where they are changed."""
+    at_once, turns = settings.number("max_agents"), settings.number("agent_turns")
+    seconds = settings.number("agent_timeout")
+    text = f"{at_once:g} work at once, {turns:g} model replies and {seconds:g} s each, none starts further ones"
+    return Finding("sub-agents", Health.OK, f"{text} (max_agents, agent_turns, agent_timeout)")
 
 
 def _database(path: Path) -> Finding:
@@ -89,7 +100,7 @@ def _database(path: Path) -> Finding:
         connection = open_for_reading(path)
         try:
             verdict = str(connection.execute("PRAGMA quick_check(3)").fetchone()[0])
-            count = int(connection.execute("SELECT count(*) FROM conversations").fetchone()[0])
+            count = int(connection.execute(_CONVERSATIONS).fetchone()[0])
         finally:
             connection.close()
     except sqlite3.Error as error:

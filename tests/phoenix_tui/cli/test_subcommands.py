@@ -155,6 +155,7 @@ async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
     assert found["keys"]["text"] == "anthropic from ANTHROPIC_API_KEY"
     assert "1 conversations, sound" in found["database"]["text"]
     assert {"phoenix", "packages", "terminal", "sqlite", "processes", "sandbox", "ripgrep"} <= found.keys()
+    assert found["sub-agents"]["text"].startswith("4 work at once, 20 model replies and 300 s each")
     assert "planted" not in ran.out
     assert "archive" not in found
     await phoenix.run("conversations", "archive", "One")
