@@ -11,6 +11,7 @@ from tests.snapshots import (
     scenes_list,
     scenes_profiles,
     scenes_rest,
+    scenes_routing,
     scenes_start,
     scenes_talk,
     scenes_writing,
@@ -26,5 +27,6 @@ SCENES: Final[dict[str, Scene]] = {
     **scenes_writing.SCENES,
     **scenes_rest.SCENES,
     **scenes_profiles.SCENES,
+    **scenes_routing.SCENES,
     **scenes_agents.SCENES,
 }
