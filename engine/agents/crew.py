@@ -13,6 +13,7 @@ from engine.agents.orders import ResumeOrder, SpawnOrder, TaskOrder
 from engine.agents.retiring import Retiring
 from engine.agents.shift import Hand, Shift
 from engine.conversation import Conversation
+from engine.executor.launching import log_read_on
 from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings, Ports
@@ -82,6 +83,7 @@ class Crew:
         hand = self._shift.get(agent_id)
         if hand is not None and not hand.ended:
             await self._store.tell(agent_id, text, self._ports.clock.now())
+            log_read_on(hand.conversation.record)
             return
         if hand is not None:
             await hand.settled.wait()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from engine.executor.inbox import Entry, Priority
+from engine.executor.launching import log_launch
 from engine.executor.requests import Receipt, RunCaps
 from engine.executor.session import Session
 from engine.machine import agent_texts
@@ -42,6 +43,7 @@ class AgentDesk:
         def begun() -> UserMessage | AgentDropped:
             if stopped():
                 return AgentDropped("cancelled", agent_texts.CANCELLED)
+            log_launch(session.record)
             return UserMessage(message, session.last, run_id, max_turns, for_agent=True)
 
         return self._put(Priority.USER, begun, RunCaps(timeout=timeout))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from engine.executor.inbox import Entry, Priority
+from engine.executor.launching import log_launch
 from engine.executor.mentions import UnknownMention, digests
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
@@ -134,6 +135,7 @@ async def send(
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 
     def sent() -> UserMessage:
+        log_launch(session.record)
         routed = session.record.supervisor
         return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
 

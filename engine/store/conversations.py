@@ -54,7 +54,13 @@ _NOT_SUPERSEDED = """NOT EXISTS (SELECT 1 FROM conversations AS head
 
 
 def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> None:
-    """Insert a conversation in state idle."""
+    """Insert a conversation in state idle.
+
+    Raises:
+        StorageError: there is one with this id, which stays as it is.
+    """
+    if connection.execute("SELECT 1 FROM conversations WHERE id = ?", (new.id,)).fetchone():
+        raise StorageError(f"There is a conversation {new.id} already: open that one.")
     state = Idle(0)
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,

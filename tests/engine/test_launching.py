@@ -1,0 +1,140 @@
+"""A message to a running, a resting and an unknown conversation, and to such a sub-agent (SPEC UNI-14)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from engine.engine import ConversationOptions
+from engine.executor.requests import Accepted, Refused
+from engine.machine.messages import TextBlock, ToolResultBlock
+from engine.machine.states import is_busy
+from engine.ports import ConversationChanges, StorageError
+from engine.providers.scripted import Call, Reply, Text
+from engine.records import StoredMessage
+from tests.support.engine import Bench, StubTool, engine_bench, until
+
+LOGGER = "engine.executor.launching"
+CALLS = Reply((Call("bash", '{"command": "sleep"}', "b1"),))
+REPLIES = tuple(Reply((Text(text),)) for text in ("Slept.", "Yes.", "Again."))
+
+
+def words(messages: list[StoredMessage]) -> list[str]:
+    """What was said, results of tools among it."""
+    found: list[str] = []
+    for message in messages:
+        for block in message.blocks:
+            inside = block.content if isinstance(block, ToolResultBlock) else (block,)
+            found += [part.text for part in inside if isinstance(part, TextBlock)]
+    return found
+
+
+async def test_a_new_one_is_created_a_running_one_queues_and_a_resting_one_goes_on_with_its_history(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    tool = StubTool(release=asyncio.Event())
+    assert tool.release is not None
+    async with engine_bench(tmp_path, CALLS, *REPLIES, tool=tool) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        await tool.started.wait()
+        assert isinstance(await conversation.say("second"), Refused)
+        assert isinstance(await conversation.queue.add("second"), Accepted)
+        tool.release.set()
+        await until(lambda: len(bench.provider.requests) == 3 and not is_busy(conversation.state), 20.0)
+        await bench.engine.forget(conversation.id)
+        again = await bench.engine.open(conversation.id)
+        await again.say("third")
+        await again.wait_idle()
+        messages = await bench.store.messages(conversation.id)
+        assert words(messages) == [
+            *("first", "ran sleep", "Slept.", "second", "Yes.", "third", "Again."),
+        ]
+        assert {message.turn_number for message in messages} == {0, 1, 2}
+        assert caplog.messages == [
+            f"Created new task {conversation.id}",
+            f"Reactivating existing task {conversation.id}",
+            f"Reactivating existing task {conversation.id}",
+        ]
+
+
+async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text("Hello."),))) as bench:
+        options = ConversationOptions(bench.cwd, "scripted/main", id="mine")
+        conversation = await bench.engine.create(options)
+        await conversation.say("hello")
+        await conversation.wait_idle()
+        with pytest.raises(StorageError, match="There is a conversation mine already"):
+            await bench.engine.create(options)
+        assert words(await bench.store.messages("mine")) == ["hello", "Hello."]
+        with pytest.raises(StorageError, match="There is no conversation nobody"):
+            await bench.engine.open("nobody")
+
+
+async def test_one_that_is_created_but_not_started_waits_with_its_draft(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path) as bench:
+        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main", "later"))
+        await conversation.change(ConversationChanges(draft="what to do"))
+        await bench.engine.forget(conversation.id)
+        (row,) = await bench.engine.list()
+        assert (row.title, row.state_name, row.has_draft, row.message_count) == ("later", "idle", True, 0)
+        assert bench.provider.requests == []
+
+
+async def test_a_sub_agent_is_created_reads_on_while_it_works_and_is_reactivated_with_its_history(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    tool = StubTool(release=asyncio.Event())
+    assert tool.release is not None
+    spawn = '{"task_description": "look", "initial_prompt": "TASK one"}'
+    async with engine_bench(
+        tmp_path,
+        Reply((Call("submit_result", '{"result": "third"}', "r2"),), when="and once more"),
+        Reply((Call("submit_result", '{"result": "second"}', "r1"),), when="look there too"),
+        Reply((Call("bash", '{"command": "sleep"}', "b1"),), when="TASK one"),
+        Reply((Call("spawn_task", spawn, "s1"),), when="begin"),
+        Reply((Text("ok"),), always=True),
+        tool=tool,
+    ) as bench:
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await tool.started.wait()
+        agent_id = (await bench.store.agents.rows(parent.id))[0].id
+        crew = bench.engine.crew
+        assert crew is not None
+        await crew.hint(agent_id, "look there too")
+        tool.release.set()
+        await ended(bench, agent_id, parent.id, "second")
+        await crew.hint(agent_id, "and once more")
+        await ended(bench, agent_id, parent.id, "third")
+        said = words(await bench.store.messages(agent_id))
+        assert said[0] == "TASK one"
+        assert [one for one in said if one in {"TASK one", "ran sleep", "look there too", "and once more"}] == [
+            "TASK one",
+            "ran sleep",
+            "look there too",
+            "and once more",
+        ]
+        assert [message for message in caplog.messages if agent_id in message] == [
+            f"Created new task {agent_id}",
+            f"Resuming existing task {agent_id}",
+            f"Reactivating existing task {agent_id}",
+        ]
+
+
+async def ended(bench: Bench, agent_id: str, parent_id: str, result: str) -> None:
+    """Wait until a sub-agent has ended with this and its parent rests."""
+    crew = bench.engine.crew
+    assert crew is not None
+
+    def has_result() -> bool:
+        views = {view.id: view for view in crew.views(parent_id)}
+        outcome = views[agent_id].outcome
+        return outcome is not None and outcome.text == result and not crew.at_work(parent_id)
+
+    await until(has_result, 20.0)
