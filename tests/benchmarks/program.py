@@ -109,6 +109,7 @@ def environment(home: Path, url: str, tag: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "sk-ant-benchmark",
         "PHOENIX_AUTO_TITLE": "false",
+        "PHOENIX_TURN_SUMMARIES": "false",
         TAG: tag,
     }
 

@@ -54,6 +54,7 @@ class Phoenix:
             "PYTHONPATH": str(ROOT),
             "PHOENIX_MODEL": "demo/guide",
             "PHOENIX_AUTO_TITLE": "false",
+            "PHOENIX_TURN_SUMMARIES": "false",
             **self.extra,
         }
 
