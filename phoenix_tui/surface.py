@@ -21,23 +21,19 @@ if TYPE_CHECKING:
         ConversationQuery,
         ConversationRecord,
         ConversationSummary,
-        FoundText,
         Recovery,
-        SearchAnswer,
         StoredMessage,
     )
-    from engine.run_records import RunRecord
-    from engine.search import SearchQuery
-    from engine.turn_records import TurnSummary
     from engine.updates import Question, Update
     from phoenix_tui.agents_surface import AgentsSurface
     from phoenix_tui.context_surface import ContextSurface
+    from phoenix_tui.library_surface import LibrarySurface
     from phoenix_tui.profile_surface import ProfilesSurface
     from phoenix_tui.queue_surface import QueueSurface
     from phoenix_tui.rewind_surface import RewindSurface
     from phoenix_tui.routing_surface import RoutingSurface
     from phoenix_tui.rules_surface import RulesSurface
-    from tools.contract import JobInfo, JsonObject, ProcessRunner
+    from tools.contract import JobInfo, ProcessRunner
 
 Unsubscribe = Callable[[], None]
 
@@ -226,36 +222,6 @@ class EngineSurface(Protocol):
 
     async def close(self) -> None:
         """Stop everything and close the store."""
-        ...
-
-
-class LibrarySurface(Protocol):
-    """What is done to whole conversations (`engine.ports.Library`)."""
-
-    async def changed_elsewhere(self) -> bool:
-        """Whether another process has written since this was last asked. Raises StorageError."""
-        ...
-
-    async def search(
-        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
-    ) -> SearchAnswer:
-        """The newest `limit` matches, the best first; `below` is the `next` of the answer before."""
-        ...
-
-    async def find(self, conversation_id: str, text: str) -> Sequence[FoundText]:
-        """Where `text` stands in one conversation, in its order."""
-        ...
-
-    async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
-        """Every prompt and what it led to, oldest first."""
-        ...
-
-    async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
-        """The newest runs, newest first."""
-        ...
-
-    async def export(self, conversation_id: str) -> JsonObject:
-        """Everything of a conversation as JSON."""
         ...
 
 

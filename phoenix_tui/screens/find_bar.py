@@ -18,8 +18,8 @@ from engine.ports import StorageError
 from engine.records import FoundText
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
+from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.surface import LibrarySurface
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engine.ports import StorageError
 from engine.records import SearchHit
 from engine.search import SearchQuery
-from phoenix_tui.surface import LibrarySurface
+from phoenix_tui.library_surface import LibrarySurface
 
 PAUSE: Final = 0.06
 """Seconds without a letter before the store is asked."""
