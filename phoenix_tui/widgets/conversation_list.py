@@ -94,7 +94,7 @@ class ConversationList(Still, Widget):
         """Show these; `current` is the one on the screen."""
         moved = current != self.model.current
         self.model.fill(summaries, live, current)
-        self.model.arrange(self.model.chosen if self.has_focus else current)
+        self.model.arrange(self.model.chosen if self.has_focus else current, at_top=not self.has_focus)
         self._look(everything=moved)
         self._keep_time()
 
@@ -167,8 +167,8 @@ class ConversationList(Still, Widget):
     @on(events.MouseScrollDown)
     @on(events.MouseScrollUp)
     def roll(self, event: events.MouseScrollDown | events.MouseScrollUp) -> None:
-        """The wheel: three rows."""
-        self.model.roll(3 if isinstance(event, events.MouseScrollDown) else -3)
+        """The wheel."""
+        self.model.roll(1 if isinstance(event, events.MouseScrollDown) else -1)
         self._look()
 
     async def on_key(self, event: events.Key) -> None:

@@ -15,6 +15,8 @@ from phoenix_tui.widgets.roster import Group, Here, Live, Placed, Row, arrange, 
 
 FEW_SLOTS: Final = 9
 """Conversations that Alt and a digit reach."""
+ROLLED: Final = 3
+"""Rows of one turn of the wheel."""
 Line: TypeAlias = "Row | str"
 """A conversation, or a heading."""
 
@@ -71,8 +73,11 @@ class ListModel(Struct, eq=False):
         self._live, self.current = live, current
         self.marked = {one: None for one in self.marked if one in self._summaries}
 
-    def arrange(self, chosen: str = "") -> None:
-        """Put everything in order; the chosen one keeps its row on the screen, its neighbour takes over for it."""
+    def arrange(self, chosen: str = "", *, at_top: bool = False) -> None:
+        """Put everything in order; the chosen one keeps its row on the screen, its neighbour takes over for it.
+
+        With `at_top`, where nobody chooses, a window at the top stays there: the first heading is not scrolled away.
+        """
         row = self._cursor - self.top
         chosen = chosen or self.chosen or self.current
         values = self._summaries.values()
@@ -86,7 +91,8 @@ class ListModel(Struct, eq=False):
             self._settle()
         else:
             self._cursor = place
-            self.top = place - row
+            stays_at_top = at_top and self.top < ROLLED and place < self.height
+            self.top = 0 if stays_at_top else place - row
         self._fit()
 
     def _settle(self) -> None:
@@ -113,8 +119,8 @@ class ListModel(Struct, eq=False):
             self._fit()
 
     def roll(self, by: int) -> None:
-        """Show another part; the cursor stays."""
-        self.top = max(min(self.top + by, len(self._lines) - self.height), 0)
+        """Show another part, `by` turns of the wheel on; the cursor stays."""
+        self.top = max(min(self.top + by * ROLLED, len(self._lines) - self.height), 0)
 
     def resize(self, height: int) -> None:
         """So many lines fit."""

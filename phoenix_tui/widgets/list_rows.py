@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
+from phoenix_tui.labels import STOPPED
 from phoenix_tui.widgets.roster import TITLE_LENGTH, Row
 
 PREFIX: Final = 3
@@ -70,7 +71,7 @@ class Signs(Struct, frozen=True):
 def pieces(row: Row, signs: Signs, width: int) -> list[Piece]:
     """The line, exactly `width` cells where that is more than a few."""
     start = [(signs.pointer, signs.pointer_ink), (f"{signs.glyph} ", Ink.TONE)]
-    tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row)
+    tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row, width)
     used = sum(cell_len(text) for text, _ in tail)
     room = max(width - PREFIX - used, 1)
     title = shorten(row.title, min(room, TITLE_LENGTH) if width >= COLUMNS_FROM else room)
@@ -116,8 +117,10 @@ def _ink(field: str, row: Row) -> Ink:
     return Ink.WARNING if field == "context" and row.near_full else Ink.QUIET
 
 
-def _words(row: Row) -> list[Piece]:
+def _words(row: Row, width: int) -> list[Piece]:
     words = row.label.text or row.context
+    if row.label.glyph is STOPPED and PREFIX + cell_len(f"{row.title} {words} {row.when} ") > width:
+        words = ""  # the sign says it too, and nobody waits for it: the title is what tells one row from another
     right = " ".join(part for part in (words, row.when) if part)
     ink = Ink.WARNING if row.near_full else Ink.TONE if row.label.text else Ink.QUIET
     return [(f" {right if cell_len(right) <= MOST_RIGHT else shorten(right, MOST_RIGHT)} ", ink)]

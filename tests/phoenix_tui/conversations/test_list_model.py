@@ -43,6 +43,20 @@ def test_the_row_under_the_cursor_keeps_its_place_on_the_screen() -> None:
     assert (made.chosen, made.row) == (chosen, row)
 
 
+def test_a_list_that_nobody_walks_through_stays_at_its_top_and_keeps_its_first_heading() -> None:
+    made = model(200)
+    made.fill(summaries(200), {}, "c195")
+    made.arrange("c195", at_top=True)
+    made.fill(summaries(200), {"c3": WORKS}, "c195")
+    made.arrange("c195", at_top=True)
+    assert (made.top, made.chosen) == (0, "c195")
+    assert made.row > 1
+    made.roll(1)
+    rolled = made.top
+    made.arrange("c195", at_top=True)
+    assert made.top == rolled > 0
+
+
 def test_its_neighbour_takes_over_for_one_that_is_gone() -> None:
     made = model(5)
     made.step(1)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 
-from phoenix_tui.labels import READY, Label
+from phoenix_tui.labels import READY, STOPPED, Label
 from phoenix_tui.widgets.list_rows import Ink, Signs, pieces, shorten, shown_columns, tail_of
 from phoenix_tui.widgets.roster import Row
 
@@ -28,6 +29,14 @@ def line(row: Row, width: int) -> str:
 def test_a_narrow_line_ends_with_state_or_context_and_age() -> None:
     assert line(row(), 28) == " ○ api-retry         42% 9m "
     assert line(row(words="unread"), 28) == " ○ api-retry      unread 9m "
+
+
+def test_that_it_was_stopped_gives_way_to_a_title_that_needs_the_room() -> None:
+    stopped = Label(STOPPED, "stopped")
+    assert line(replace(row(), label=stopped), 28) == " ○ api-retry     stopped 9m "
+    title = "Why does test_backoff fail?"
+    assert line(replace(row(title), label=stopped), 28) == " ○ Why does test_backof… 9m "
+    assert line(row(title, "asks"), 28) == " ○ Why does test_b… asks 9m "
 
 
 @pytest.mark.parametrize(
