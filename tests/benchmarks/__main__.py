@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Final
 
 from tests.benchmarks import (
+    agents,
     cancel,
     commit,
     crash,
@@ -56,6 +57,7 @@ FAMILIES: Final = (
     Family("history", history.history, 200, 90),
     Family("idle", idle.idle, 90, 60),
     Family("many", many.many, 150, 90),
+    Family("agents", agents.agents, 300, 180),
     Family("listing", listing.listing, 120, 60),
     Family("steps", steps.steps, 180, 40),
     Family("esc", cancel.esc_stream, 90, 40),

@@ -1,9 +1,12 @@
 """The model of the benchmarks: an Anthropic server on loopback in its own process, told what to do by the prompt.
 
 `[[md:2000,80]]` in the last thing the user said streams 2,000 tokens of Markdown, 80 a second; `text` does it with
-words, `hang:50` stops talking after 50, `loop:400` asks for `echo` 400 times, `bash:COMMAND` asks once. Each line of
-stdout is an event with its time on CLOCK_MONOTONIC: `asked`, `first` (the first token is about to be written), `done`,
-`closed`.
+words, `hang:50` stops talking after 50, `loop:400` asks for `echo` 400 times, `bash:COMMAND` asks once. `agents:10,80`
+starts ten sub-agents, each of which searches, reads and writes 80 tokens at a real model's pace; `alone:10,80` does all
+of it in one conversation; `crowd:COMMAND` starts ten that run the command.
+
+Each line of stdout is an event with its time on CLOCK_MONOTONIC: `asked`, `first` (the first token is about to be
+written), `done`, `closed`.
 """
 
 from __future__ import annotations
@@ -21,6 +24,14 @@ from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import event, start, stop, tool, violations
 
 _ORDER: Final = re.compile(r"\[\[(\w+)(?::([^\]]*))?\]\]")
+
+FIRST_TOKEN: Final = 0.3
+"""Seconds."""
+PACE: Final = 80.0
+"""Tokens a second."""
+SMALL_TALK: Final = 24
+"""Tokens before a tool call."""
+LETTERS: Final = "abcdefghij"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,14 @@ class Model:
                 await talk.stall()
                 _tell("closed", number)
                 return
+            case "agents" | "crowd" if order.results == 0:
+                await self._call(talk, number, "spawn_agents", ten_tasks(order))
+            case "alone" if order.results < 2 * int(order.argument.split(",")[0]):
+                await self._work(talk, number, order.results, order.argument)
+            case "task":
+                await self._work(talk, number, order.results, order.argument, hands_in=True)
+            case "run":
+                await self._call(talk, number, "bash", {"command": order.argument, "timeout": 300})
             case "md" | "text":
                 count, _, rate = order.argument.partition(",")
                 words = tokens(int(count)) if order.kind == "md" else plain_tokens(int(count))
@@ -85,7 +104,7 @@ class Model:
                 await talk.send(_delta(f"\n\nENDMARK-{number}\n"))
                 await self._close(talk, number, "end_turn")
 
-    async def _say(self, talk: Talk, number: int, words: list[str], rate: float) -> None:
+    async def _say(self, talk: Talk, number: int, words: list[str], rate: float, *, close: bool = False) -> None:
         opening = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
         pieces = [_delta(word) for word in words]
         await talk.send(event(opening))
@@ -99,6 +118,8 @@ class Model:
         for sent, piece in enumerate(pieces, 1):
             await talk.send(piece)
             await asyncio.sleep(max(0.0, began + sent / rate - time.monotonic()))
+        if close:
+            await talk.send(event({"type": "content_block_stop", "index": 0}))
 
     async def _close(self, talk: Talk, number: int, reason: str) -> None:
         await talk.send(event({"type": "content_block_stop", "index": 0}))
@@ -106,12 +127,37 @@ class Model:
         await talk.end()
         _tell("done", number)
 
+    async def _work(self, talk: Talk, number: int, results: int, argument: str, *, hands_in: bool = False) -> None:
+        """One request of a task: a search, a file, then what was found; at the pace of a model that is asked much."""
+        place, count = divmod(results, 2)
+        await asyncio.sleep(FIRST_TOKEN)
+        reports = results if not hands_in else results == 2
+        tokens_now = int(argument.split(",")[1]) if reports and not count else SMALL_TALK
+        await self._say(talk, number, plain_tokens(tokens_now), PACE, close=True)
+        if hands_in and results == 2:
+            await self._call(talk, number, "submit_result", {"result": "Found it."}, index=1)
+        elif not count:
+            await self._call(talk, number, "search", {"pattern": f"def _{LETTERS[place % len(LETTERS)]}"}, index=1)
+        else:
+            await self._call(talk, number, "read_file", {"path": "engine/machine/step.py"}, index=1)
+
     async def _ask_tool(self, talk: Talk, number: int, command: str) -> None:
-        parts = tool(0, "bash", json.dumps({"command": command}), tool_id=f"toolu_{number}")
+        await self._call(talk, number, "bash", {"command": command})
+
+    async def _call(self, talk: Talk, number: int, name: str, arguments: dict[str, Any], index: int = 0) -> None:
+        parts = tool(index, name, json.dumps(arguments), tool_id=f"toolu_{number}")
         await talk.send(*(event(part) for part in parts))
         await talk.send(*(event(part) for part in stop("tool_use")))
         await talk.end()
         _tell("done", number)
+
+
+def ten_tasks(order: Order) -> dict[str, Any]:
+    """The arguments of the call that starts the sub-agents."""
+    if order.kind == "crowd":
+        return {"tasks": [{"task": f"Run it. [[run:{order.argument}]]"} for _ in range(10)]}
+    count, _, size = order.argument.partition(",")
+    return {"tasks": [{"task": f"Find it. [[task:{number},{size}]]"} for number in range(int(count))]}
 
 
 def _delta(text: str) -> bytes:

@@ -72,7 +72,7 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         await until(lambda: performer._limit is not None or isinstance(parent.state, Idle))
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("made", "")]
-        assert (performer._limit, performer._left) == (None, None)
+        assert [performer._limit, performer._left] == [None, None]
         (after,) = bench.engine.crew.views(parent.id)
         assert after.started > before.started, "nor does it count as the agent's in its row"
 
