@@ -23,6 +23,10 @@ MARGIN: Final = 2
 """Cells of the sheet's padding."""
 SIGN: Final = 2
 """Cells before the words, where the chosen row has its mark."""
+SHARE_PERCENT: Final = 70
+"""Of the screen, what a sheet takes at most (`Sheet`)."""
+FRAME_ROWS: Final = 3
+"""Border, heading and the line to narrow."""
 WORDS_PERCENT: Final = 60
 """Of a row, at most, where there are remarks too."""
 
@@ -44,6 +48,9 @@ class PickScreen(Sheet[str]):
     PickScreen { & Static { height: auto; } & LineInput { margin: 0 0 0 2; background: $background; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
+
+    rows_below: int = 0
+    """What a kind of it shows below the list."""
 
     def __init__(self, heading: str, choices: Sequence[Choice], *, current: str = "", free: bool = False) -> None:
         super().__init__()
@@ -101,11 +108,16 @@ class PickScreen(Sheet[str]):
         self.query_one("#heading", Static).update(head.truncate(max(self.size.width - MARGIN, 1), ellipsis=True))
         self.query_one("#rows", Static).update(self._rows())
 
+    @property
+    def _room(self) -> int:
+        """Rows that the list may have in a sheet that leaves some of the screen free."""
+        return self.size.height * SHARE_PERCENT // 100 - FRAME_ROWS - self.rows_below
+
     def _rows(self) -> Content:
         if not self._found:
             wide = "Enter takes it as it is." if self._free else "Fewer letters find more."
             return Content.styled(f"  Nothing matches. {wide}", Tone.QUIET.value)
-        rows = max(min(MOST_ROWS, self.size.height // 2), 2)
+        rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
         first = max(min(self._chosen - rows // 2, len(self._found) - rows), 0)
         lines = [
             self._row(one, place == self._chosen)

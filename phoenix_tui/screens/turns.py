@@ -18,6 +18,7 @@ from tools.clean import clean_line
 MARGIN: Final = 4
 """Cells beside the rows on the chosen turn."""
 SUMMARY_ROWS: Final = 3
+DETAIL_ROWS: Final = 2
 
 
 class TurnsScreen(PickScreen):
@@ -28,6 +29,7 @@ class TurnsScreen(PickScreen):
     def __init__(self, turns: Sequence[TurnSummary], current: int) -> None:
         self._turns = {str(turn.seq): turn for turn in turns}
         self._summed_up = any(turn.summary for turn in turns)
+        self.rows_below = 1 + DETAIL_ROWS + (SUMMARY_ROWS if self._summed_up else 0)
         nearest = max((turn.seq for turn in turns if turn.seq <= current), default=0)
         width = len(str(len(turns)))
         choices = [
@@ -47,7 +49,7 @@ class TurnsScreen(PickScreen):
         if places:
             turn = self._turns[self._found[self._chosen].key] if self._found else None
             width = self.size.width - MARGIN
-            rows = [Content(), Content()] if turn is None else detail(turn, width, time.time())
+            rows = [Content()] * DETAIL_ROWS if turn is None else detail(turn, width, time.time())
             if self._summed_up:
                 rows[:0] = summary_rows(turn.summary if turn is not None else "", width)
             places[0].update(Content("\n").join(rows))

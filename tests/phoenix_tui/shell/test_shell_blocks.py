@@ -90,6 +90,20 @@ async def test_the_navigator_shows_what_a_turn_was_about_and_finds_it_by_that(
         assert conversation.record.title == "relay"
 
 
+async def test_what_a_turn_was_about_is_seen_below_a_long_list_too(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with open_shell(size=(80, 24)) as shell:
+        conversation = engine.seed("relay")
+        for number in range(20):
+            conversation.add(f"prompt {number}")
+            conversation.add("done", Role.ASSISTANT)
+        engine.summaries[39] = "One queue for every peer. " * 12
+        await shell.open(conversation)
+        await shell.pilot.press("f2")
+        await shell.until(lambda: "› 20  prompt 19" in shell.text)
+        await shell.until(lambda: "ago · no tools" in shell.text)
+        assert shell.text.count("One queue") >= 8
+
+
 async def test_alt_page_keys_go_from_prompt_to_prompt(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with open_shell() as shell:
         await talked(shell, engine, rows=30)
