@@ -50,11 +50,27 @@ def set_route(connection: sqlite3.Connection, saving: SaveRoute) -> None:
     )
 
 
+_AGENT = """SELECT c.profile, c.priority, c.agent_timeout,
+    (SELECT id FROM runs WHERE conversation_id = c.parent_id ORDER BY rowid DESC LIMIT 1) AS parent_run_id
+    FROM conversations AS c WHERE c.id = ? AND c.kind = 'subagent'"""
+
+
 def set_type(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
-    """Say what kind of run this is, by the profile of its agent."""
-    row = connection.execute("SELECT kind, profile FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
-    kind = TYPES.get(row["profile"] or "", "general") if row is not None and row["kind"] == "subagent" else "general"
-    connection.execute("UPDATE runs SET type = ? WHERE id = ?", (kind, run_id))
+    """Say what kind of run this is, by the profile of its agent; of a sub-agent also for which run, and its limits."""
+    row = connection.execute(_AGENT, (conversation_id,)).fetchone()
+    if row is None:
+        connection.execute("UPDATE runs SET type = 'general' WHERE id = ?", (run_id,))
+        return
+    connection.execute(
+        "UPDATE runs SET type = ?, priority = ?, timeout_ms = ?, parent_run_id = ? WHERE id = ?",
+        (
+            TYPES.get(row["profile"] or "", "general"),
+            row["priority"] or "normal",
+            round((row["agent_timeout"] or 0.0) * 1000),
+            row["parent_run_id"],
+            run_id,
+        ),
+    )
 
 
 def complete(connection: sqlite3.Connection, run_id: str) -> None:

@@ -16,6 +16,7 @@ from engine.ports import ConversationChanges, StorageError
 from engine.providers.scripted import Call, Reply, Text
 from engine.records import StoredMessage
 from tests.support.engine import Bench, StubTool, engine_bench, until
+from tests.support.storage import query
 
 LOGGER = "engine.executor.launching"
 CALLS = Reply((Call("bash", '{"command": "sleep"}', "b1"),))
@@ -138,3 +139,20 @@ async def ended(bench: Bench, agent_id: str, parent_id: str, result: str) -> Non
         return outcome is not None and outcome.text == result and not crew.at_work(parent_id)
 
     await until(has_result, 20.0)
+
+
+async def test_the_run_of_a_sub_agent_is_stored_with_its_limits_and_the_run_it_works_for(tmp_path: Path) -> None:
+    tasks = '{"tasks": [{"task": "TASK one", "priority": "high", "timeout": 12.5, "profile": "review"}]}'
+    async with engine_bench(
+        tmp_path,
+        Reply((Call("submit_result", '{"result": "42"}', "r1"),), when="TASK one"),
+        Reply((Call("spawn_agents", tasks, "s1"),), when="begin"),
+        Reply((Text("Done."),), when="Sub-agent results"),
+    ) as bench:
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        sql = "SELECT id, type, priority, timeout_ms, parent_run_id FROM runs ORDER BY rowid"
+        own, agents = query(bench.store.path, sql)
+        assert own[1:] == ("general", "normal", 300_000, None)
+        assert agents[1:] == ("code_review", "high", 12_500, own[0])
