@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from msgspec.structs import replace
 
 from engine.executor.requests import Choice
-from engine.machine.states import AgentStatus, AwaitingLlm, Idle, Requesting
+from engine.machine import agent_texts
+from engine.machine.states import AgentOutcome, AgentStatus, AgentTask, AwaitingLlm, Idle, Requesting
 from engine.updates import AgentView
 from phoenix_tui.screens.agents_sheet import AgentsSheet
 from phoenix_tui.screens.approvals import ApprovalsSheet
 from phoenix_tui.widgets.question_panel import QuestionPanel
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.snapshots.told import Teller, call
 from tests.support.fake_agents import RUNS, agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeEngine, question
 
@@ -189,3 +191,91 @@ async def test_without_any_the_command_says_how_one_comes_to_be(open_shell: Open
         await shell.until(lambda: any("no sub-agents" in toast for toast in shell.toasts))
         await shell.pilot.press("alt+u")
         await shell.until(lambda: any("has no parent" in toast for toast in shell.toasts))
+
+
+@asynccontextmanager
+async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncIterator[Shell]:
+    """A parent whose two sub-agents are back."""
+    parent = engine.seed("api-retry")
+    async with open_shell((100, 30)) as shell:
+        await shell.open(parent)
+        spawn = call("spawn-1", "spawn_agents", tasks=[{"task": "find-tests"}, {"task": "read the docs"}])
+        teller = Teller(parent)
+        teller.prompt("look")
+        teller.wants("", spawn)
+        for view in rows()[:2]:
+            engine.crew.put(parent, view)
+            engine.crew.end(parent.id, view.id, text="found")
+        outcomes = [AgentOutcome(one, AgentStatus.SUCCESS, "found") for one in ("a1", "a2")]
+        tasks = [AgentTask("a1", "find-tests"), AgentTask("a2", "read the docs")]
+        teller.ran(spawn, "2 sub-agents", agent_texts.aggregate(tasks, outcomes))
+        teller.says("Both are back.")
+        await shell.until(lambda: "2 sub-agents succeeded" in shell.text)
+        yield shell
+
+
+async def test_enter_on_the_call_opens_the_list_of_its_sub_agents(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with returned(open_shell, engine) as shell:
+        transcript = shell.screen.parts.transcript
+        await shell.pilot.press("alt+up", "up")
+        await shell.until(lambda: (found := transcript.target()) is not None and found.name == "spawn_agents")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "› ✓ find-tests" in shell.text)
+        await shell.pilot.press("down", "enter")
+        await shell.until(lambda: shell.conversation.id == "a2")
+
+
+async def test_a_click_on_a_row_of_the_call_opens_that_sub_agent(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with returned(open_shell, engine) as shell:
+        transcript = shell.screen.parts.transcript
+        line = next(place for place, text in enumerate(shell.text.split("\n")) if "✓ read the docs" in text)
+        await shell.pilot.click(transcript, offset=(6, line - transcript.region.y))
+        await shell.until(lambda: shell.conversation.id == "a2")
+
+
+async def test_a_click_on_a_row_opens_it_and_one_on_the_heading_folds_the_panel(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with at_work(open_shell, engine) as (shell, _):
+        panel = shell.screen.parts.dock.agents
+        assert panel is not None
+        await shell.pilot.click(panel, offset=(3, 0))
+        await shell.until(lambda: "◇ sub-agents 0/3 done" in shell.text and "find-tests  " not in shell.text)
+        await shell.pilot.click(panel, offset=(3, 0))
+        await shell.until(lambda: "◇ find-tests" in shell.text)
+        await shell.pilot.click(panel, offset=(3, 2))
+        await shell.until(lambda: shell.conversation.id == "a2")
+
+
+async def test_what_would_change_a_sub_agents_transcript_is_refused(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with at_work(open_shell, engine) as (shell, _):
+        await shell.pilot.press("alt+n")
+        await shell.until(lambda: shell.conversation.id == "a1")
+        shell.screen.action_command("delete")
+        await shell.until(lambda: any("no /delete" in toast for toast in shell.toasts))
+        assert not shell.conversation.record.deleted
+
+
+async def test_one_that_waits_to_start_shows_its_task_and_is_still_there_when_left(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with at_work(open_shell, engine) as (shell, _):
+        await shell.pilot.press("alt+p")
+        await shell.until(lambda: "↳ task  check the pool" in shell.text)
+        await shell.pilot.press("alt+u")
+        await shell.until(lambda: shell.conversation.id != "a3")
+        assert not engine.opened["a3"].record.deleted
+
+
+async def test_ten_take_no_more_room_than_a_few_and_those_that_ask_come_first(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    parent = engine.seed("api-retry", messages=2)
+    async with open_shell((60, 20)) as shell:
+        await shell.open(parent)
+        for number in range(10):
+            engine.crew.put(parent, agent(f"b{number}", f"task {number}", time.time() - 5, background=True))
+        await shell.until(lambda: "+7 more" in shell.text)
+        engine.crew.ask(parent, "b9", question(asker="task 9 (sub-agent of api-retry)"))
+        await shell.until(lambda: "◆ task 9    asks you" in shell.text)
+        assert "+7 more" in shell.text
