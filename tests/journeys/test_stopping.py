@@ -104,7 +104,7 @@ async def test_esc_during_the_wait_for_another_try_ends_it(tmp_path: Path) -> No
     async with serve(slow) as server, program(with_claude(tmp_path, server.url)) as running:
         await running.ready()
         await running.send("Hello")
-        await running.shows("retrying 1/3 in 29")
+        await running.shows("retrying 1/3 in 2")
         running.type(ESC)
         await running.shows("ready")
         assert len(server.requests) == 1
