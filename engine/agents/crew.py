@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Final
 
 from engine.agents.board import AgentBoard, view_of
 from engine.agents.endings import Endings
 from engine.agents.making import Making
 from engine.agents.orders import ResumeOrder, SpawnOrder, TaskOrder
+from engine.agents.recruiting import Recruiting
 from engine.agents.retiring import Retiring
 from engine.agents.shift import Hand, Shift
 from engine.conversation import Conversation
@@ -18,7 +19,7 @@ from engine.executor.publisher import Publisher
 from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings, Ports
 from engine.machine import agent_texts
-from engine.records import AgentFacts, ConversationRecord, SpawnMode
+from engine.records import ConversationRecord, SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
 
@@ -40,28 +41,28 @@ class Crew:
         self._ports = ports
         assert ports.agents is not None, "a crew needs a store"
         self._store = ports.agents
-        self._making = Making(ports, ports.agents, settings)
         self._opened = opened
-        self._adopt = adopt
         self._reopen = reopen
         self._forget = forget
         self._endings = Endings(ports.agents, opened)
         self.board = AgentBoard(ports.clock.now, self._tell)
         self._shift = Shift(settings.max_agents, self._endings, self.board, ports.clock.now)
         self._shift.left = self._ended
+        making = Making(ports, ports.agents, settings)
+        self._recruiting = Recruiting(making, ports.agents, adopt, self._shift, self._endings, self.board)
         works = self._shift.get
         self.retiring = Retiring(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
 
     async def spawn(self, parent_id: str, call_id: str, order: SpawnOrder) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
-        hands = await self._recruit(
+        hands = await self._recruiting.recruit(
             self._parent(parent_id), call_id, order.tasks, SpawnMode.FAN_IN, sequential=order.sequential
         )
         return tuple(StartedAgent(hand.conversation.id, hand.facts.task) for hand in hands)
 
     async def begin(self, parent_id: str, call_id: str, order: TaskOrder) -> str:
         """Make one that works in the background; gives its id."""
-        (hand,) = await self._recruit(self._parent(parent_id), call_id, (order,), SpawnMode.BACKGROUND)
+        (hand,) = await self._recruiting.recruit(self._parent(parent_id), call_id, (order,), SpawnMode.BACKGROUND)
         return hand.conversation.id
 
     async def resume(self, parent_id: str, order: ResumeOrder) -> str:
@@ -94,7 +95,7 @@ class Crew:
         if self._shift.get(agent_id) is not None:  # somebody was quicker
             await self.hint(agent_id, text)
             return
-        hand = self._take_on(conversation, facts, self._parent(facts.parent_id), text, background=True)
+        hand = self._recruiting.take_on(conversation, facts, self._parent(facts.parent_id), text, background=True)
         try:
             await self._store.make_background(agent_id)
         except BaseException:
@@ -169,58 +170,6 @@ class Crew:
         if update.status == SUCCESS and any(view.background for view in self.board.views(parent.id)):
             self._endings.start(self._endings.wake(parent))
         self._endings.start(self._endings.recount(parent, self.board))
-
-    async def _recruit(
-        self,
-        parent: Conversation,
-        call_id: str,
-        tasks: Sequence[TaskOrder],
-        mode: SpawnMode,
-        *,
-        sequential: bool = False,
-    ) -> list[Hand]:
-        """Make the sub-agents of a call and start them; where the call is cut off meanwhile they end unbegun."""
-        making = asyncio.ensure_future(self._make(parent, call_id, tasks, mode))
-        try:
-            hands = await asyncio.shield(making)
-        except asyncio.CancelledError:
-            self._endings.start(self._give_up(making))
-            raise
-        if sequential:
-            for place, hand in enumerate(hands):
-                hand.after = tuple(hands[:place])
-        self._shift.start(hands)
-        return hands
-
-    async def _give_up(self, making: asyncio.Future[list[Hand]]) -> None:
-        self._shift.dismiss(await making)
-
-    async def _make(
-        self, parent: Conversation, call_id: str, tasks: Sequence[TaskOrder], mode: SpawnMode
-    ) -> list[Hand]:
-        records = await self._making.make(parent.record, call_id, tasks, mode)
-        background = mode is SpawnMode.BACKGROUND
-        hands: list[Hand] = []
-        try:
-            for record, task in zip(records, tasks, strict=True):
-                conversation = await self._adopt(record)
-                row = await self._store.row(record.id)
-                assert record.agent is not None, "what was made for a call is a sub-agent"
-                hands.append(self._take_on(conversation, record.agent, parent, task.task, background=background))
-                if row is not None:
-                    self.board.put(parent.id, view_of(row))
-        except BaseException:
-            self._shift.dismiss(hands)
-            raise
-        return hands
-
-    def _take_on(
-        self, conversation: Conversation, facts: AgentFacts, parent: Conversation, prompt: str, *, background: bool
-    ) -> Hand:
-        conversation.agents.belong_to(parent.agents)
-        hand = Hand(conversation, parent, facts, background, prompt)
-        self._shift.take(hand)
-        return hand
 
     def _ended(self, hand: Hand) -> None:
         self.retiring.soon(hand.conversation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct
 
@@ -86,7 +86,7 @@ def _task(one: object, where: str) -> TaskOrder:
     if not isinstance(one, dict):
         raise ToolInputError(f'{where[:-1]} must be an object such as {{"task": "..."}}.')
     known: Sequence[str] = ("task", "profile", "max_turns", "timeout", "priority")
-    fields = Arguments(one, known, where)
+    fields = Arguments(cast("JsonObject", one), known, where)
     task = fields.text("task").strip()
     if not task:
         raise ToolInputError(f"{where}task is empty: say what the sub-agent is to do.")

@@ -14,6 +14,7 @@ from engine.agents.endings import Endings
 from engine.agents.prompting import first_prompt
 from engine.agents.start_line import StartLine
 from engine.conversation import Conversation
+from engine.executor.requests import Receipt
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentTask, Completed, Errored, Failed, State, is_busy
 from engine.records import AgentFacts, RunPriority
@@ -119,7 +120,7 @@ class Shift:
         dropped = hand.conversation.agents.drop("cancelled", agent_texts.CANCELLED)
         dropped.add_done_callback(partial(self._answered, hand))
 
-    def _answered(self, hand: Hand, _receipt: asyncio.Future[object]) -> None:
+    def _answered(self, hand: Hand, _receipt: asyncio.Future[Receipt]) -> None:
         """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""
         if not is_busy(hand.conversation.state):
             self._end(hand, hand.conversation.state)

@@ -1,4 +1,7 @@
-"""Esc, x and closing with agents whose commands run: theirs are gone, everybody else's stay (SPEC BED-005, c5)."""
+"""Esc, x and closing with agents whose commands run: theirs are gone, everybody else's stay (SPEC BED-005, c5).
+
+How fast is measured by `python -m tests.benchmarks agents esc-command`.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,6 @@ from tests.support.tool_bench import NoJobs
 from tests.support.waiting import poll
 from tools.bash import Bash
 
-LIMIT = 2.0
-"""Seconds; many times the promise: a test on a busy machine proves that all are gone, `make bench` how fast."""
 EACH = 4
 """Processes of one command."""
 
@@ -70,18 +71,15 @@ async def test_esc_ends_every_process_of_its_agents_and_of_no_others(tmp_path: P
             await other.say("begin others")
             assert await poll(lambda: len(mine.alive()) >= 3 * EACH and len(others.alive()) >= EACH)
             crew = await working(bench, parent)
-            began = asyncio.get_running_loop().time()
             parent.cancel()
             assert isinstance(await parent.wait_idle(), Idle)
             await crew.finished(parent.id)
             assert await poll(lambda: not mine.alive())
-            assert asyncio.get_running_loop().time() - began < LIMIT
             assert len(others.alive()) >= EACH
             assert isinstance(other.state, AwaitingSubagents)
             rows = await bench.store.agents.rows(parent.id)
             assert [row.outcome and row.outcome.reason for row in rows] == ["cancelled"] * 3
             assert unanswered(await bench.store.messages(parent.id)) == []
-            await until(lambda: len(bench.engine.live()) >= 3)
         assert others.alive() == set(), "closing ends the rest"
 
 
@@ -110,9 +108,7 @@ async def test_closing_with_agents_at_work_leaves_nothing_and_they_have_ended(tm
             await parent.say("begin")
             assert await poll(lambda: len(watch.alive()) >= 2 * EACH)
             await working(bench, parent)
-            began = asyncio.get_running_loop().time()
             await bench.engine.close()
-            assert asyncio.get_running_loop().time() - began < 2.0 + LIMIT
             assert watch.alive() == set()
         async with engine_bench(tmp_path) as bench:
             assert await bench.store.recover_all() == [], "they had ended by then"
