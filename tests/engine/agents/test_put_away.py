@@ -27,7 +27,5 @@ async def test_what_works_in_the_background_is_stopped(changes: ConversationChan
         assert crew is not None
         assert crew.at_work(parent.id) == 1
         await parent.change(changes)
-        await until(lambda: crew.at_work(parent.id) == 0)
-        (view,) = crew.views(parent.id)
-        assert isinstance(view.state, Failed)
+        await until(lambda: crew.at_work(parent.id) == 0 and isinstance(crew.views(parent.id)[0].state, Failed))
         assert isinstance(parent.state, Idle)

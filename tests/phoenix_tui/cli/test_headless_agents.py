@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Phoenix, Ran, ended, phoenix_in, with_claude
-from tests.support.loopback import Answer, serve
+from tests.support.loopback import Answer, Talk, serve
 from tests.support.loopback_agents import begins, by_last_message, calls, never_ends, says, spawns, submits
 from tests.support.waiting import poll, poll_blocking
 
@@ -123,8 +123,18 @@ async def test_the_budget_holds_for_parent_and_sub_agents_together(tmp_path: Pat
 
 
 async def test_a_turn_that_a_sub_agent_wakes_has_what_is_left_of_the_turns(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def answers(talk: Talk) -> None:
+        asked.set()
+        await says("It works in the background.")(talk)
+
+    async def comes_later(talk: Talk) -> None:
+        await asked.wait()
+        await submits("first")(talk)
+
     limits = ("--max-turns", "2", "--output-format", "json")
-    ran = await run(tmp_path, BACKGROUND, *limits)
+    ran = await run(tmp_path, BACKGROUND | {"started": answers, "TASK one": comes_later}, *limits)
     assert (ran.code, ran.json["subtype"], ran.json["num_turns"]) == (53, "error_max_turns", 2)
     assert ran.json["error"] == "The limit of --max-turns was reached before the results of its sub-agents were read."
 
@@ -144,7 +154,7 @@ async def test_the_time_limit_holds_for_the_whole(tmp_path: Path) -> None:
     limits = ("--timeout", "3", "--output-format", "json")
     ran = await run(tmp_path, BACKGROUND | {"TASK one": never_ends}, *limits)
     assert (ran.code, ran.json["subtype"]) == (53, "error_timeout")
-    assert [one["status"] for one in ran.json["agents"]] == ["cancelled"]
+    assert all(one["status"] == "cancelled" for one in ran.json["agents"])
 
 
 async def test_a_run_that_ended_badly_waits_for_nobody(tmp_path: Path) -> None:
