@@ -168,13 +168,18 @@ class Desk:
             dock.chips.images = ()
             dock.completer.look_in(self.launch.cwd, self.services.runner)
             dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
+            if dock.route is not None:
+                dock.route.show(None)
             dock.ask(None, self.launch.cwd, "", 0.0)
             dock.notice.standing = None
             dock.show_queue((), held=False)
             if dock.agents is not None:
                 dock.agents.show(tuple)
             self.parts.transcript.display = False
-            self.parts.status.status = Status(mode=self.mode, model=self.model, profile=self.launch.profile)
+            launch = self.launch
+            self.parts.status.status = Status(
+                mode=self.mode, model=self.model, profile=launch.profile, supervisor=launch.supervisor
+            )
             heading = self.parts.title.heading
             self.parts.title.heading = replace(
                 heading, title="", place="", folder=short_path(self.launch.cwd), context=ContextUse()

@@ -90,7 +90,10 @@ class Stage(PhoenixScreen[None]):
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
         self.parts.transcript.display = False
         self.parts.status.status = Status(
-            mode=self.launch.permission_mode, model=self.launch.model, profile=self.launch.profile
+            mode=self.launch.permission_mode,
+            model=self.launch.model,
+            profile=self.launch.profile,
+            supervisor=self.launch.supervisor,
         )
         self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
         with StillRow(id="body"):

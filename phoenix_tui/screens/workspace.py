@@ -36,7 +36,7 @@ class WorkspaceScreen(Writing):
 
     def _say_yes(self) -> None:
         route = self.parts.dock.route
-        if route is not None and route.start():
+        if route is not None and route.decide(alone=False):
             return
         if self.welcoming is not None and self.welcoming.can_install:
             self.run_worker(self.welcoming.install(), group="install", exclusive=True)

@@ -111,7 +111,7 @@ class Dock(completing.Completing, StillColumn):
             return True
         if self.queue.has_focus or self.question.close_line():
             return True
-        return self.route is not None and self.route.overrule()
+        return self.route is not None and self.route.decide(alone=True)
 
     def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
         """Show a question, or none; the draft stays, dimmed."""

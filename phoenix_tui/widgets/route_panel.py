@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
+from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
@@ -14,15 +14,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from engine.executor.requests import Receipt, Refused
-from engine.machine.effects import Strategy
-from engine.records import RunPriority
 from engine.routes import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.labels import AGENTS, Tone
-from phoenix_tui.route_words import strategy_words
 from phoenix_tui.still import Still
-from phoenix_tui.widgets.flowing import hanging
-from tools.clean import clean, clean_line
+from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown, from_text
 
 if TYPE_CHECKING:
     from phoenix_tui.screens.parts import Teller
@@ -32,18 +27,8 @@ TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
 GRACE: Final = 0.5
 """Seconds in which a new card takes no letter: it was meant for what stood there before (LOOK.md 7)."""
-MOST_AGENTS: Final = 5
-"""Agents in sight at once; the arrows bring the others."""
-ROWS_EACH: Final = 2
-"""Rows of a task at the most; e shows all of it."""
 SMALL: Final = 24
 """Rows of a screen below which a task has one."""
-LONGEST: Final = 1_000
-"""Characters of a task or a reason that are looked at for its rows."""
-KEYS: Final = ("y start now", "n main model alone", "e edit", "↑ choose")
-CHOOSING: Final = ("y start now", "n main model alone", "e edit", "x drop")
-MARK: Final = "## "
-"""Begins an agent in the text that is edited."""
 HEADING: Final = "Who does what: `## PROFILE` begins an agent, its task follows. Keeping it starts them."
 NO_AGENT: Final = "No agent is left there: `## PROFILE` begins one. n answers with the main model alone."
 
@@ -76,7 +61,9 @@ class RoutePanel(Still, Widget):
         self._timer: Timer | None = None
         self._drawn = ""
 
-    def show(self, card: RouteCard | None, conversation: ConversationSurface, tell: Teller) -> None:
+    def show(
+        self, card: RouteCard | None, conversation: ConversationSurface | None = None, tell: Teller | None = None
+    ) -> None:
         """Show a decision of this conversation, or none."""
         known = self._card is not None and card is not None and self._card.id == card.id
         self._card, self._conversation, self._tell = card, conversation, tell
@@ -96,15 +83,13 @@ class RoutePanel(Still, Widget):
             self._timer = None
 
     def _tick(self) -> None:
-        if self._countdown() != self._drawn:
+        if countdown(self._card, self._clock()) != self._drawn:
             self.refresh()
 
-    def on_focus(self) -> None:
-        """Its keys are others now."""
-        self.refresh(layout=True)
-
-    def on_blur(self) -> None:
-        """And others again."""
+    @on(events.Focus)
+    @on(events.Blur)
+    def name_other_keys(self) -> None:
+        """Its keys are others with the focus."""
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
@@ -123,27 +108,21 @@ class RoutePanel(Still, Widget):
         """A letter on an empty line."""
         match key:
             case "y":
-                self.start()
+                self.decide(alone=False)
             case "n":
-                self._answer(AnswerAlone())
+                self.decide(alone=True)
             case "e":
                 self.action_edit()
             case _:
                 return
 
-    def start(self) -> bool:
-        """Start what is shown; False where no decision is open."""
+    def decide(self, *, alone: bool) -> bool:
+        """Start what is shown, or let the main model answer alone; False where no decision is open."""
         card = self._card
         if card is None:
             return False
-        self._answer(StartAgents(self._agents if self._agents != card.route.agents else ()))
-        return True
-
-    def overrule(self) -> bool:
-        """Esc: the main model alone; False where no decision is open."""
-        if self._card is None:
-            return False
-        self._answer(AnswerAlone())
+        changed = self._agents if self._agents != card.route.agents else ()
+        self._answer(AnswerAlone() if alone else StartAgents(changed))
         return True
 
     def action_route(self, key: str) -> None:
@@ -175,7 +154,8 @@ class RoutePanel(Still, Widget):
             return
         from phoenix_tui.screens.edit_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
 
-        self.app.push_screen(EditSheet(HEADING, as_text(self._agents)), self._edited)
+        sheet = EditSheet(HEADING, as_text(self._agents))
+        self.app.push_screen(sheet, self._edited)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
     def _edited(self, text: str | None) -> None:
         if text is None:
@@ -207,123 +187,19 @@ class RoutePanel(Still, Widget):
 
     def render(self) -> Content:
         """The rows."""
-        self._drawn = self._countdown()
+        self._drawn = countdown(self._card, self._clock())
         return Content("\n").join(self._rows(max(self.size.width, 1)))
 
     def _rows(self, width: int) -> list[Content]:
-        """Strategy and countdown, the agents, the reasons, the keys."""
-        card = self._card
-        if card is None:
-            return []
-        rows = [_spread(self._heading(card), Content.styled(self._countdown(), Tone.NEEDS_YOU.value), width)]
-        rows += self._agent_rows(width)
-        if card.route.reasoning:
-            reason = Content.styled(f"why: {clean_line(card.route.reasoning)[:LONGEST]}", Tone.QUIET.value)
-            rows += _cut(hanging(reason, 0, width), self._rows_each, width)
-        rows.append(_keys(CHOOSING if self.has_focus else KEYS, width))
-        return rows
-
-    @property
-    def _rows_each(self) -> int:
-        return 1 if self.screen.size.height < SMALL else ROWS_EACH
-
-    def _heading(self, card: RouteCard) -> Content:
-        route, count = card.route, len(self._agents)
-        strategy = Strategy.DELEGATE if count == 1 else route.strategy
-        words = strategy_words(strategy, count)
-        return Content.assemble(
-            (f"{AGENTS.mark(self._plain)} ", AGENTS.tone.value),
-            (words, "bold"),
-            (f" · {route.confidence:.0%} sure", Tone.QUIET.value),
-        )
-
-    def _countdown(self) -> str:
         if self._card is None:
-            return ""
-        if not self._card.starts_at:
-            return "waits for you"
-        return f"starts in {max(int(self._card.starts_at - self._clock()) + 1, 0)} s"
-
-    def _agent_rows(self, width: int) -> list[Content]:
-        most = MOST_AGENTS if self._rows_each > 1 else MOST_AGENTS - 2
-        first = max(0, min(self._chosen - most // 2, len(self._agents) - most))
-        shown = self._agents[first : first + most]
-        rows: list[Content] = []
-        for place, agent in enumerate(shown, first + 1):
-            rows += self._agent_row(place, agent, width)
-        if more := len(self._agents) - len(shown):
-            rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
-        return rows
-
-    def _agent_row(self, place: int, agent: RouteAgent, width: int) -> list[Content]:
-        urgent = _name(agent).removeprefix(clean_line(agent.profile))
-        number = f"{place:>{len(str(len(self._agents)))}} "
-        line = Content.assemble(
-            (number, Tone.QUIET.value),
-            (clean_line(agent.profile), Tone.YOU.value),
-            (urgent, Tone.QUIET.value),
-            f"  {clean_line(agent.task[:LONGEST])}",
+            return []
+        shown = Shown(
+            self._card,
+            self._agents,
+            countdown(self._card, self._clock()),
+            chosen=self._chosen if self.has_focus else -1,
+            first=self._chosen,
+            small=self.screen.size.height < SMALL,
+            plain=self._plain,
         )
-        rows = _cut(hanging(line, len(number), width), self._rows_each, width)
-        if self.has_focus and place == self._chosen + 1:
-            rows = [Content.styled(row.plain, "reverse") for row in rows]
-        return rows
-
-
-def as_text(agents: tuple[RouteAgent, ...]) -> str:
-    """The agents of a decision as text to edit."""
-    return "\n\n".join(f"{MARK}{_name(agent)}\n{clean(agent.task)}" for agent in agents)
-
-
-def _name(agent: RouteAgent) -> str:
-    normal = agent.priority is RunPriority.NORMAL
-    return clean_line(agent.profile) if normal else f"{clean_line(agent.profile)} ({agent.priority.value})"
-
-
-def _agent_of(name: str, task: str) -> RouteAgent:
-    """What stands behind the mark: a profile, and maybe how urgent its task is."""
-    profile, _, word = name.removesuffix(")").partition(" (")
-    return RouteAgent(profile.strip(), task, RunPriority(word) if word in set(RunPriority) else RunPriority.NORMAL)
-
-
-def from_text(text: str) -> tuple[RouteAgent, ...]:
-    """What the edited text names; an agent without a task is left out."""
-    found: list[tuple[str, list[str]]] = []
-    for line in text.splitlines():
-        if line.startswith(MARK.strip() + " "):
-            found.append((line.removeprefix(MARK).strip(), []))
-        elif found:
-            found[-1][1].append(line)
-    agents = [_agent_of(name, "\n".join(lines).strip()) for name, lines in found]
-    return tuple(agent for agent in agents if agent.profile and agent.task)
-
-
-def _spread(left: Content, right: Content, width: int) -> Content:
-    gap = width - left.cell_length - right.cell_length
-    if gap < 1:
-        left = left.truncate(max(width - right.cell_length - 1, 1), ellipsis=True)
-        gap = max(width - left.cell_length - right.cell_length, 0)
-    return Content.assemble(left, " " * gap, right)
-
-
-def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
-    """At most so many rows; the last one says that there is more."""
-    if len(rows) <= most:
-        return rows
-    last = Content.assemble(rows[most - 1].rstrip(), " …")
-    return [
-        *rows[: most - 1],
-        last if last.cell_length <= width else rows[most - 1].truncate(width - 2) + Content(" …"),
-    ]
-
-
-def _keys(words: tuple[str, ...], width: int) -> Content:
-    """As many of the keys as there is room for."""
-    row = Content("")
-    for word in words:
-        letter, _, meaning = word.partition(" ")
-        more = Content.assemble(row, "   " if row.plain else "", (letter, "bold"), (f" {meaning}", Tone.QUIET.value))
-        if more.cell_length > width:
-            break
-        row = more
-    return row
+        return card_rows(shown, width)

@@ -98,6 +98,29 @@ async def test_a_decision_waits_to_be_overruled_and_says_so(tmp_path: Path) -> N
         assert await bench.store.agents.rows(parent.id) == []
 
 
+async def test_nobody_has_to_answer_a_decision(tmp_path: Path) -> None:
+    soon = EngineSettings(route_wait=0.05)
+    async with engine_bench(tmp_path, decides(), submits("one"), submits("two"), DONE, settings=soon) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        await parent.wait_idle()
+        assert (await bench.store.messages(parent.id))[-1].blocks == (TextBlock("Both are back."),)
+        card, gone = (update.card for update in bench.seen(Routed))
+        assert card is not None
+        assert card.starts_at > 0.0
+        assert gone is None
+
+
+async def test_another_model_decides_where_one_is_set(tmp_path: Path) -> None:
+    set_up = EngineSettings(cheap_model="nobody/small")
+    async with engine_bench(tmp_path, ALONE, settings=set_up) as bench:
+        parent = await routed(bench)
+        await parent.say("begin")
+        await parent.wait_idle()
+        (told,) = notes(await bench.store.messages(parent.id))
+        assert told.endswith("the supervisor could not be asked: There is no provider 'nobody'")
+
+
 async def test_a_late_subscriber_sees_the_open_decision(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, decides(), ALONE, settings=WAITS) as bench:
         parent = await routed(bench)

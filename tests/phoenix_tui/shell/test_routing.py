@@ -13,7 +13,8 @@ from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
 from engine.run_records import ModelUsage, RunAgents, RunRecord
-from phoenix_tui.widgets.route_panel import RoutePanel, as_text, from_text
+from phoenix_tui.widgets.route_panel import RoutePanel
+from phoenix_tui.widgets.route_rows import as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.support.fake_engine import RUN, FakeConversation
@@ -167,6 +168,16 @@ async def test_a_conversation_that_comes_back_into_view_shows_its_card(open_shel
         await shell.until(lambda: "87% sure" not in shell.text)
         await shell.open(conversation)
         await shell.until(lambda: "87% sure" in shell.text)
+
+
+async def test_a_new_conversation_has_no_card_of_another(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        conversation = await routed(shell)
+        await shell.pilot.press("ctrl+n")
+        await shell.until(lambda: "87% sure" not in shell.text)
+        await shell.type("yes")
+        await shell.until(lambda: shell.composer.text == "yes")
+        assert conversation.routing.answers == []
 
 
 async def test_route_is_turned_on_and_off_and_shown_while_on(open_shell: OpenShell) -> None:
