@@ -100,6 +100,7 @@ async def archive(tour: Tour) -> None:
     count = tour.running.row("? keys").split()[0]
     await tour.press(DOWN, DOWN, DOWN, "d")
     await tour.running.until(lambda: tour.running.row("? keys").split()[0] != count, "one less in the list")
+    await tour.press(ESC)
     await tour.home()
     await tour.running.send("/trash")
     await tour.take("trash", "Trash", "u brings back")
