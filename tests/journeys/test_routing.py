@@ -80,3 +80,5 @@ async def test_a_script_starts_at_once_and_is_told_of_the_decision(tmp_path: Pat
         assert [agent["profile"] for agent in told[0]["agents"]] == ["explore", "research"]
         assert ran.lines[-1]["result"] == "Both are back."
         assert routes(phoenix) == [("parallel", "as decided", "success")]
+        query = "SELECT r.type, r.status FROM runs AS r JOIN conversations AS c ON c.id = r.conversation_id"
+        assert rows(phoenix, f"{query} WHERE c.kind = 'subagent'") == [("research", "success"), ("research", "success")]
