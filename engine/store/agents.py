@@ -9,7 +9,8 @@ from engine.codec import decode_state, decode_totals, storable
 from engine.machine.states import AgentOutcome, AgentStatus, Completed, Failed
 from engine.records import AgentFacts, AgentRow, RunPriority, SpawnMode
 
-_LAST_WORDS = """SELECT text FROM messages WHERE conversation_id = ? AND role = 'assistant' AND TRIM(text) <> ''
+_LAST_WORDS = """SELECT text FROM messages WHERE conversation_id = ?1 AND role = 'assistant' AND TRIM(text) <> ''
+    AND run_id IS (SELECT id FROM runs WHERE conversation_id = ?1 ORDER BY rowid DESC LIMIT 1)
     ORDER BY seq DESC LIMIT 1"""
 _ROWS = """SELECT c.*,
     (SELECT COUNT(*) FROM turns WHERE conversation_id = c.id) AS turn_count,
@@ -84,7 +85,7 @@ def row_of(connection: sqlite3.Connection, agent_id: str) -> AgentRow | None:
 
 
 def last_words(connection: sqlite3.Connection, agent_id: str) -> str:
-    """The newest text it wrote: what is kept of one that failed without a result."""
+    """The newest text of its last run: what is kept of one that failed without a result."""
     row = connection.execute(_LAST_WORDS, (agent_id,)).fetchone()
     return str(row["text"]) if row is not None else ""
 
