@@ -128,6 +128,8 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
     if spec.tool_class is ToolClass.RUN:
         pattern = _command_pattern(call.command)
         return None if pattern is None else Rule(spec.name, pattern)
+    if spec.tool_class is ToolClass.SPAWN:
+        return Rule(spec.name, "*")  # no two tasks read alike; what sub-agents do asks for itself
     if not request.paths:
         return Rule(spec.name, request.summary)
     first, *more = request.paths

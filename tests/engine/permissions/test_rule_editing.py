@@ -160,3 +160,12 @@ def test_a_path_rule_that_misses_names_the_path() -> None:
 )
 def test_the_meaning_of_a_rule_is_said_before_it_is_kept(text: str, call: Call, sentence: str) -> None:
     assert meaning(text, call) == sentence
+
+
+def test_always_for_sub_agents_is_a_rule_for_the_tool() -> None:
+    spec = ToolSpec("spawn_agents", "", {}, ToolClass.SPAWN)
+    rule = suggest(spec, ToolRequest("2 sub-agents: find tests · read docs"), CWD)
+    assert rule == Rule("spawn_agents", "*")
+    other = Call("spawn_agents", ToolClass.SPAWN, ToolRequest("1 sub-agent: something else"), CWD)
+    assert allows(rule, other)
+    assert meaning(str(rule), other) == "Allows every spawn_agents."
