@@ -59,7 +59,7 @@ async def test_a_question_is_answered_and_a_run_stopped_without_opening_them(tmp
             await answered(running, "y", phoenix)
             await running.shows("1◐ count the", "2● clean up unread")
             running.type("gx")
-            await running.shows("■ count the sh… stopped")
+            await running.shows("■ count the sheep")
             assert "All clean." not in running.text
     assert len(results(server.requests[-1])) == 1
     assert (phoenix.cwd / "cleaned").exists()
