@@ -47,14 +47,17 @@ def hit_rows(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool, 
 
 def _heading(hit: SearchHit, width: int, *, now: float, chosen: bool) -> Content:
     who, tone = WHO[hit.speaker]
-    where = f"{short_path(hit.cwd)}  " if width >= FOLDER_FROM else ""
     mark = "old branch  " if hit.left_behind else "archived  " if hit.archived else ""
-    right = Content.assemble(
-        (clean_line(where), Tone.QUIET.value),
+    known = Content.assemble(
         (mark, Tone.NEEDS_YOU.value),
         (f"{who:<{WHO_WIDTH}}", tone.value),
         (f" {when(hit.created_at, now):>{DATE_WIDTH}}", Tone.QUIET.value),
-    ).truncate(max(width * 2 // 3, 1), ellipsis=True)
+    )
+    widest = max(width * 2 // 3, 1)
+    folder = f"{clean_line(short_path(hit.cwd))}  " if width >= FOLDER_FROM else ""
+    # A long folder gives way, who spoke and when never do.
+    where = Content.styled(folder, Tone.QUIET.value).truncate(max(widest - known.cell_length, 0), ellipsis=True)
+    right = (where + known).truncate(widest, ellipsis=True)
     title = Content.styled(clean_line(hit.title) or "New conversation", "bold")
     left = (_edge(chosen) + title).truncate(max(width - right.cell_length - 1, 1), ellipsis=True, pad=True)
     return left + " " + right

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from engine.records import SearchHit
@@ -43,3 +44,12 @@ def test_a_hit_leaves_out_where_code_begins_and_ends_but_not_what_was_looked_for
     assert shown.strip() == "it is so: with inner: flush() Two tests"
     shown = hit_rows(hit(snippet, NOW), ["python"], 80, chosen=False, now=NOW).plain.split("\n")[1]
     assert shown.strip() == snippet
+
+
+def test_a_long_folder_gives_way_to_who_spoke_and_when() -> None:
+    far = replace(hit("said", NOW), cwd=Path("/srv") / ("a-long-folder-" * 12))
+    first = hit_rows(far, ["said"], 150, chosen=False, now=NOW).plain.split("\n")[0]
+    near = hit_rows(hit("said", NOW), ["said"], 150, chosen=False, now=NOW).plain.split("\n")[0]
+    assert first[-18:] == near[-18:]
+    assert "a-long-folder-" in first
+    assert "…" in first
