@@ -11,12 +11,12 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from phoenix_tui.clipboard_backends import choose
+from phoenix_tui.image_files import LARGEST_IMAGE
 from tools.contract import Command, Finished, ProcessRunner
 
 SECONDS: Final = 4.0
 HOLD_CHECK: Final = 0.3
 """Seconds after which a tool that still runs is taken to hold the text."""
-LARGEST_IMAGE: Final = 64_000_000
 LARGEST_TEXT: Final = 16_000_000
 OSC_52_LIMIT: Final = 74_994
 """Bytes of text that every terminal with OSC 52 takes (100,000 in base64 with its frame)."""

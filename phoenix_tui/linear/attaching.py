@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.records import Attachment
 from phoenix_tui.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
+from phoenix_tui.image_files import read_image
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.linear.spoken import count
 from phoenix_tui.linear.talk import TROUBLES
@@ -21,15 +22,13 @@ from tools.contract import ImageRejected
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
-LARGEST_IMAGE: Final = 64_000_000
-
 
 async def attach_all(front: LinearFront, images: Sequence[Path | bytes]) -> None:
     """Put images to the next message, and say what each is."""
     for image in images:
         name = "the clipboard" if isinstance(image, bytes) else clean_line(image.name)
         try:
-            content = image if isinstance(image, bytes) else await asyncio.to_thread(_read, image)
+            content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
             attachment = await (await front.talk.current()).attach(content)
         except OSError as error:
             front.say(f"Refused: {name} cannot be read: {error.strerror}.")
@@ -87,14 +86,6 @@ def _words(image: Attachment) -> str:
 def _path(folder: Path, name: str) -> Path:
     wanted = Path(name.strip("'\""))
     return folder / (wanted.expanduser() if name.startswith("~/") else wanted)
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        content = file.read(LARGEST_IMAGE + 1)
-    if len(content) > LARGEST_IMAGE:
-        raise ImageRejected(f"{path.name} is larger than 64 MB.")
-    return content
 
 
 def _drop(_: str) -> None:

@@ -16,6 +16,7 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
 from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.image_files import read_image
 from phoenix_tui.screens.one_at_a_time import OneAtATime
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
@@ -38,7 +39,6 @@ DRAFT_LATEST: Final = 1.0
 """Seconds after which it is stored though the typing goes on."""
 REQUEST_FIRST: Final = 0.05
 """Seconds that the emptied draft of a sent message waits: writing it would delay request and first word."""
-LARGEST_IMAGE: Final = 64_000_000
 ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
 """What a request may raise; each is one sentence for the user."""
 
@@ -336,7 +336,7 @@ class Desk:
         """Add images to the next message."""
         for image in images:
             try:
-                content = image if isinstance(image, bytes) else await asyncio.to_thread(_read, image)
+                content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
                 attachment = await (await self.current()).attach(content)
             except (*ENGINE_ERRORS, ImageRejected, OSError) as error:
                 self._tell(str(error), bad=True)
@@ -371,14 +371,6 @@ async def resume(desk: Desk, *, interrupted: bool) -> None:
         await desk.attempt(lambda one: one.retry(desk.launch.caps))
     if conversation.queue.waiting:
         await desk.attempt(lambda one: one.queue.go_on(desk.launch.caps))
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        content = file.read(LARGEST_IMAGE + 1)
-    if len(content) > LARGEST_IMAGE:
-        raise ImageRejected(f"{path.name} is larger than 64 MB.")
-    return content
 
 
 async def _keep_elsewhere(conversation: ConversationSurface, unsent: Unsent, receipt: Receipt, tell: Teller) -> None:

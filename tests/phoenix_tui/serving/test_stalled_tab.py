@@ -8,6 +8,7 @@ import fcntl
 import os
 import sqlite3
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -80,6 +81,7 @@ def test_a_server_that_is_gone_is_written_to_in_vain_and_the_end_is_not_held_up(
     for _ in range(100):
         writer.offer(packet(b"D", b"x" * 5_000))
     writer.end()
+    assert poll_blocking(lambda: "phoenix-web" not in {thread.name for thread in threading.enumerate()})
     os.close(writes)
 
 
