@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from engine.ports.files import FileChange
     from engine.ports.turns import BranchRow
     from engine.records import ConversationRecord
-    from engine.rewinding.values import Done, Preview, RewindList, Scope
+    from engine.rewinding.values import Changed, Done, Preview, RewindList, Scope
     from tools.contract import DiffDisplay
 
 
@@ -23,6 +23,10 @@ class RewindSurface(Protocol):
 
     async def points(self, record: ConversationRecord) -> RewindList:
         """What can be gone back to, newest first."""
+        ...
+
+    async def changed(self, record: ConversationRecord) -> Changed:
+        """What the conversation did to its folder until now."""
         ...
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:

@@ -106,6 +106,19 @@ class TurnKeeper(Struct, eq=False):
         except FilesError as error:  # the step stays open: once the folder is back, it is found out
             log.warning("what a turn changed could not be found out: %s", error)
 
+    async def so_far(self, conversation_id: str) -> FileStep | None:
+        """What the run under way has changed by now; None where none runs, or its folder does not answer."""
+        begun = self.begun.get(conversation_id)
+        if begun is None:
+            return None
+        try:
+            async with asyncio.timeout(self.settling):
+                step = await asyncio.shield(begun.task)
+                return None if step is None else await self._found_out(step)
+        except (TimeoutError, FilesError) as error:
+            log.warning("what a turn has changed so far is not known: %s", error)
+            return None
+
     async def close(self) -> None:
         """Wait a little for what is being found out, then for nothing."""
         if self._ending:
@@ -196,11 +209,14 @@ class TurnKeeper(Struct, eq=False):
                 await self._finish(step)
 
     async def _finish(self, step: FileStep) -> None:
+        await self.log.save(await self._found_out(step))
+
+    async def _found_out(self, step: FileStep) -> FileStep:
+        """The step with what differs by now from the look it began with."""
         if not step.look:
-            await self.log.save(replace(step, state=StepState.DONE))
-            return
+            return replace(step, state=StepState.DONE)
         after = await self.folders.look(step.folder)
         changes = () if after.id in {"", step.look} else await self.folders.changes(step.look, after.id)
         refusal = after.coverage.refusal
         coverage = replace(step.coverage, refusal=refusal) if refusal else step.coverage
-        await self.log.save(replace(step, state=StepState.DONE, changes=changes, coverage=coverage))
+        return replace(step, state=StepState.DONE, changes=changes, coverage=coverage)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from engine.ports.files import FileChange, FileState, same_state
 from engine.ports.turns import FileStep, StepKind
-from engine.rewinding.values import PreviewFile
+from engine.rewinding.values import ChangedFile, PreviewFile
 
 CHANGED_SINCE = "changed since by somebody else"
 CHANGED_BETWEEN = "also changed by somebody else between two turns"
@@ -68,3 +68,14 @@ def previewed(wishes: Sequence[Wanted], now: Mapping[bytes, FileState | None]) -
         else:
             files.append(PreviewFile(change))
     return files
+
+
+def as_done(files: Sequence[PreviewFile]) -> tuple[ChangedFile, ...]:
+    """What restoring all of these files would take back, told the other way round."""
+    return tuple(
+        ChangedFile(
+            FileChange(one.change.path, one.change.after, one.change.before, one.change.removed, one.change.added),
+            one.conflict,
+        )
+        for one in files
+    )

@@ -15,8 +15,8 @@ from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restor
 from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
 from engine.rewinding.keeper import TurnKeeper
-from engine.rewinding.plans import Wanted, previewed, turned_around, wanted
-from engine.rewinding.values import Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
+from engine.rewinding.plans import Wanted, as_done, previewed, turned_around, wanted
+from engine.rewinding.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
 from tools.contract import DiffDisplay
 
 MOST_POINTS = 1_000
@@ -60,6 +60,15 @@ class Rewinding(Struct, eq=False):
         unfinished = sum(len(one.changes) for one in steps if one.state is StepState.RESTORING)
         family = await self.log.family(record.id)
         return RewindList(record.cwd, tuple(points), _takeback(steps), unfinished, len(family))
+
+    async def changed(self, record: ConversationRecord) -> Changed:
+        """What this conversation did to its folder, its run under way included. Raises StorageError."""
+        await self.keeper.settled(record.id)
+        running = await self.keeper.so_far(record.id)
+        steps = await self.log.steps(record.id)
+        steps = [running if running is not None and one.id == running.id else one for one in steps]
+        preview = await self._preview(record.cwd, wanted(steps, 0), _coverage(steps, 0))
+        return Changed(as_done(preview.files), preview.coverage, preview.refusal)
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         """What going back to before the prompt `seq` would do to files. Raises StorageError."""

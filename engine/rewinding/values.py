@@ -70,6 +70,23 @@ class Preview(Struct, frozen=True):
     """Not empty when no file can be restored: why."""
 
 
+class ChangedFile(Struct, frozen=True):
+    """One path: as the conversation found it, and as it is now."""
+
+    change: FileChange
+    remark: str = ""
+    """Not empty where somebody else had a hand in it."""
+
+
+class Changed(Struct, frozen=True):
+    """What a conversation did to its folder; what was changed and changed back is no part of it."""
+
+    files: tuple[ChangedFile, ...]
+    coverage: Coverage
+    refusal: str = ""
+    """Not empty when it cannot be told: why."""
+
+
 class Done(Struct, frozen=True):
     """What a rewind or its undoing came to."""
 

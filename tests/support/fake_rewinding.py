@@ -12,7 +12,17 @@ from engine.ports.files import Coverage, FileChange, FileKind, FileState, Restor
 from engine.ports.turns import BranchRow
 from engine.records import ConversationRecord
 from engine.rewinding.rewinding import BUSY
-from engine.rewinding.values import Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
+from engine.rewinding.values import (
+    Changed,
+    ChangedFile,
+    Done,
+    Preview,
+    PreviewFile,
+    RewindList,
+    RewindPoint,
+    Scope,
+    Takeback,
+)
 from tools.contract import DiffDisplay
 
 FILE = FileState(FileKind.FILE, 0o644, b"digest", 4)
@@ -33,6 +43,7 @@ class FakeRewinding:
 
     found: tuple[RewindPoint, ...] = ()
     files: tuple[PreviewFile, ...] = ()
+    changes: tuple[ChangedFile, ...] = ()
     coverage: Coverage = field(default_factory=Coverage)
     refusal: str = ""
     takeback: Takeback | None = None
@@ -48,6 +59,9 @@ class FakeRewinding:
 
     async def points(self, record: ConversationRecord) -> RewindList:
         return RewindList(Path(record.cwd), self.found, self.takeback, self.unfinished, max(len(self.family), 1))
+
+    async def changed(self, record: ConversationRecord) -> Changed:
+        return Changed(self.changes, self.coverage, self.refusal)
 
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         return Preview(self.files, self.coverage, self.refusal)
