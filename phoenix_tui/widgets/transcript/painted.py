@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
-from textual.color import Color
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.selection import Selection
@@ -15,9 +14,10 @@ from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.painter import Colours, Painter
+from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.scroll_keys import ScrollKeys
 from phoenix_tui.widgets.transcript.selecting import block_selection, row_number, selected_text
+from phoenix_tui.widgets.transcript.theme_colours import COMPONENTS, colours_of, css_of
 
 
 class PaintedTranscript(ScrollKeys):
@@ -26,32 +26,14 @@ class PaintedTranscript(ScrollKeys):
     Its rows never pass Textual's style cache, so line filters (NO_COLOR) are applied here.
     """
 
-    DEFAULT_CSS = """
-    PaintedTranscript {
+    DEFAULT_CSS = f"""
+    PaintedTranscript {{
         background: $background; color: $foreground;
         overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
-    }
-    PaintedTranscript > .transcript--surface { background: $surface; }
-    PaintedTranscript > .transcript--text { color: $foreground; }
-    PaintedTranscript > .transcript--quiet { color: $text-muted; }
-    PaintedTranscript > .transcript--you { color: $accent; }
-    PaintedTranscript > .transcript--work { color: $primary; }
-    PaintedTranscript > .transcript--needs-you { color: $warning; }
-    PaintedTranscript > .transcript--good { color: $success; }
-    PaintedTranscript > .transcript--bad { color: $error; }
-    PaintedTranscript > .transcript--selection { background: $screen-selection-background; }
+    }}
+    {css_of("PaintedTranscript")}
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "transcript--surface",
-        "transcript--text",
-        "transcript--quiet",
-        "transcript--you",
-        "transcript--work",
-        "transcript--needs-you",
-        "transcript--good",
-        "transcript--bad",
-        "transcript--selection",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*COMPONENTS}
 
     def __init__(self, model: TranscriptModel, widget_id: str | None) -> None:
         super().__init__(id=widget_id)
@@ -134,30 +116,8 @@ class PaintedTranscript(ScrollKeys):
     def _current_painter(self, width: int) -> Painter:
         """The painter of the theme and width in force."""
         if self._painter is None or self._stale or self._painter.width != width:
-            colours, self._stale = self._read_colours(), False
+            colours, self._stale = colours_of(self), False
             if self._painter is None or (self._painter.colours, self._painter.width) != (colours, width):
                 self._painter = Painter(colours, width)
                 self.canvas.stack.drop_strips()
         return self._painter
-
-    def _read_colours(self) -> Colours:
-        def foreground(name: str) -> Color:
-            colour = self.get_component_rich_style(f"transcript--{name}").color
-            return self.colors[3] if colour is None else Color.from_rich_color(colour)
-
-        def background(name: str) -> Color:
-            colour = self.get_component_rich_style(f"transcript--{name}").bgcolor
-            return self.background_colors[1] if colour is None else Color.from_rich_color(colour)
-
-        return Colours(
-            background=self.background_colors[1],
-            surface=background("surface"),
-            text=foreground("text"),
-            quiet=foreground("quiet"),
-            you=foreground("you"),
-            work=foreground("work"),
-            needs_you=foreground("needs-you"),
-            good=foreground("good"),
-            bad=foreground("bad"),
-            selection=background("selection"),
-        )
