@@ -3,158 +3,110 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from engine.ports import ConversationChanges
-from engine.ports.files import FileChange, FilesError
-from engine.rewinding.rewinding import CannotRewind
-from engine.rewinding.values import Done, Preview, PreviewFile, RewindPoint, Scope
+from engine.ports.files import FileChange
+from engine.ports.turns import BranchRow
+from engine.rewinding.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
+from phoenix_tui.going_back import GoingBack, HowFar, Order, OtherWay, others_of
 from phoenix_tui.labels import age
 from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.spoken import count
-from phoenix_tui.rewind_surface import RewindSurface
 from phoenix_tui.surface import ConversationSurface
-from phoenix_tui.unsent import joined
 from tools.clean import clean_line
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
 MOST_FILES: Final = 30
-WAYS: Final = (
-    (Scope.BOTH, "Both: the prompt comes back to be edited, the files go back as they were before it"),
-    (Scope.CONVERSATION, "The conversation alone: the prompt comes back to be edited, the files stay"),
-    (Scope.FILES, "The files alone: as they were before it; the conversation stays"),
-)
+WORDS: Final = {
+    Scope.BOTH: "Both: the prompt comes back to be edited, the files go back as they were before it",
+    Scope.CONVERSATION: "The conversation alone: the prompt comes back to be edited, the files stay",
+    Scope.FILES: "The files alone: as they were before it; the conversation stays",
+}
 
 
-async def _rewind(front: LinearFront, _: str) -> None:
-    here = _here(front)
-    if here is None:
-        return
-    conversation, rewinding = here
-    try:
-        found = await rewinding.points(conversation.record)
+class LineAsker:
+    """Asks with numbered rows."""
+
+    undo_keys = "/undo"
+    branching_keys = "/rewind or /fork"
+
+    def __init__(self, front: LinearFront, conversation: ConversationSurface) -> None:
+        self._front = front
+        self._conversation = conversation
+
+    async def which_prompt(self, found: RewindList) -> Order | None:
+        """The prompts, and behind them what a crash cut off."""
         rows = [_point(point) for point in found.points]
+        orders: list[Order] = list(found.points)
         if found.unfinished:
-            rows.append(f"Finish going back, which a crash cut off: {count(found.unfinished, 'file')}")
-        if not rows:
-            front.say("Nothing was said here yet, so there is nothing to go back to.")
-            return
-        chosen = await front.choose("Go back to before which message? /undo takes the last way back:", rows)
+            files = counted(found.unfinished, "file")
+            rows += [f"Finish going back, which a crash cut off: {files}", f"Take that back: {files}"]
+            orders += [OtherWay.FINISH, OtherWay.TAKE_BACK]
+        chosen = await self._front.choose("Go back to before which message? /undo takes the last way back:", rows)
+        return orders[chosen] if chosen is not None else None
+
+    async def how_far(self, point: RewindPoint, preview: Preview, scopes: Sequence[Scope]) -> HowFar | None:
+        """What would change, then the ways, then the files of others."""
+        self._front.say(*_disk(preview))
+        chosen = await self._front.choose("How far?", [WORDS[scope] for scope in scopes])
         if chosen is None:
-            return
-        if chosen == len(found.points):
-            await _show(front, conversation, await rewinding.finish(conversation.record))
-        else:
-            await _go_back(front, conversation, rewinding, found.points[chosen])
-    except (CannotRewind, FilesError) as error:
-        front.say(f"Refused: {clean_line(str(error))}")
+            return None
+        scope = scopes[chosen]
+        overwrite = frozenset[bytes]() if scope is Scope.CONVERSATION else await self._overwritten(preview)
+        return HowFar(scope, overwrite) if overwrite is not None else None
+
+    async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
+        """What would change, then the files of others."""
+        self._front.say(*_disk(preview))
+        return await self._overwritten(preview)
+
+    async def which_branch(self, family: Sequence[BranchRow]) -> str | None:
+        """The branches, one row each."""
+        chosen = await self._front.choose("Branches:", [_branch(row, self._conversation.id) for row in family])
+        return family[chosen].id if chosen is not None else None
+
+    async def show(self, branch: ConversationSurface) -> None:
+        """Read it out from now on."""
+        await self._front.open(branch.id)
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """A line; what is bad says so itself."""
+        self._front.say(clean_line(text))
+
+    async def _overwritten(self, preview: Preview) -> frozenset[bytes] | None:
+        """Which files of others go back too; None where the user gives up."""
+        others = others_of(preview)
+        if not others:
+            return others
+        chosen = await self._front.choose(
+            f"{counted(len(others), 'file')} changed since by somebody else.",
+            ("Leave them alone", "Take them back too"),
+        )
+        return None if chosen is None else others if chosen == 1 else frozenset()
 
 
-async def _undo(front: LinearFront, _: str) -> None:
-    here = _here(front)
-    if here is None:
-        return
-    conversation, rewinding = here
-    try:
-        if (await rewinding.points(conversation.record)).takeback is None:
-            front.say("Nothing went back here, so there is nothing to undo. /rewind goes back.")
-            return
-        preview = await rewinding.preview_undo(conversation.record)
-        front.say(*_disk(preview))
-        overwrite = await _overwritten(front, preview)
-        if overwrite is not None:
-            done = await rewinding.undo(conversation.record, conversation.state, overwrite)
-            await _show(front, conversation, done)
-    except (CannotRewind, FilesError) as error:
-        front.say(f"Refused: {clean_line(str(error))}")
+def _run(way: Callable[[GoingBack], Awaitable[None]]) -> Callable[[LinearFront, str], Awaitable[None]]:
+    async def run(front: LinearFront, _: str) -> None:
+        conversation, rewinding = open_conversation(front), front.services.rewinding
+        if conversation is not None and rewinding is not None:
+            await way(GoingBack(LineAsker(front, conversation), front.services.engine, conversation, rewinding))
 
-
-async def _branches(front: LinearFront, _: str) -> None:
-    here = _here(front)
-    if here is None:
-        return
-    conversation, rewinding = here
-    family = await rewinding.branches(conversation.record)
-    if len(family) < 2:
-        front.say("This conversation has no branches: /rewind or /fork makes one.")
-        return
-    rows = [
-        f"{row.title or 'new conversation'}{', this one' if row.id == conversation.id else ''}, "
-        f"{count(row.message_count, 'message')}, newest: {row.newest_prompt or 'nothing'}"
-        for row in family
-    ]
-    chosen = await front.choose("Branches:", rows)
-    if chosen is None or family[chosen].id == conversation.id:
-        return
-    try:
-        done = await rewinding.switch(conversation.record, conversation.state, family[chosen].id)
-    except (CannotRewind, FilesError) as error:
-        front.say(f"Refused: {clean_line(str(error))}")
-    else:
-        await _show(front, conversation, done)
-
-
-async def _go_back(
-    front: LinearFront, conversation: ConversationSurface, rewinding: RewindSurface, point: RewindPoint
-) -> None:
-    record = conversation.record
-    preview = await rewinding.preview(record, point.seq)
-    front.say(*_disk(preview))
-    ways = [WAYS[1]] if preview.refusal or not preview.files else list(WAYS)
-    chosen = await front.choose("How far?", [words for _, words in ways])
-    if chosen is None:
-        return
-    scope = ways[chosen][0]
-    overwrite = frozenset[bytes]() if scope is Scope.CONVERSATION else await _overwritten(front, preview)
-    if overwrite is not None:
-        done = await rewinding.rewind(record, conversation.state, point.seq, scope, overwrite)
-        await _show(front, conversation, done)
-
-
-async def _overwritten(front: LinearFront, preview: Preview) -> frozenset[bytes] | None:
-    """Which files of others go back too; None where the user gives up."""
-    others = [file for file in preview.files if file.conflict and file.possible]
-    if not others:
-        return frozenset()
-    chosen = await front.choose(
-        f"{count(len(others), 'file')} changed since by somebody else.", ("Leave them alone", "Take them back too")
-    )
-    return None if chosen is None else frozenset(file.change.path for file in others if chosen == 1)
-
-
-async def _show(front: LinearFront, before: ConversationSurface, done: Done) -> None:
-    if done.conversation_id != before.id:
-        engine = front.services.engine
-        if done.text or done.image_ids:
-            branch = await engine.open(done.conversation_id)
-            await branch.change(ConversationChanges(draft=joined(done.text, done.image_ids)))
-        await front.open(done.conversation_id)
-        if not any(job.running for job in before.jobs()):
-            await engine.forget(before.id)
-    files = f"{count(done.restored, 'file')} went back." if done.restored else "No file changed."
-    front.say(f"{files} /undo takes it back.")
-    for one in done.problems:
-        front.say(f"Left as it is: {clean_line(one.path.decode('utf-8', 'replace'))}, {clean_line(one.problem)}")
-
-
-def _here(front: LinearFront) -> tuple[ConversationSurface, RewindSurface] | None:
-    conversation, rewinding = open_conversation(front), front.services.rewinding
-    if conversation is None or rewinding is None:
-        return None
-    reason = conversation.read_only or rewinding.why_not(conversation.state)
-    if reason:
-        front.say(f"Refused: {clean_line(reason)}")
-        return None
-    return conversation, rewinding
+    return run
 
 
 def _point(point: RewindPoint) -> str:
     files = len({change.path for change in point.files if not change.only_folder})
-    changed = f", {count(files, 'file')} changed" if files else ""
+    changed = f", {counted(files, 'file')} changed" if files else ""
     return f"{clean_line(point.text) or 'only an image'}, {age(time.time() - point.at)} ago{changed}"
+
+
+def _branch(row: BranchRow, here: str) -> str:
+    this = ", this one" if row.id == here else ""
+    messages = counted(row.message_count, "message")
+    return f"{row.title or 'new conversation'}{this}, {messages}, newest: {row.newest_prompt or 'nothing'}"
 
 
 def _disk(preview: Preview) -> Iterator[str]:
@@ -174,7 +126,7 @@ def _disk(preview: Preview) -> Iterator[str]:
 
 def _file(file: PreviewFile) -> str:
     verb = "Keep" if file.conflict else _verb(file.change)
-    lines = f", {count(file.change.added, 'line')} added, {file.change.removed} removed" if file.change.added else ""
+    lines = f", {counted(file.change.added, 'line')} added, {file.change.removed} removed" if file.change.added else ""
     return f"{verb} {clean_line(file.change.name)}{lines}{f', {clean_line(file.conflict)}' if file.conflict else ''}"
 
 
@@ -185,7 +137,7 @@ def _verb(change: FileChange) -> str:
 
 
 COMMANDS: Final[dict[str, LinearCommand]] = {
-    "rewind": LinearCommand("go back to before a message: this conversation, its files or both", _rewind),
-    "undo": LinearCommand("take the last way back", _undo),
-    "branches": LinearCommand("the branches that going back and /fork made; open one", _branches),
+    "rewind": LinearCommand("go back to before a message: conversation, files or both", _run(GoingBack.rewind)),
+    "undo": LinearCommand("take the last way back", _run(GoingBack.undo)),
+    "branches": LinearCommand("the branches that going back and /fork made; open one", _run(GoingBack.branches)),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
-from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -15,6 +14,7 @@ from textual.widgets import Static
 from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
+from phoenix_tui.going_back import HowFar
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind import FRAME, MARGIN, SHARE
@@ -28,14 +28,7 @@ TONES: Final = {"+": Tone.GOOD.value, "-": Tone.BAD.value, "@": Tone.QUIET.value
 LEAST_FILES: Final = 3
 
 
-class GoBackChoice(Struct, frozen=True):
-    """How far to go back, and which files that somebody else changed are overwritten."""
-
-    scope: Scope
-    overwrite: frozenset[bytes] = frozenset()
-
-
-class GoBackSheet(Sheet[GoBackChoice]):
+class GoBackSheet(Sheet[HowFar]):
     """Up and Down go through the ways and then the files; Enter takes the way that is marked."""
 
     DEFAULT_CSS = """
@@ -82,7 +75,7 @@ class GoBackSheet(Sheet[GoBackChoice]):
 
     def action_take(self) -> None:
         """Go back this way."""
-        self.dismiss(GoBackChoice(self._ways[self._way][0], self._overwrite))
+        self.dismiss(HowFar(self._ways[self._way][0], self._overwrite))
 
     def action_overwrite(self) -> None:
         """Overwrite what somebody else changed, or keep it."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -14,6 +13,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
+from phoenix_tui.going_back import Order, OtherWay
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
@@ -26,16 +26,6 @@ SHARE: Final = 0.92
 FRAME: Final = 3
 """Rows of that for border and margin."""
 FILES_SHOWN: Final = 6
-
-
-class Order(Struct, frozen=True):
-    """What was chosen: a prompt to go back to, or one of the other ways."""
-
-    seq: int = 0
-    undo: bool = False
-    branches: bool = False
-    finish: bool = False
-    take_back: bool = False
 
 
 class RewindSheet(Sheet[Order]):
@@ -75,20 +65,19 @@ class RewindSheet(Sheet[Order]):
 
     def action_take(self) -> None:
         """Go on with the chosen prompt; the first row closes."""
-        point = self._point()
-        self.dismiss(Order(seq=point.seq) if point else None)
+        self.dismiss(self._point())
 
     def action_order(self, name: str) -> None:
         """Another way out, where there is one."""
-        unfinished = self._found.unfinished > 0
-        if name == "undo" and self._found.takeback is not None:
-            self.dismiss(Order(undo=True))
-        elif name == "branches":
-            self.dismiss(Order(branches=True))
-        elif name == "finish" and unfinished:
-            self.dismiss(Order(finish=True))
-        elif name == "take_back" and unfinished:
-            self.dismiss(Order(take_back=True))
+        way = OtherWay[name.upper()]
+        offered = {
+            OtherWay.UNDO: self._found.takeback is not None,
+            OtherWay.BRANCHES: True,
+            OtherWay.FINISH: self._found.unfinished > 0,
+            OtherWay.TAKE_BACK: self._found.unfinished > 0,
+        }
+        if offered[way]:
+            self.dismiss(way)
 
     def _point(self) -> RewindPoint | None:
         return self._found.points[self._chosen - 1] if self._chosen else None

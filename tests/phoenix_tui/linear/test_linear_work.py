@@ -160,7 +160,10 @@ async def test_going_back_is_numbered_choices(tmp_path: Path) -> None:
         running.type("1\r")
         await running.shows("Delete made.txt", "How far?", "1. Both", "3. The files alone")
         running.type("1\r")
-        await running.shows("1 file went back. /undo takes it back.", "You: run echo one > made.txt")
+        await running.shows(
+            "1 file went back. This is another branch; /undo goes back to the other one.",
+            "You: run echo one > made.txt",
+        )
         assert not made.exists()
         running.type("\x15/undo\r")
         await running.shows("Create made.txt")

@@ -1,0 +1,24 @@
+"""Numbers with their nouns, long texts on one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.wording import counted, one_line
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 lines"), (1, "1 line"), (2, "2 lines"), (1204, "1,204 lines"), (-1, "-1 lines")]
+)
+def test_a_number_stands_with_its_noun(number: int, words: str) -> None:
+    assert counted(number, "line") == words
+
+
+def test_a_plural_of_its_own_is_given() -> None:
+    assert [counted(number, "process", "processes") for number in (1, 2)] == ["1 process", "2 processes"]
+
+
+def test_a_text_becomes_one_line_and_is_cut_to_its_length() -> None:
+    assert one_line(" a\n\tb  c ") == "a b c"
+    assert one_line("a b c", 5) == "a b c"
+    assert one_line("a b c", 4) == "a b…"

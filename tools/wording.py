@@ -1,0 +1,14 @@
+"""How a number and a long text stand in a sentence, for every layer."""
+
+from __future__ import annotations
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 line`, `1,204 lines`; `many` is the plural where it takes more than an s."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def one_line(text: str, longest: int = 0) -> str:
+    """The words of `text` on one line, cut with an ellipsis to so many characters (0: not at all)."""
+    line = " ".join(text.split())
+    return line if not longest or len(line) <= longest else f"{line[: longest - 1]}…"
