@@ -17,6 +17,7 @@ from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.image_files import read_image
+from phoenix_tui.screens.on_the_way import OnTheWay
 from phoenix_tui.screens.one_at_a_time import OneAtATime
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
@@ -85,8 +86,7 @@ class Desk:
         self._draft_timer: Timer | None = None
         self._changed_at = 0.0
         """Monotonic time of the first change that is not stored; 0 when everything is."""
-        self._sending = 0
-        """Requests on their way: a conversation that looks empty may be about to get a message."""
+        self._sending = OnTheWay()
         self._images_kept: dict[str, tuple[Attachment, ...]] = {}
         """Images of unsent messages, by conversation."""
         self._shown: set[str] = set()
@@ -199,7 +199,7 @@ class Desk:
             await keep_place(visible.conversation, self.parts.transcript)
             record, images = visible.conversation.record, self.parts.dock.chips.images
             self._images_kept[record.id] = images
-            if not images and not self._sending and not self.parts.dock.composer.content and _is_empty(visible):
+            if not images and not self._sending.waiting and not self.parts.dock.composer.content and _is_empty(visible):
                 visible.stop()
                 await self.services.engine.change(record.id, ConversationChanges(deleted=True))
                 await self.services.engine.forget(record.id)
@@ -269,19 +269,18 @@ class Desk:
         chips = self.parts.dock.chips
         images = tuple(image.id for image in chips.images)
         conversation: ConversationSurface | None = None
-        self._sending += 1
         try:
-            with waiting_words(self.parts.dock, text):
+            with self._sending.one() as stopped, waiting_words(self.parts.dock, text):
                 conversation = await self.current()
                 ask = conversation.interrupt_and_say if interrupt else conversation.say
                 ask = conversation.queue.add if queue else ask
                 if conversation.record.agent is not None:
                     ask = Hinting(self.services.engine, conversation.id).say
                 receipt: Receipt = await ask(text, images, self.launch.caps)
+                if stopped.is_set():
+                    stop_in_view(self.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
-        finally:
-            self._sending -= 1
         if conversation is not None and conversation is not self.conversation:
             await _keep_elsewhere(conversation, Unsent(text, images), receipt, self._tell)
             return
@@ -293,13 +292,14 @@ class Desk:
 
     async def shell(self, line: str, *, now: bool = False) -> None:
         """Run the user's own command, behind what runs, or `now` in its place."""
-        self._sending += 1
         try:
-            receipt: Receipt = await run_line(await self.current(), line, now=now)
+            with self._sending.one() as stopped:
+                conversation = await self.current()
+                receipt: Receipt = await run_line(conversation, line, now=now)
+                if stopped.is_set():
+                    stop_in_view(self.services.engine, conversation)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
-        finally:
-            self._sending -= 1
         await self._sent(line, receipt)
 
     async def _sent(self, text: str, receipt: Receipt) -> None:
@@ -344,8 +344,12 @@ class Desk:
                 self.parts.dock.chips.images = (*self.parts.dock.chips.images, attachment)
 
     def stop(self) -> bool:
-        """Cancel the run in view with its sub-agents, or put its error away; False when there was neither."""
-        return stop_in_view(self.services.engine, self.conversation)
+        """Cancel the run in view with its sub-agents, or put its error away; False when there was neither.
+
+        What was sent and is not taken yet is stopped as soon as it is.
+        """
+        on_its_way = self._sending.stop()
+        return stop_in_view(self.services.engine, self.conversation) or on_its_way
 
 
 def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,22 @@ async def test_esc_stops_the_run_from_any_focus(open_shell: Any, focus: str) -> 
         shell.screen.set_focus(wanted[focus])
         await shell.pilot.press("escape")
         assert conversation.cancelled == 1
+        assert isinstance(conversation.state, Idle)
+
+
+async def test_esc_stops_what_was_sent_and_is_not_stored_yet(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("hello")
+        conversation.answer_with("Hello.")
+        conversation.hold = asyncio.Event()
+        await shell.type("make everything")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: len(conversation.caps) == 2)
+        await shell.pilot.press("escape")
+        assert not conversation.cancelled
+        conversation.hold.set()
+        await shell.until(lambda: conversation.cancelled)
+        assert conversation.said[-1][0] == "make everything"
         assert isinstance(conversation.state, Idle)
 
 
