@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from engine.context.measure import Part
-    from engine.executor.context_desk import ContextReport, Edited
+    from engine.executor.context_desk import ContextReport, Edited, SystemPrompt
     from engine.executor.requests import Receipt, Refused
     from engine.executor.reviewing import Review
 
@@ -16,6 +16,10 @@ class ContextSurface(Protocol):
 
     async def report(self) -> ContextReport:
         """What fills it now."""
+        ...
+
+    def prompt(self) -> SystemPrompt:
+        """What stands before the messages of the next request."""
         ...
 
     async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.context import omissions
 from engine.context.compaction import select
 from engine.context.measure import Filling, Measured, Part, measure, omission_of, scaled
+from engine.context.prompt import dynamic_prompt, static_prompt
 from engine.executor.composing import ask
 from engine.executor.requests import Receipt, Refused
 from engine.executor.reviewing import Review
@@ -70,6 +71,14 @@ class ContextReport(Struct, frozen=True):
     can_undo: bool = False
 
 
+class SystemPrompt(Struct, frozen=True):
+    """Both parts of a system prompt as they are sent, and the names of the tools sent with it."""
+
+    static: str
+    dynamic: str
+    tools: tuple[str, ...]
+
+
 class ContextDesk:
     """Looks at the window of a conversation and changes what is sent."""
 
@@ -104,6 +113,15 @@ class ContextDesk:
             omitted=sum(each.seq >= view.start_seq for each in view.omitted),
             earlier=view.earlier[-1] if view.earlier else None,
             can_undo=bool(self._before),
+        )
+
+    def prompt(self) -> SystemPrompt:
+        """What stands before the messages of the next request."""
+        facts, now = prompt_facts(self._session), self._session.ports.clock.now()
+        return SystemPrompt(
+            static_prompt(facts),
+            dynamic_prompt(now, facts.permission_mode),
+            tuple(tool.name for tool in facts.tools),
         )
 
     async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:

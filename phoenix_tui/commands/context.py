@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from textual.content import Content
+
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.labels import Tone
 from phoenix_tui.screens.context_sheet import COMPACT, ContextSheet
 from phoenix_tui.screens.summary_sheet import SummarySheet
+from phoenix_tui.widgets.blocks.rows import count_text
+from tools.clean import clean, clean_line
 
 NOTHING: Final = "Nothing was sent yet: the context is empty."
 
@@ -24,6 +29,19 @@ async def context(bench: Bench, _: str) -> None:
         bench.desk.parts.transcript.jump(int(answer.removeprefix("#")))
 
 
+async def prompt(bench: Bench, _: str) -> None:
+    """The system prompt as it is sent, and the tools beside it."""
+    conversation = bench.desk.conversation
+    if conversation is None:
+        bench.tell(NOTHING)
+        return
+    sent = conversation.context.prompt()
+    lines = clean(f"{sent.static}\n\n{sent.dynamic}").split("\n")
+    text = Content("\n").join(Content.styled(line, "bold" if line.startswith("# ") else "") for line in lines)
+    tools = f"\n\n{count_text(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}"
+    bench.sheets.read("System prompt", Content.assemble(text, (tools, Tone.QUIET.value)))
+
+
 async def compact(bench: Bench, focus: str) -> None:
     """Summarize older messages now; what is typed behind the command is kept above all. It shows before it counts."""
     conversation = bench.desk.conversation
@@ -34,4 +52,4 @@ async def compact(bench: Bench, focus: str) -> None:
         bench.tell(refusal, bad=True)
 
 
-RUNS: Final[dict[str, Run]] = {"context": context, "compact": compact}
+RUNS: Final[dict[str, Run]] = {"context": context, "compact": compact, "prompt": prompt}

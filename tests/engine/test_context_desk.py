@@ -219,3 +219,12 @@ async def test_an_edit_of_a_view_that_was_changed_meanwhile_takes_nothing_back(t
         assert [edit for edit in edits if isinstance(edit, Refused)] == [Refused(context_desk.CHANGED)]
         [made] = [edit for edit in edits if isinstance(edit, Edited)]
         assert len(conversation.record.omitted) == made.count
+
+
+async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *REPLIES, settings=SETTINGS) as bench:
+        conversation = await started(bench, 1)
+        shown, request = conversation.context.prompt(), bench.provider.requests[-1]
+        assert (shown.static, shown.dynamic) == request.system
+        assert shown.tools == tuple(tool.name for tool in request.tools)
+        assert "Keep lines short." in shown.static

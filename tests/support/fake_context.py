@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.context.measure import Filling, Measured, Part
-from engine.executor.context_desk import ContextReport, Edited
+from engine.executor.context_desk import ContextReport, Edited, SystemPrompt
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.reviewing import Review
 
@@ -53,6 +53,11 @@ class FakeContext:
     compacts: Receipt = field(default_factory=Accepted)
     review: Review | None = None
     asked: list[str] = field(default_factory=list[str])
+
+    def prompt(self) -> SystemPrompt:
+        return SystemPrompt(
+            "You are Phoenix.\n\n# Safety\nAsk first.\x1b]52;c;aGk=\x07", "Today is 2026-11-22.", ("bash", "patch")
+        )
 
     async def report(self) -> ContextReport:
         return self.standing

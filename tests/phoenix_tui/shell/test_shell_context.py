@@ -191,3 +191,13 @@ async def test_what_the_provider_counted_and_the_way_back_are_shown(open_shell: 
         assert "r sends them again" in shell.text
         assert "u undoes" in " ".join(shell.text.split())
         assert "Shortened 1 part for" in shell.text
+
+
+async def test_the_system_prompt_is_shown_as_it_is_sent(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.open(shell.engine.seed("talk", messages=4))
+        await shell.type("/prompt")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "You are Phoenix." in shell.text)
+        for words in ("# Safety", "Ask first.", "Today is 2026-11-22.", "2 tools: bash, patch"):
+            assert words in shell.text
