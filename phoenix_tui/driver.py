@@ -206,7 +206,7 @@ class QuietDriver(LinuxDriver):
         poll.register(self.fileno, select.POLLIN)
         poll.register(wake, select.POLLIN)
         while not self.exit_event.is_set():
-            due = parser.due
+            due = min((at for at in (parser.due, split.due) if at is not None), default=None)
             wait = None if due is None else max(0.0, due - time.monotonic()) * 1000 + 0.5
             ready = dict(poll.poll(wait))
             if wake in ready:
@@ -221,7 +221,7 @@ class QuietDriver(LinuxDriver):
                     for event in found:
                         if not isinstance(event, str):
                             self.process_message(event)
-            for event in parser.tick():
+            for event in (*parser.tick(), *split.tick()):
                 self.process_message(event)
 
     def _receive(self) -> bytes:

@@ -12,6 +12,10 @@ from textual._xterm_parser import XTermParser
 
 REPLY_SECONDS: Final = 1.0
 """How long an unfinished reply swallows what follows; a terminal sends it in one go."""
+PASTE_SECONDS: Final = 1.0
+"""Silence after which a paste whose end has not come is shown as far as it came, and a key counts as a key again."""
+_KEY_LENGTH: Final = 4
+"""Characters that one key may send without an ESC in front; a paste that goes on comes in longer pieces."""
 _PASTE_START: Final = "\x1b[200~"
 _PASTE_END: Final = "\x1b[201~"
 # OSC with a number, DCS with a parameter, kitty graphics; device attributes. ESC ] alone is Alt+].
@@ -64,6 +68,10 @@ class InputFilter:
         self._held = ""
         """The beginning of a paste mark, until the rest of it comes."""
         self._paste: list[str] | None = None
+        self._paste_at = 0.0
+        """When its newest part came."""
+        self._cut = False
+        """Its end is overdue."""
         self._reply_since: float | None = None
         self._held_esc = False
         """The reply's last piece ended in the first byte of its terminator."""
@@ -72,8 +80,10 @@ class InputFilter:
         """Keys as text, pastes as events, in order."""
         if "\x1b" not in text and self._paste is None and self._reply_since is None and not self._held:
             return [text]
-        text, self._held = self._held + text, ""
+        came, text, self._held = text, self._held + text, ""
         kept: list[str | events.Paste] = []
+        if self._paste is not None and self._cut and _is_key(came) and not text.startswith(_PASTE_END):
+            self._paste, text = None, came
         while text:
             if self._paste is not None:
                 text = self._in_paste(self._paste, text, kept)
@@ -83,16 +93,33 @@ class InputFilter:
                 text = self._until_reply(text, kept)
         return kept
 
+    @property
+    def due(self) -> float | None:
+        """When an unfinished paste is shown as far as it came (by the clock given), None while there is none."""
+        waits = self._paste is not None and (self._paste or not self._cut)
+        return self._paste_at + PASTE_SECONDS if waits else None
+
+    def tick(self) -> list[events.Paste]:
+        """What came of a paste whose end is overdue: a connection that was cut must not swallow keys for ever."""
+        if self._paste is None or self.due is None or self._clock() < self.due:
+            return []
+        self._cut = True
+        came = _as_event(self._paste)
+        self._paste.clear()
+        return [came] if came.text else []
+
     def _in_paste(self, paste: list[str], text: str, kept: list[str | events.Paste]) -> str:
         """Collect up to the end of the paste; gives what follows it."""
         inside, end, rest = text.partition(_PASTE_END)
+        self._paste_at = self._clock()
         if not end:
             self._held = _beginning_of(_PASTE_END, inside)
             paste.append(inside[: len(inside) - len(self._held)])
             return ""
         paste.append(inside)
         self._paste = None
-        kept.append(events.Paste("".join(paste).replace("\x00", "")))
+        if inside or not self._cut:
+            kept.append(_as_event(paste))
         return rest
 
     def _after_reply(self, since: float, text: str) -> str:
@@ -129,7 +156,7 @@ class InputFilter:
         paste, string = text.find(_PASTE_START), _STRING.search(text)
         if paste >= 0 and (string is None or paste < string.start()):
             keys, rest = text[:paste], text[paste + len(_PASTE_START) :]
-            self._paste = []
+            self._paste, self._paste_at, self._cut = [], self._clock(), False
         elif string is not None:
             keys, rest = text[: string.start()], text[string.end() :]
             self._reply_since, self._held_esc = self._clock(), False
@@ -142,6 +169,17 @@ class InputFilter:
         if keys:
             kept.append(keys)
         return rest
+
+
+def _as_event(paste: list[str]) -> events.Paste:
+    return events.Paste("".join(paste).replace("\x00", ""))
+
+
+def _is_key(text: str) -> bool:
+    """Whether this is a key, or a report of the mouse, rather than more of a paste."""
+    if text.startswith("\x1b"):
+        return not text.startswith(_PASTE_END) and (text == "\x1b" or not _PASTE_END.startswith(text))
+    return len(text) <= _KEY_LENGTH and _PASTE_END not in text
 
 
 def _beginning_of(mark: str, text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.terminal_input import REPLY_SECONDS, InputFilter, QuietParser
+from phoenix_tui.terminal_input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only
 from phoenix_tui.terminal_state import RESTORE
 from tests.support.screens import SteppedClock
@@ -85,6 +85,30 @@ def test_a_paste_in_pieces_of_any_size_is_one_event(size: int) -> None:
 def test_a_large_paste_is_quick_and_whole() -> None:
     pieces = ["\x1b[200~", *["x" * 4096] * 2560, "\x1b[201~"]
     assert [len(found) for found in filtered(pieces)] == [4096 * 2560 + 2]
+
+
+@pytest.mark.parametrize("came", ["", "two\nlines", "two\x1b[20"])
+def test_a_paste_whose_end_never_comes_shows_what_came_and_swallows_no_key(came: str) -> None:
+    clock = SteppedClock()
+    split = InputFilter(clock)
+    assert split("\x1b[200~" + came) == []
+    assert split.due == clock() + PASTE_SECONDS
+    assert split.tick() == []
+    clock.seconds += PASTE_SECONDS
+    assert [paste.text for paste in split.tick()] == [came.removesuffix("\x1b[20")] * bool(came)
+    assert split.due is None
+    assert split("\x1b") == ["\x1b"]
+    assert split("q") == ["q"]
+
+
+def test_a_paste_that_goes_on_after_a_silence_stays_a_paste() -> None:
+    clock = SteppedClock()
+    split = InputFilter(clock)
+    split("\x1b[200~one\r")
+    clock.seconds += PASTE_SECONDS
+    split.tick()
+    assert split("two\rthree\r") == []
+    assert [str(getattr(found, "text", found)) for found in split("four\r\x1b[201~\r")] == ["two\rthree\rfour\r", "\r"]
 
 
 def test_keys_that_begin_like_a_paste_arrive() -> None:
