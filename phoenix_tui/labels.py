@@ -30,6 +30,7 @@ from engine.machine.states import (
 )
 from engine.records import PermissionMode
 from tools.clean import clean_line
+from tools.wording import counted
 
 
 class Tone(StrEnum):
@@ -157,7 +158,7 @@ TROUBLES: Final[dict[str, str]] = {
 
 def _idle(moment: Moment) -> Label:
     agents = f" · {moment.agents} at work" if moment.agents else ""
-    waiting = f" · {moment.results} result{'s' if moment.results > 1 else ''} waiting" if moment.results else ""
+    waiting = f" · {counted(moment.results, 'result')} waiting" if moment.results else ""
     if moment.stopped_after is not None:
         return Label(STOPPED, f"ready · stopped after {clock(moment.stopped_after)}{agents}{waiting}")
     if moment.resumable:
@@ -183,7 +184,7 @@ def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
 def _routing(moment: Moment) -> str:
     if not moment.planned:
         return f"routing… {clock(moment.elapsed)}"
-    agents = f"{moment.planned} agents" if moment.planned > 1 else "1 agent"
+    agents = counted(moment.planned, "agent")
     left = max(int(moment.starts_at - moment.now) + 1, 0)
     return f"routing: {agents}, {f'starts in {left} s' if moment.starts_at else 'waits for you'}"
 

@@ -13,6 +13,7 @@ from engine.run_records import ModelUsage, RunRecord
 from phoenix_tui.labels import clock, money, tokens
 from phoenix_tui.route_words import strategy_words
 from tools.clean import clean_line
+from tools.wording import counted
 
 MOST_FILES: Final = 20
 STATUSES: Final = {"success": "done", "failure": "failed", "timeout": "took too long"}
@@ -46,7 +47,7 @@ def run_lines(run: RunRecord) -> list[str]:
     kind = run.type.replace("_", " ")
     lines = [
         run_heading(run),
-        f"{began}, {took}, {_count(run.iterations, 'model call')}, kind {kind}",
+        f"{began}, {took}, {counted(run.iterations, 'model call')}, kind {kind}",
         f"who answered: {_who(run)}",
         *_decision_lines(run),
         f"{_usage(run)}, {_price(run.cost_usd)}",
@@ -58,11 +59,11 @@ def run_lines(run: RunRecord) -> list[str]:
     if run.agents is not None:
         agents = run.agents
         lines.append(
-            f"its {_count(agents.count, 'sub-agent')} beside that: {agents.succeeded} succeeded, "
+            f"its {counted(agents.count, 'sub-agent')} beside that: {agents.succeeded} succeeded, "
             f"{tokens(agents.tokens)} tokens, {_price(agents.cost_usd)}"
         )
     written = dict.fromkeys((*run.artifacts, *(run.agents.artifacts if run.agents is not None else ())))
-    lines.append(f"files written: {_count(len(written), 'file') if written else 'none'}")
+    lines.append(f"files written: {counted(len(written), 'file') if written else 'none'}")
     lines += [f"  {clean_line(path)}" for path in list(written)[:MOST_FILES]]
     if len(written) > MOST_FILES:
         lines.append(f"  and {len(written) - MOST_FILES} more")
@@ -102,13 +103,9 @@ def _usage(run: RunRecord) -> str:
 
 def _of_model(one: ModelUsage) -> str:
     used = one.usage
-    calls = _count(one.requests, "call")
+    calls = counted(one.requests, "call")
     return f"{calls}, {tokens(used.input_tokens)} in, {tokens(used.output_tokens)} out, {_price(one.cost_usd)}"
 
 
 def _price(cost: float | None) -> str:
     return "price unknown" if cost is None else money(cost) or "$0.00"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -18,6 +18,7 @@ from tools.files.content import PROBE_BYTES, is_binary
 from tools.files.ledger import ReadLedger, Version
 from tools.files.location import Location, admit, resolve, shown
 from tools.files.opening import opened_file
+from tools.wording import counted
 
 MOST_LINES = 2000
 MOST_BYTES = 128 * 1024
@@ -123,7 +124,7 @@ def _excerpt(stream: BinaryIO, wanted: ReadFileInput, name: str) -> ToolOutput:
         if number < wanted.offset:
             continue
         if len(out) == wanted.limit or size + len(line) > MOST_BYTES:
-            cut = f"[{_count(len(out))} shown; the file goes on: continue with offset {number}]"
+            cut = f"[{counted(len(out), 'line')} shown; the file goes on: continue with offset {number}]"
             break
         line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         size += len(line)
@@ -145,9 +146,5 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
         yield line + f" [line cut: {dropped + len(rest):,} more bytes]".encode()
 
 
-def _count(lines: int) -> str:
-    return f"{lines:,} line{'' if lines == 1 else 's'}"
-
-
 def _past_end(name: str, lines: int, offset: int) -> str:
-    return f"{name} has {_count(lines)}; offset {offset} is past its end."
+    return f"{name} has {counted(lines, 'line')}; offset {offset} is past its end."

@@ -6,6 +6,7 @@ import signal
 
 from tools.clean import clean, clean_line
 from tools.contract import Captured, Finished
+from tools.wording import counted
 
 MOST_BYTES = 128 * 1024
 """Output up to this size is given whole (SPEC REQ-BASH)."""
@@ -41,7 +42,7 @@ def outcome_lines(finished: Finished, timeout: float | None) -> list[str]:
     if finished.leftovers:
         count = len(finished.leftovers)
         names = ", ".join(dict.fromkeys(leftover_names(finished)))
-        lines.append(f"[{count} background process{'' if count == 1 else 'es'} ended: {names}]")
+        lines.append(f"[{counted(count, 'background process', 'background processes')} ended: {names}]")
     if finished.survivors:
         lines.append(f"[still alive, cannot be ended: pid {', '.join(map(str, finished.survivors))}]")
     return lines

@@ -31,6 +31,7 @@ from tools.contract import (
     ToolRequest,
     ToolSpec,
 )
+from tools.wording import counted
 
 
 class Starter(Protocol):
@@ -161,6 +162,6 @@ def _check(profiles: Profiles, tasks: Sequence[TaskOrder], working_dir: Path) ->
 
 def _shown(tasks: Sequence[TaskOrder], how: str) -> ToolRequest:
     names = [clean_line(one.title or one.task) for one in tasks]
-    noun = "1 sub-agent" if len(tasks) == 1 else f"{len(tasks)} sub-agents"
+    noun = counted(len(tasks), "sub-agent")
     lines = [f"{place}. {one.profile or 'general'}: {one.task}" for place, one in enumerate(tasks, 1)]
     return ToolRequest(f"{how}{noun}: {' · '.join(names)}", preview=PlainDisplay("\n\n".join(lines)))

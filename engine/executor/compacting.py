@@ -24,6 +24,7 @@ from engine.machine.events import CompactionEnded
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
 from engine.records import ContextView, EarlierView, StoredMessage
+from tools.wording import counted
 
 TIME_LIMIT = 120.0
 """Seconds a summary may take (SPEC CLAW-31)."""
@@ -175,7 +176,7 @@ def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) ->
         raise NotCompacted(TOO_FEW)
     after = replace(record.view, omitted=omissions.joined(record.omitted, more))
     draft = CompactionDraft(after, tokens_after(session, rows, after), Usage(), 0.0)
-    count = f"{len(more)} {'' if act.full else 'old '}tool result{'s' if len(more) != 1 else ''}"
+    count = counted(len(more), f"{'' if act.full else 'old '}tool result")
     return draft, f"Shortened {count} for the model · {_sizes(session, rows, draft)}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tools.wording import counted
+
 CANCELLED = "Cancelled by user"
 SKIPPED = "Skipped due to cancellation"
 SKIPPED_LOOP = "Skipped: the run was stopped for repeating itself"
@@ -46,7 +48,7 @@ def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[
     """The row a cancel leaves: how long it had run and what ended with it."""
     parts = [f"Stopped at the time limit after {elapsed} s" if timed_out else f"Stopped by you after {elapsed} s"]
     if processes:
-        parts.append(f"{processes} process{'es' if processes > 1 else ''} ended")
+        parts.append(f"{counted(processes, 'process', 'processes')} ended")
     if survivors:
         parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
     return " · ".join(parts)
@@ -54,7 +56,7 @@ def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[
 
 def stragglers(ended: int, survivors: tuple[int, ...]) -> str:
     """The row for processes that took longer than the cancel itself."""
-    parts = [f"{ended} process{'es' if ended != 1 else ''} ended"] if ended else []
+    parts = [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
     if survivors:
         parts.append(f"not yet dead: pid {', '.join(map(str, survivors))}")
     return f"Stopped: {' · '.join(parts)}"

@@ -11,6 +11,7 @@ from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.labels import age
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.widgets.question_text import short_path
+from tools.wording import counted
 
 MOST: Final = 5_000
 """Conversations to choose from; /search finds the words of all."""
@@ -40,7 +41,7 @@ async def resume(bench: Bench, reference: str) -> None:
 
 
 def _remark(row: ConversationSummary, now: float) -> str:
-    return f"{short_path(row.cwd)} · {row.message_count} messages · {age(now - row.updated_at)}"
+    return f"{short_path(row.cwd)} · {counted(row.message_count, 'message')} · {age(now - row.updated_at)}"
 
 
 async def rename(bench: Bench, title: str) -> None:

@@ -15,8 +15,8 @@ from phoenix_tui.labels import MODE_MEANINGS, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick
 from phoenix_tui.surface import Setting
-from phoenix_tui.widgets.blocks.rows import count_text
 from phoenix_tui.widgets.pasting import provider_of
+from tools.wording import counted
 
 RULES: Final = "rules"
 """What stands beside the modes: the rules."""
@@ -81,7 +81,7 @@ async def permissions(bench: Bench, word: str) -> None:
     if not word:
         choices = [Choice(mode.value, mode.value, MODE_MEANINGS[mode]) for mode in PermissionMode]
         count = len(bench.desk.services.engine.rules.all())
-        choices.append(Choice(RULES, RULES, f"{count_text(count, 'rule')}: see, edit, take back"))
+        choices.append(Choice(RULES, RULES, f"{counted(count, 'rule')}: see, edit, take back"))
         now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
         word = await bench.sheets.pick(PickScreen("What runs without asking", choices, current=now.value)) or ""
     if word == RULES:

@@ -13,11 +13,11 @@ from engine.records import Attachment
 from phoenix_tui.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.image_files import read_image
 from phoenix_tui.linear.command import LinearCommand
-from phoenix_tui.linear.spoken import count
 from phoenix_tui.linear.talk import TROUBLES
 from phoenix_tui.widgets.pasting import dropped_images
 from tools.clean import clean_line
 from tools.contract import ImageRejected
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -71,12 +71,12 @@ async def _images(front: LinearFront, _: str) -> None:
         front.say("No image is attached. /attach FILE attaches one, /paste takes one from the clipboard.")
         return
     chosen = await front.choose(
-        f"{count(len(images), 'image')} go with the next message. A number takes one away:",
+        f"{counted(len(images), 'image')} go with the next message. A number takes one away:",
         [_words(image) for image in images],
     )
     if chosen is not None:
         del images[chosen]
-        front.say(f"Taken away. {count(len(images), 'image')} attached.")
+        front.say(f"Taken away. {counted(len(images), 'image')} attached.")
 
 
 def _words(image: Attachment) -> str:

@@ -27,10 +27,10 @@ from phoenix_tui.linear import (
     window,
 )
 from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.spoken import count
 from phoenix_tui.run_words import run_lines
 from phoenix_tui.sub_agents import views_of
 from tools.clean import reveal
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -82,7 +82,7 @@ async def _resume(front: LinearFront, reference: str) -> None:
 def _rows(found: Sequence[ConversationSummary]) -> list[str]:
     now = time.time()
     return [
-        f"{row.title or 'new conversation'}, {count(row.message_count, 'message')}, {age(now - row.updated_at)} ago"
+        f"{row.title or 'new conversation'}, {counted(row.message_count, 'message')}, {age(now - row.updated_at)} ago"
         f"{', unread' if row.unread else ''}"
         for row in found
     ]
@@ -152,7 +152,7 @@ async def _output(front: LinearFront, _: str) -> None:
 async def _state(front: LinearFront, _: str) -> None:
     live = [one for one in front.services.engine.live() if is_busy(one.state)]
     busy = "Working." if front.talk.busy else "Ready."
-    front.say(f"{busy} {count(len(live), 'conversation')} at work in all.")
+    front.say(f"{busy} {counted(len(live), 'conversation')} at work in all.")
 
 
 async def _now(front: LinearFront, text: str) -> None:
@@ -196,7 +196,7 @@ async def _find(front: LinearFront, text: str) -> None:
         front.say("It does not stand in this conversation. /search looks everywhere.")
         return
     rows = [
-        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {count(one.count, 'time')}" for one in found
+        f"message {one.seq}{', output of a tool' if one.call_id else ''}, {counted(one.count, 'time')}" for one in found
     ]
     chosen = await front.choose("Found, the newest last:", rows)
     if chosen is not None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.requests import Receipt, Refused
 from engine.records import QueuedMessage
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
-from phoenix_tui.linear.spoken import count
 from phoenix_tui.queue_surface import QueueSurface
 from tools.clean import clean_line
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -43,7 +43,7 @@ async def _queue(front: LinearFront, text: str) -> None:
         front.say("Nothing waits. /queue TEXT queues a message, as does one that is sent while the agent works.")
         return
     held = " They wait for you: Enter on an empty line sends them." if queue.held else ""
-    chosen = await front.choose(f"{count(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
+    chosen = await front.choose(f"{counted(len(waiting), 'message')} waiting.{held}", [_row(one) for one in waiting])
     if chosen is None:
         return
     deed = await front.choose(f"{_row(waiting[chosen])}:", DEEDS)
@@ -69,7 +69,7 @@ async def _do(front: LinearFront, queue: QueueSurface, message: QueuedMessage, p
 def _row(message: QueuedMessage) -> str:
     text = clean_line(message.text)
     words = f"{text[:LONGEST]}{'…' if len(text) > LONGEST else ''}" or "no words"
-    return f"{words}, with {count(len(message.image_ids), 'image')}" if message.image_ids else words
+    return f"{words}, with {counted(len(message.image_ids), 'image')}" if message.image_ids else words
 
 
 COMMANDS: Final[dict[str, LinearCommand]] = {

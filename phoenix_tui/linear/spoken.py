@@ -38,6 +38,7 @@ from phoenix_tui.route_words import card_lines
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+from tools.wording import counted
 
 Lines: TypeAlias = Sequence[str]
 YOU: Final = "You"
@@ -178,7 +179,7 @@ class Spoken:
             case QueueChanged(waiting=waiting, held=held):
                 told, self.held = self.held, held and bool(waiting)
                 ways = "Enter on an empty line sends them, /queue shows them."
-                return [f"{count(len(waiting), 'message')} waiting for you. {ways}"] if self.held and not told else []
+                return [f"{counted(len(waiting), 'message')} waiting for you. {ways}"] if self.held and not told else []
             case JobsChanged(jobs=jobs):
                 ended = [job for job in jobs if not job.running and job.id not in self.ended_jobs]
                 self.ended_jobs |= {job.id for job in ended}
@@ -222,14 +223,14 @@ class Spoken:
                 parts += ["timed out"] if display.timed_out else []
             case DiffDisplay(path=path, added=added, removed=removed):
                 self.last_output = display.diff
-                parts.append(f"{reveal(path)}, {count(added, 'line')} added, {removed} removed")
+                parts.append(f"{reveal(path)}, {counted(added, 'line')} added, {removed} removed")
             case PlainDisplay(text=text):
                 self.last_output = text
             case _:
                 pass  # an image went to the model
         rows = self.last_output.strip().splitlines()
-        parts += [count(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
-        parts += [f"{count(ended, 'process', 'processes')} ended"] if ended else []
+        parts += [counted(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
+        parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
         parts += [clock(duration)] if duration >= 1 else []
         shown = rows[-FAILED_ROWS:] if result.status is ToolStatus.ERROR else []
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]
@@ -262,7 +263,7 @@ def asked(question: Question, who: str = "") -> list[str]:
     lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
-            lines.append(f"It would change {reveal(path)}: {count(added, 'line')} added, {removed} removed.")
+            lines.append(f"It would change {reveal(path)}: {counted(added, 'line')} added, {removed} removed.")
             lines += [_changed_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
         case PlainDisplay(text=text):
             lines += _command(text)
@@ -287,8 +288,3 @@ def _changed_row(row: DiffRow) -> str:
         return "Lines between are the same."
     words = {"+": "Added", "-": "Removed"}.get(row.sign, "Same")
     return f"{words}: {reveal(row.text)}"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 line`, `2 lines`."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.editing import LeaveWanted, StopWanted
-from phoenix_tui.linear.spoken import count
 from tools.clean import clean, clean_line
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -70,7 +70,7 @@ async def _decide(front: LinearFront, proposal: Proposal) -> Verdict:
     if proposal.problem:
         front.say(f"Refused: {clean_line(proposal.problem)}")
     front.say(
-        f"Summary of {count(proposal.summarized, 'message')}, {proposal.kept} stay, {clean_line(proposal.sizes)}:",
+        f"Summary of {counted(proposal.summarized, 'message')}, {proposal.kept} stay, {clean_line(proposal.sizes)}:",
         *(line for line in clean(proposal.summary).splitlines() if line.strip()),
         "End of the summary.",
     )

@@ -14,11 +14,12 @@ from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, PermissionMode
 from engine.updates import AgentsChanged, Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.labels import clock
-from phoenix_tui.linear.spoken import Spoken, asked, count, said, speaker, text_of
+from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
 from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.unsent import joined, parsed
 from tools.clean import clean, clean_line
+from tools.wording import counted
 
 RING_FROM: Final = 5.0
 """Seconds of work after which its end rings."""
@@ -99,7 +100,9 @@ class Talk:
         await self.put_away("")
         record = conversation.record
         title = clean_line(record.title) or "new conversation"
-        self.say(f"Conversation: {title}. {count(record.message_count, 'message')}. Model {clean_line(record.model)}.")
+        self.say(
+            f"Conversation: {title}. {counted(record.message_count, 'message')}. Model {clean_line(record.model)}."
+        )
         if conversation.read_only:
             self.say(f"Read-only: {clean_line(conversation.read_only)}")
         await self._attend(conversation)
@@ -107,7 +110,7 @@ class Talk:
         draft = parsed(record.draft)
         self.images = list(await self.services.engine.attachments(draft.image_ids)) if draft.image_ids else []
         if self.images:
-            self.say(f"{count(len(self.images), 'image')} attached to the next message; /images shows them.")
+            self.say(f"{counted(len(self.images), 'image')} attached to the next message; /images shows them.")
         return draft.text
 
     async def _attend(self, conversation: ConversationSurface) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.context_desk import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
-from phoenix_tui.linear.spoken import count
 from tools.clean import clean_line
+from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
@@ -43,7 +43,7 @@ async def _context(front: LinearFront, word: str) -> None:
 
 def _say_edit(front: LinearFront, outcome: Edited | Refused) -> None:
     if isinstance(outcome, Edited):
-        front.say(f"Done, {count(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
+        front.say(f"Done, {counted(outcome.count, 'part')}: from {outcome.before:,} to about {outcome.after:,} tokens.")
     else:
         tell_outcome(front, outcome, "")
 
@@ -80,14 +80,14 @@ def _report(report: ContextReport) -> Iterator[str]:
 def _ways(report: ContextReport) -> Iterator[str]:
     """What can be done now."""
     if report.summarizable:
-        yield f"/compact summarizes {count(report.summarizable, 'message')} and keeps {report.kept}."
+        yield f"/compact summarizes {counted(report.summarizable, 'message')} and keeps {report.kept}."
     if report.shortens or report.clears:
         does, number = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
-        yield f"/context prune {does} {count(number, 'old tool result')}."
+        yield f"/context prune {does} {counted(number, 'old tool result')}."
     if report.images:
-        yield f"/context images takes {count(report.images, 'image')} out."
+        yield f"/context images takes {counted(report.images, 'image')} out."
     if report.omitted:
-        yield f"/context back sends {count(report.omitted, 'part')} again that are left out."
+        yield f"/context back sends {counted(report.omitted, 'part')} again that are left out."
     if report.earlier is not None:
         yield "/context restore sends the messages again that the newest summary stands for."
     if report.can_undo:

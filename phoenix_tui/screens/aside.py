@@ -17,9 +17,9 @@ from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.surface import EngineSurface
-from phoenix_tui.widgets.blocks.rows import count_text
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Group
+from tools.wording import counted
 
 MOST: Final = 5_000
 """Conversations that are read; more are found by /search."""
@@ -114,7 +114,7 @@ class AsideScreen(Sheet[str]):
         await self._read()
 
     async def _purge(self, ids: tuple[str, ...]) -> None:
-        what = f"Remove {count_text(len(ids), 'conversation')} for good? Nothing brings them back."
+        what = f"Remove {counted(len(ids), 'conversation')} for good? Nothing brings them back."
         question = ConfirmScreen(what, "remove", "keep")
         if cast("bool | None", await self.app.push_screen_wait(question)):
             try:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.ports.turns import BranchRow
 from phoenix_tui.labels import age
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.widgets.blocks.rows import count_text
+from tools.wording import counted
 
 PLAIN_LINES: Final = {"├─ ": "|- ", "└─ ": "`- ", "│  ": "|  "}
 
@@ -60,6 +60,6 @@ def _choice(row: TreeRow, current: str, now: float, plain: bool) -> Choice:
     place = f"after message {branch.branch_seq}: " if branch.branch_of else ""
     here = "you are here" if branch.id == current else "in the trash" if branch.deleted else ""
     remark = " · ".join(
-        part for part in (here, count_text(branch.message_count, "message"), age(now - branch.updated_at)) if part
+        part for part in (here, counted(branch.message_count, "message"), age(now - branch.updated_at)) if part
     )
     return Choice(branch.id, f"{lines}{place}{words}", remark)

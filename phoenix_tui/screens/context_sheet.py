@@ -24,6 +24,7 @@ from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.widgets.context_bar import NEVER, SHARE, bar, beside, folded, headline, ruler, share_of, share_rows
 from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
+from tools.wording import counted
 
 COMPACT: Final = "compact"
 """What the sheet gives back where older messages are to be summarized; else the seq to go to, as `#12`."""
@@ -127,7 +128,7 @@ class ContextSheet(Sheet[str]):
         if isinstance(outcome, Refused):
             self._said = Content.styled(outcome.reason, Tone.NEEDS_YOU.value)
         else:
-            count = f"{outcome.count} {'part' if outcome.count == 1 else 'parts'}"
+            count = counted(outcome.count, "part")
             change = f"{outcome.before:,} → ~{outcome.after:,} tokens"
             self._said = Content.styled(f"{words.format(count=count)}: {change}.", Tone.GOOD.value)
         await self._measure()

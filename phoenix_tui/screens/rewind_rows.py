@@ -11,8 +11,8 @@ from textual.content import Content
 from engine.ports.files import Coverage, FileChange
 from engine.rewinding.values import Preview, PreviewFile, RewindPoint
 from phoenix_tui.labels import Tone
-from phoenix_tui.widgets.blocks.rows import count_text
 from tools.clean import clean_line
+from tools.wording import counted
 
 TODAY: Final = 24 * 3600.0
 WIDEST: Final = 120
@@ -57,12 +57,12 @@ def lines_of(added: int, removed: int) -> Content:
 def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain: bool = False) -> Content:
     """One prompt: time, its first words, the files of its turn."""
     files = files_of(point.files)
-    counted = lines_of(sum(one.added for one in files), sum(one.removed for one in files))
-    right = Content.assemble((count_text(len(files), "file") if files else "", Tone.QUIET.value))
+    lines = lines_of(sum(one.added for one in files), sum(one.removed for one in files))
+    right = Content.assemble((counted(len(files), "file") if files else "", Tone.QUIET.value))
     if files:
-        right = Content.assemble(right, "  ", pad_left(counted, COUNT_WIDTH))
+        right = Content.assemble(right, "  ", pad_left(lines, COUNT_WIDTH))
     words = clean_line(point.text) or "(only an image)"
-    images = f"  [{count_text(point.images, 'image')}]" if point.images else ""
+    images = f"  [{counted(point.images, 'image')}]" if point.images else ""
     mark = _mark(plain) if chosen else " "
     left = Content.assemble(f"{mark} ", (f"{when(point.at, now):<{WHEN_WIDTH}}  ", Tone.QUIET.value), words, images)
     return joined_row(left, right, width, chosen=chosen)
@@ -114,7 +114,7 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
     stays = len(files) - len(goes)
     if not files:
         return "every file is already as it was"
-    words = count_text(len(goes), "file") + (" goes back" if len(goes) == 1 else " go back")
+    words = counted(len(goes), "file") + (" goes back" if len(goes) == 1 else " go back")
     return (
         f"{words}, {stays} stay{'s' if stays == 1 else ''} as {'it is' if stays == 1 else 'they are'}"
         if stays

@@ -11,9 +11,9 @@ from engine.rule_desk import Standing
 from phoenix_tui.approvals import UNTITLED
 from phoenix_tui.labels import Tone, age
 from phoenix_tui.rules_surface import RulesSurface
-from phoenix_tui.widgets.blocks.rows import count_text
 from phoenix_tui.widgets.question_text import one_line
 from tools.clean import clean_line
+from tools.wording import counted
 
 WIDEST: Final = 100
 """Columns from which rows grow no more: the eye must find the end of a row."""
@@ -30,7 +30,7 @@ def rows_of(
 ) -> list[Content]:
     """Heading, what is wrong, and as many rules as there is room for, the chosen one among them."""
     head = Content.assemble(
-        ("What runs without asking", "bold"), (f"   {count_text(len(rules), 'rule')}", Tone.QUIET.value)
+        ("What runs without asking", "bold"), (f"   {counted(len(rules), 'rule')}", Tone.QUIET.value)
     )
     lines = [head.truncate(width, ellipsis=True)]
     if trouble:

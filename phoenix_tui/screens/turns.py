@@ -12,8 +12,9 @@ from textual.widgets import Static
 from engine.turn_records import TurnSummary
 from phoenix_tui.labels import Tone, age, money
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.widgets.blocks.rows import count_text, duration_text
+from phoenix_tui.widgets.blocks.rows import duration_text
 from tools.clean import clean_line
+from tools.wording import counted
 
 MARGIN: Final = 4
 """Cells beside the rows on the chosen turn."""
@@ -59,8 +60,8 @@ def remark(turn: TurnSummary) -> str:
     """A turn in the fewest words: calls, files, time, cost."""
     calls = sum(count for _, count in turn.tools)
     words = [
-        count_text(calls, "call") if calls else "",
-        count_text(len(turn.files), "file") if turn.files else "",
+        counted(calls, "call") if calls else "",
+        counted(len(turn.files), "file") if turn.files else "",
         duration_text(turn.seconds) if turn.seconds else "",
         money(turn.cost_usd) if turn.cost_usd is not None else "",
     ]

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from engine.machine.states import is_busy
 from engine.records import ConversationSummary
 from phoenix_tui.labels import money
-from phoenix_tui.widgets.blocks.rows import count_text
 from phoenix_tui.widgets.roster import Group, Here, Live, Placed, Row, arrange, compose, put_away
+from tools.wording import counted
 
 FEW_SLOTS: Final = 9
 """Conversations that Alt and a digit reach."""
@@ -169,7 +169,7 @@ class ListModel(Struct, eq=False):
     def count(self) -> str:
         """How many there are, and what they cost."""
         costs = [one.totals.cost_usd for one in self._summaries.values()]
-        parts = (count_text(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
+        parts = (counted(len(self._summaries), "conversation"), money(sum(cost for cost in costs if cost)))
         return " · ".join(part for part in parts if part) if self._summaries else ""
 
     def found(self) -> str:

@@ -18,6 +18,7 @@ from phoenix_tui.labels import Tone
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.completing import Opened
 from tools.clean import clean_line
+from tools.wording import counted
 
 MOST_ROWS: Final = 5
 LONGEST_LINE: Final = 400
@@ -142,5 +143,5 @@ def _remark(message: QueuedMessage) -> str:
     lines, images = message.text.strip().count("\n") + 1, len(message.image_ids)
     parts = ["shell" if not message.text.startswith("!!") else "shell, only you"] if message.is_shell else []
     parts += [f"{lines} lines"] if lines > 1 else []
-    parts += [f"{images} image{'s' if images > 1 else ''}"] if images else []
+    parts += [counted(images, "image")] if images else []
     return " · ".join(parts)

@@ -27,6 +27,7 @@ from phoenix_tui.wiring.profiles import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from tools.process.start import Processes, start_processes
+from tools.wording import counted
 
 _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
 
@@ -107,7 +108,9 @@ def _database(path: Path) -> Finding:
         return Finding("database", Health.BAD, f"{path}: {error}")
     if verdict != "ok":
         return Finding("database", Health.BAD, f"{path} is damaged: {verdict}")
-    return Finding("database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {count} conversations, sound")
+    return Finding(
+        "database", Health.OK, f"{path}, {path.stat().st_size / 1e6:.1f} MB, {counted(count, 'conversation')}, sound"
+    )
 
 
 def _put_away(path: Path, days: float) -> list[Finding]:
@@ -119,7 +122,7 @@ def _put_away(path: Path, days: float) -> list[Finding]:
         return []  # said of the database itself
     if not found.count:
         return []
-    size = f"{found.count} conversations put away, {found.bytes / 1e6:.1f} MB"
+    size = f"{counted(found.count, 'conversation')} put away, {found.bytes / 1e6:.1f} MB"
     if not days:
         return [Finding("archive", Health.OK, f"{size}, kept for ever; retention_days in config.toml changes that")]
     due = f"{found.expired} of them go for good when Phoenix runs next" if found.expired else "none is old enough to go"

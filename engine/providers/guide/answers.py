@@ -7,7 +7,7 @@ from typing import assert_never
 
 from engine.providers.guide import texts
 from engine.providers.guide.dialogue import Answered, Dialogue
-from engine.providers.guide.markdown import code, count, fenced, language_of
+from engine.providers.guide.markdown import code, fenced, language_of
 from engine.providers.guide.project import describe_project, listing
 from engine.providers.guide.requests import (
     CountLines,
@@ -28,6 +28,7 @@ from engine.providers.guide.requests import (
     WriteFile,
 )
 from engine.providers.guide.results import listed_files, matches, plain_lines, test_totals
+from tools.wording import counted
 
 SHOWN_LINES = 60
 """Lines of a file or an output shown in an answer; the tool row above has the rest."""
@@ -92,7 +93,7 @@ def _done(request: Replace | WriteFile | Think) -> str:
         case Replace(path, old, new):
             return f"Replaced {code(old)} with {code(new) if new else 'nothing'} in {code(path)}."
         case WriteFile(path, content):
-            return f"Wrote {code(path)}: {count(len(content.splitlines()), 'line')}."
+            return f"Wrote {code(path)}: {counted(len(content.splitlines()), 'line')}."
         case Think(topic):
             return f"Noted a thought about {code(topic)}. Rules cannot take it further than that; a model could."
         case _:
@@ -103,7 +104,7 @@ def _line_count(path: str, call: Answered) -> str:
     number = re.match(r"\s*(\d+)", call.text)
     if call.is_error or number is None:
         return _failure(call)
-    return f"{code(path)} has {count(int(number.group(1)), 'line')}."
+    return f"{code(path)} has {counted(int(number.group(1)), 'line')}."
 
 
 def _failure(call: Answered) -> str:
@@ -120,14 +121,14 @@ def _output(call: Answered) -> str:
 
 def _tail(lines: list[str]) -> list[str]:
     hidden = len(lines) - SHOWN_LINES
-    return lines if hidden <= 0 else [f"… {count(hidden, 'earlier line')} …", *lines[-SHOWN_LINES:]]
+    return lines if hidden <= 0 else [f"… {counted(hidden, 'earlier line')} …", *lines[-SHOWN_LINES:]]
 
 
 def _file(path: str, call: Answered) -> str:
     if call.is_error:
         return _failure(call)
     lines = plain_lines(call.text)
-    head = f"{code(path)}, {count(len(lines), 'line')}"
+    head = f"{code(path)}, {counted(len(lines), 'line')}"
     if not lines:
         return f"{code(path)} is empty."
     if len(lines) > SHOWN_LINES:
@@ -144,8 +145,10 @@ def _found(text: str, glob: str, answer: str) -> str:
         return f"Nothing contains {code(text)}{where}." if empty else fenced(_tail(lines))
     files = len({hit.path for hit in hits})
     rows = [f"- {code(f'{hit.path}:{hit.line}')} {code(hit.text)}" for hit in hits[:SHOWN_MATCHES]]
-    more = [f"- … and {count(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []
-    return f"{code(text)}{where}: {count(len(hits), 'line')} in {count(files, 'file')}.\n\n" + "\n".join(rows + more)
+    more = [f"- … and {counted(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []
+    return f"{code(text)}{where}: {counted(len(hits), 'line')} in {counted(files, 'file')}.\n\n" + "\n".join(
+        rows + more
+    )
 
 
 def _tests(dialogue: Dialogue) -> str:
@@ -163,5 +166,5 @@ def _summary(dialogue: Dialogue) -> str:
         return "Nothing has been asked yet."
     shown = [f"- {code(text.strip().splitlines()[0])}" for text in asked[-SHOWN_REQUESTS:]]
     earlier = len(asked) - len(shown)
-    head = f"{count(len(asked), 'request')} so far"
+    head = f"{counted(len(asked), 'request')} so far"
     return f"{head}{f', the last {len(shown)}' if earlier else ''}:\n\n" + "\n".join(shown)

@@ -38,8 +38,3 @@ def code(text: str) -> str:
     fence = "`" * (longest + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 file`, `2 files`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

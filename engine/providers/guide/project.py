@@ -9,9 +9,10 @@ from pathlib import PurePosixPath
 import msgspec
 
 from engine.providers.guide.dialogue import Answered, Dialogue
-from engine.providers.guide.markdown import code, count
+from engine.providers.guide.markdown import code
 from engine.providers.guide.plan import test_command
 from engine.providers.guide.results import listed_files, plain_lines
+from tools.wording import counted
 
 SHOWN_FILES = 40
 _KINDS = {
@@ -38,8 +39,8 @@ def listing(files: tuple[str, ...], folder: str, glob: str) -> str:
         return f"No files{what}."
     rows = [f"- {code(name)}" for name in files[:SHOWN_FILES]]
     if len(files) > SHOWN_FILES:
-        rows.append(f"- … and {count(len(files) - SHOWN_FILES, 'more')}")
-    return f"{count(len(files), 'file')}{what}:\n\n" + "\n".join(rows)
+        rows.append(f"- … and {len(files) - SHOWN_FILES:,} more")
+    return f"{counted(len(files), 'file')}{what}:\n\n" + "\n".join(rows)
 
 
 def describe_project(dialogue: Dialogue) -> str:
@@ -57,7 +58,7 @@ def describe_project(dialogue: Dialogue) -> str:
 def _facts(files: tuple[str, ...]) -> list[str]:
     kinds = Counter(kind for name in files if (kind := _KINDS.get(PurePosixPath(name).suffix.casefold())))
     folders = Counter(PurePosixPath(name).parts[0] for name in files if "/" in name.rstrip("/"))
-    facts = [f"- {count(len(files), 'file')}"]
+    facts = [f"- {counted(len(files), 'file')}"]
     if kinds:
         facts.append("- kinds: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(5)))
     if folders:

@@ -9,9 +9,10 @@ from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.diff_layout import Layout
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, diff_rows
-from phoenix_tui.widgets.blocks.rows import column, count_text
+from phoenix_tui.widgets.blocks.rows import column
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
+from tools.wording import counted
 
 OPEN_ROWS: Final = 12
 """Rows of a diff that stay open (LOOK 7)."""
@@ -42,7 +43,7 @@ def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str =
     for pair in pairs:
         lines.extend(layout.lines(pair))
     if len(rows) > len(shown):
-        text = f"{' ' * layout.digits} … +{count_text(len(rows) - len(shown), 'line')}"
+        text = f"{' ' * layout.digits} … +{counted(len(rows) - len(shown), 'line')}"
         lines.append(Line((_INDENT, Span(text, QUIET, "" if is_open else action))))
     return DiffBlock(lines, colours)
 

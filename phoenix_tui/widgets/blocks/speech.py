@@ -12,8 +12,9 @@ from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.markdown.wrap import ellipsize, wrap
-from phoenix_tui.widgets.blocks.rows import column, count_text, duration_text, quiet_note, row
+from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
 from tools.clean import clean, clean_line
+from tools.wording import counted
 
 BAR: Final = Span("┃ ", Look(Tone.YOU))
 LONG_PROMPT: Final = 40
@@ -39,7 +40,7 @@ def prompt_lines(text: str, images: Sequence[ImageBlock], width: int, *, is_open
     if len(lines) > LONG_PROMPT and not is_open:
         hidden = len(lines) - SHOWN_OF_LONG + beyond
         del lines[SHOWN_OF_LONG:]
-        lines.append(Line((BAR, Span(f"… +{count_text(hidden, 'line')}", QUIET, action))))
+        lines.append(Line((BAR, Span(f"… +{counted(hidden, 'line')}", QUIET, action))))
     if images:
         chips = " ".join(f"[image {n}: {image.width}×{image.height}]" for n, image in enumerate(images, 1))
         for spans, joint in wrap((Span(chips, QUIET),), column(width) - MARGIN):
@@ -68,7 +69,7 @@ def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
 
 def thinking_lines(text: str, width: int, *, is_open: bool, action: str, live: bool = False) -> list[Line]:
     """Reasoning: one quiet row with its length, folded; opened, all of it in quiet."""
-    words = count_text(len(text.split()), "word")
+    words = counted(len(text.split()), "word")
     thought = clean(text).strip()
     newest = clean_line(thought.rsplit("\n", 1)[-1]) if live else ""
     label = f"thinking · {words}" + (f" · {newest}" if newest else "")
@@ -91,7 +92,7 @@ def summary_lines(text: str, width: int, *, is_open: bool, action: str) -> list[
     """A compaction: one row with what it did, and the summary itself below it, folded."""
     first, _, rest = clean(text).strip().partition("\n")
     summary = rest.strip()
-    right = "" if is_open else f"+{count_text(summary.count(chr(10)) + 1, 'line')}"
+    right = "" if is_open else f"+{counted(summary.count(chr(10)) + 1, 'line')}"
     lines = [row(Span("·", QUIET), "", first, right, width, action=action, look=QUIET)]
     return lines + quiet_note(" ", summary, width) if is_open else lines
 
@@ -115,7 +116,7 @@ def report_lines(title: str, text: str, width: int, *, is_open: bool, action: st
     cleaned = clean(text).strip()
     first, _, rest = cleaned.partition("\n")
     first = clean_line(words) or first
-    right = f"+{count_text(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
+    right = f"+{counted(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
     lines = [row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)]
     return lines + quiet_note(" ", cleaned, width) if is_open else lines
 
@@ -124,7 +125,7 @@ def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
     """How a turn ended that the user stopped: the stored words where they are there, and what became of its text."""
     parts = [_as_remark(clean_line(stored))] if stored else [f"stopped by you after {duration_text(stopped.seconds)}"]
     if stopped.processes and not stored:
-        parts.append("1 process ended" if stopped.processes == 1 else f"{stopped.processes} processes ended")
+        parts.append(f"{counted(stopped.processes, 'process', 'processes')} ended")
     if stopped.unsaved_text:
         parts.append("text not saved, /copy copies it")
     return quiet_note("■", " · ".join(parts), width)

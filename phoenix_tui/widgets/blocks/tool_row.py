@@ -10,10 +10,11 @@ from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
 from phoenix_tui.widgets.blocks.agent_cell import Back, back_rows, came_back, succeeded, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
-from phoenix_tui.widgets.blocks.rows import barred, barred_whole, count_text, duration_text, output_lines, row
+from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.wording import counted
 
 TAIL_LINES: Final = 3
 """Lines under a running call."""
@@ -120,7 +121,7 @@ def _right(view: ToolView, lines: int, is_open: bool, now: float) -> str:
         return duration_text(max(now - view.since, 0.0)) if view.since else "runs"
     words = _status_words(view, lines, is_open)
     if view.ended_processes:
-        words.append(f"{view.ended_processes} {'process' if view.ended_processes == 1 else 'processes'} ended")
+        words.append(f"{counted(view.ended_processes, 'process', 'processes')} ended")
     if view.duration > 0:
         words.append(duration_text(view.duration))
     return " · ".join(words)
@@ -133,7 +134,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
         case ToolStatus.AWAITING_APPROVAL:
             return ["asks"]
         case ToolStatus.SUCCESS:
-            return [f"+{count_text(lines, 'line')}"] if lines and not is_open else []
+            return [f"+{counted(lines, 'line')}"] if lines and not is_open else []
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
         case ToolStatus.CANCELLED:
@@ -152,7 +153,7 @@ def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
     words: list[str] = []
     hidden = lines - FAILURE_HEAD - 1
     if hidden > 0 and not is_open:
-        words.append(f"+{count_text(hidden, 'line')}")
+        words.append(f"+{counted(hidden, 'line')}")
     if isinstance(view.display, TerminalDisplay):
         if view.display.timed_out:
             words.append("timed out")

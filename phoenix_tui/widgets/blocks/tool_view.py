@@ -12,6 +12,7 @@ from engine.machine.messages import ToolCall, ToolStatus
 from engine.records import ToolCallRecord
 from tools.clean import clean, clean_line
 from tools.contract import Display, JsonValue
+from tools.wording import counted
 
 LIVE_TAIL: Final = 8_192
 """Characters of live output kept for the rows under a running call."""
@@ -67,7 +68,7 @@ def _one_line(text: str) -> str:
 def _tasks_of(tasks: list[JsonValue]) -> str:
     """What a call gives its sub-agents to do."""
     names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
-    count = "1 sub-agent" if len(tasks) == 1 else f"{len(tasks)} sub-agents"
+    count = counted(len(tasks), "sub-agent")
     return clean_line(f"{count}: {' · '.join(names)}") if names else count
 
 
