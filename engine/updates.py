@@ -39,6 +39,8 @@ class AgentView(Struct, frozen=True):
     """None while it has not ended."""
     writing: bool = False
     """Whether its reply arrives."""
+    asked: float = 0.0
+    """Since when it asks the user."""
 
 
 class Snapshot(Struct, frozen=True):

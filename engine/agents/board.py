@@ -34,7 +34,6 @@ class AgentBoard:
         self._changed = changed
         self._views: dict[str, dict[str, AgentView]] = {}
         self._results: dict[str, int] = {}
-        self._asked: dict[str, float] = {}
 
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
         """Oldest first."""
@@ -109,11 +108,10 @@ class AgentBoard:
 
     def _without_asking(self, view: AgentView, state: State) -> AgentView:
         """The time that the user took for an answer is not counted as the agent's (its deadline waited too)."""
-        asked = self._asked.pop(view.id, None)
         if isinstance(state, AwaitingApproval):
-            self._asked[view.id] = self._now() if asked is None else asked
-        elif asked is not None:
-            return replace(view, started=view.started + self._now() - asked)
+            return replace(view, asked=view.asked or self._now())
+        if view.asked:
+            return replace(view, started=view.started + self._now() - view.asked, asked=0.0)
         return view
 
 

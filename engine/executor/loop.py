@@ -19,7 +19,15 @@ from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
 from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided, UserCancelled
 from engine.machine.messages import Role, TextBlock, ToolResult
-from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, RetryWait, State, run_of
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Errored,
+    RetryWait,
+    State,
+    run_of,
+)
 from engine.machine.step import step
 from engine.machine.transition import Step
 from engine.ports import Committed, Move, StorageError
@@ -163,7 +171,8 @@ class MoveLoop(Struct, eq=False):
             publish(Asked(None))
         self._tell_end(after.effects)
         if after.state != before:
-            session.state_since = session.ports.clock.monotonic()
+            if not _waits_on(before, after.state):
+                session.state_since = session.ports.clock.monotonic()
             publish(StateChanged(after.state, session.state_since, session.resumable))
 
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
@@ -218,3 +227,8 @@ def _ended(effects: tuple[Effect, ...]) -> str:
 
 def _results(effects: tuple[Effect, ...]) -> list[ToolResult]:
     return [effect.result for effect in effects if isinstance(effect, SaveToolResult)]
+def _waits_on(before: State, after: State) -> bool:
+    """Whether one of several sub-agents has ended: the wait for them goes on, and its clock."""
+    return isinstance(before, AwaitingSubagents) and isinstance(after, AwaitingSubagents)
+
+

@@ -68,6 +68,7 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         assert 0.0 < performer._left <= 1.0
         assert bench.engine.crew is not None
         (before,) = bench.engine.crew.views(parent.id)
+        assert before.asked >= before.started, "its clock stands still from then on"
         await answered(bench, Choice.ONCE)
         await until(lambda: performer._limit is not None or isinstance(parent.state, Idle))
         await parent.wait_idle()
@@ -75,6 +76,7 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         assert [performer._limit, performer._left] == [None, None]
         (after,) = bench.engine.crew.views(parent.id)
         assert after.started > before.started, "nor does it count as the agent's in its row"
+        assert after.asked == 0.0
 
 
 async def test_the_limit_goes_on_after_the_answer(tmp_path: Path) -> None:

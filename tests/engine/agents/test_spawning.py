@@ -12,7 +12,7 @@ from engine.machine.messages import Origin, Role, TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingSubagents, Completed, Failed, Idle
 from engine.providers.scripted import Call, Pause, Reply, Text
 from engine.records import ConversationQuery, SpawnMode, StoredMessage
-from engine.updates import AgentsChanged
+from engine.updates import AgentsChanged, StateChanged
 from tests.support.engine import Bench, engine_bench, until
 
 DONE = Reply((Text("Both are back."),), when="Sub-agent results")
@@ -56,6 +56,8 @@ async def test_two_agents_work_at_once_and_their_results_come_back_in_request_or
             ("TASK one", "first"),
             ("TASK two", "second"),
         ]
+        waits = [told for told in bench.seen(StateChanged) if isinstance(told.state, AwaitingSubagents)]
+        assert (len(waits), len({told.since for told in waits})) == (2, 1), "an end is no new wait: its clock goes on"
 
 
 async def test_they_stand_in_no_list_and_take_no_messages_of_the_user(tmp_path: Path) -> None:
