@@ -1,0 +1,121 @@
+"""What git has not committed in a folder: what differs from HEAD, and files it does not know."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from tools.contract import Command, DiffDisplay, Finished, ProcessRunner
+from tools.files.content import TextContent, is_binary
+from tools.files.diff import diff_display
+
+GIT: Final = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=off")
+"""Looks only: no lock is taken and no program that a repository names is started."""
+DIFF: Final = ("--relative", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=3")
+EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""git's name of a tree without files: what a repository without commits differs from."""
+SECONDS: Final = 10.0
+MOST_BYTES: Final = 4 * 1024 * 1024
+MOST_UNKNOWN: Final = 200
+"""Files that git does not know whose lines are read."""
+LARGEST: Final = 1024 * 1024
+"""Bytes of such a file."""
+_NEW: Final = "new file mode "
+_QUOTED: Final = re.compile(r'"(.*)"')
+
+
+class Uncommitted(Struct, frozen=True):
+    """Files by path; one without lines (no text, too large, another mode) has an empty diff."""
+
+    files: tuple[DiffDisplay, ...]
+    note: str = ""
+
+
+async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None:
+    """What is not committed below a folder; None where git says nothing: it is not there, or no repository is."""
+    differs = await _git(runner, folder, "diff", "HEAD", *DIFF) or await _git(runner, folder, "diff", EMPTY, *DIFF)
+    listed = await _git(runner, folder, "ls-files", "--others", "--exclude-standard", "-z")
+    if differs is None or listed is None:
+        return None
+    known = patches(differs.captured.head.decode("utf-8", "surrogateescape"))
+    names = sorted(name for name in listed.captured.head.split(b"\0") if name)
+    new = await asyncio.to_thread(lambda: [_as_new(folder, name) for name in names[:MOST_UNKNOWN]])
+    notes = [
+        f"{len(names) - MOST_UNKNOWN:,} more files that git does not know are not shown."
+        if len(names) > MOST_UNKNOWN
+        else "",
+        "Only the beginning of what git says is shown." if differs.captured.dropped else "",
+    ]
+    files = sorted((*known, *new), key=lambda one: one.path)
+    return Uncommitted(tuple(files), " ".join(filter(None, notes)))
+
+
+def patches(text: str) -> Iterator[DiffDisplay]:
+    """What `git diff` prints, one file at a time."""
+    for part in re.split(r"(?m)^(?=diff --git )", text):
+        head, *body = re.split(r"(?m)^(?=--- )", part, maxsplit=1)
+        if not head:
+            continue
+        lines = body[0].split("\n") if body else []
+        yield DiffDisplay(
+            path=_path_of(head, lines),
+            diff="\n".join(lines),
+            added=sum(line.startswith("+") for line in lines[2:]),
+            removed=sum(line.startswith("-") for line in lines[2:]),
+            created=f"\n{_NEW}" in head,
+        )
+
+
+async def _git(runner: ProcessRunner, folder: Path, *arguments: str) -> Finished | None:
+    command = Command((*GIT, *arguments), folder, SECONDS, keep_head=MOST_BYTES, keep_tail=0, sandboxed=False)
+    try:
+        finished = await runner.run(command)
+    except OSError:
+        return None
+    return finished if finished.exit_code == 0 else None
+
+
+def _path_of(head: str, lines: Sequence[str]) -> str:
+    """The path after the change, or before it where the file is gone; both are named alike without renames."""
+    for line in lines[1::-1]:
+        name = _unquoted(line[4:].removesuffix("\t"))
+        if name != "/dev/null":
+            return name[2:]
+    both = head.partition("\n")[0].removeprefix("diff --git ")
+    return _unquoted(both[: (len(both) - 1) // 2])[2:]
+
+
+def _unquoted(name: str) -> str:
+    found = _QUOTED.fullmatch(name)
+    if found is None:
+        return name
+    raw, _ = codecs.escape_decode(found[1].encode("utf-8", "surrogateescape"))  # the one reader of C's escapes there is
+    return os.fsdecode(raw)
+
+
+def _as_new(folder: Path, name: bytes) -> DiffDisplay:
+    path = os.fsdecode(name)
+    raw = _read(folder / path)
+    text = "" if raw is None or is_binary(raw) else TextContent.parse(raw).text
+    return diff_display(path, "", text, created=True) if text else DiffDisplay(path, "", 0, 0, created=True)
+
+
+def _read(path: Path) -> bytes | None:
+    """A regular file of bearable size; nothing waits for a pipe and no link is followed."""
+    try:
+        state = path.lstat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST:
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(LARGEST)
+    except OSError:
+        return None
