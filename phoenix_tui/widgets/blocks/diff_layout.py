@@ -56,9 +56,9 @@ class Layout(Struct, frozen=True):
 
     @classmethod
     def fitting(cls, rows: Sequence[DiffRow], width: int, *, is_open: bool) -> Layout:
-        """The layout of these rows on a screen of `width`."""
+        """The layout of these rows on a screen of `width`; a file all new or all gone has nothing to stand beside."""
         digits = len(str(max((max(row.number, row.before) for row in rows), default=1)))
-        if width >= SPLIT_FROM:
+        if width >= SPLIT_FROM and len({row.sign for row in rows if row.sign != GAP}) > 1:
             half = min((width - MARGIN - spans_width((_BETWEEN,))) // 2, TEXT_COLUMN + digits)
             return cls(digits, half - digits - 3, is_open, True)
         return cls(digits, max(column(width) - MARGIN - digits - 3, 1), is_open, False)
