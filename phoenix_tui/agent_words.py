@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,6 +22,10 @@ ENDS: Final = {
     AgentStatus.CANCELLED: "stopped",
     AgentStatus.TIMEOUT: "timed out",
 }
+
+
+MARKS: Final = r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+)+|`{3,}.*|`|\*\*(?=\S)|(?<=\S)\*\*"
+"""What Markdown puts before a line and round words, and a line that begins code; compiled with the first of them."""
 
 
 class AgentNews(Struct, frozen=True):
@@ -46,6 +51,12 @@ def task_words(task: str) -> str:
     """A task in one line, cut."""
     words = clean_line(" ".join(task.split()))
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def first_line(text: str) -> str:
+    """The first line that says something, cleaned and without the marks of Markdown."""
+    lines = (re.sub(MARKS, "", line).strip() for line in text.splitlines())
+    return clean_line(next((line for line in lines if line), ""))
 
 
 def counted(number: int) -> str:

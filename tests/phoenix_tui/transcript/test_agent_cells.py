@@ -7,6 +7,7 @@ import pytest
 from engine.machine import agent_texts
 from engine.machine.messages import ToolStatus
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
+from phoenix_tui.agent_words import first_line
 from phoenix_tui.widgets.blocks.agent_cell import Back, agents_of, came_back, completion_words
 from phoenix_tui.widgets.blocks.tool_row import tool_lines
 from phoenix_tui.widgets.blocks.tool_view import ToolView, summary_of
@@ -80,3 +81,17 @@ def test_a_stored_call_says_whom_it_put_to_what() -> None:
     )
     assert summary_of('{"tasks": [1, 2, 3]}') == "3 sub-agents"
     assert summary_of('{"task_description": "look", "initial_prompt": "Look at all"}') == "look"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n\n## Found **7 files**\n- a", "Found 7 files"),
+        ("```python\n__init__ = 2 ** 3\n```", "__init__ = 2 ** 3"),
+        ("- > `make test` runs", "make test runs"),
+        ("\x1b[31mred\x07", "red"),
+        (" \n ", ""),
+    ],
+)
+def test_a_row_says_the_first_words_of_a_result_without_the_marks_of_markdown(text: str, said: str) -> None:
+    assert first_line(text) == said
