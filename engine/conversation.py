@@ -20,7 +20,7 @@ from engine.executor.composing import (
 )
 from engine.executor.context_desk import ContextDesk
 from engine.executor.inbox import Priority
-from engine.executor.loop import MoveLoop
+from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.mending import read_last
 from engine.executor.message_queue import MessageQueue
 from engine.executor.performer import Performer
@@ -240,7 +240,7 @@ class Conversation:
         await self.queue.close()
         self._task.cancel()
         await asyncio.wait((self._task,))
-        session.inbox.refuse_all("the conversation was closed")
+        session.inbox.refuse_all(CLOSED)
         session.forget_rows()
         await session.finish_background()
         await session.ports.jobs.end_all(self.id)

@@ -104,6 +104,8 @@ class NewConversation(Struct, frozen=True):
     append_system_prompt: str = ""
     agent: AgentFacts | None = None
     """Set for a sub-agent."""
+    prompt: str = ""
+    """What a sub-agent has to do: it waits in its inbox until it begins."""
     supervisor: bool = False
 
 

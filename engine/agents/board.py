@@ -81,17 +81,18 @@ class AgentBoard:
                 return  # too often to tell: whoever draws looks at the time
             case StateChanged(state=state):
                 view, run = self._without_asking(view, state), run_of(state)
+                waits = isinstance(state, Idle)  # before its first run, or told how to go on after it had ended
                 began = isinstance(view.state, Idle) or view.outcome is not None
                 view = replace(
                     view,
                     state=state,
-                    waits=isinstance(state, Idle),
+                    waits=waits,
                     writing=False,
                     last_output=self._now() if isinstance(state, AwaitingLlm) else view.last_output,
                     turn=run.iteration if run is not None else view.turn,
                     started=self._now() if run is not None and began else view.started,
-                    outcome=None if run is not None else view.outcome,
-                    ended=0.0 if run is not None else view.ended,
+                    outcome=None if run is not None or waits else view.outcome,
+                    ended=0.0 if run is not None or waits else view.ended,
                 )
             case ToolStarted(call, request):
                 words = f"{call.name} {request.summary if request else ''}".strip()

@@ -16,9 +16,9 @@ from engine.agents.shift import Hand, Shift
 from engine.conversation import Conversation
 from engine.executor.launching import log_read_on
 from engine.executor.publisher import Publisher
-from engine.executor.requests import EngineError
+from engine.executor.requests import EngineError, Refused
 from engine.executor.session import EngineSettings, Ports
-from engine.machine import agent_texts
+from engine.ports.agents import USER
 from engine.records import ConversationRecord, SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
@@ -71,36 +71,52 @@ class Crew:
         if row is None or row.facts.parent_id != parent_id:
             known = ", ".join(view.id for view in self.board.views(parent_id)) or "none"
             raise ToolInputError(f"There is no task {order.agent_id} of this conversation. There are: {known}.")
-        await self.hint(order.agent_id, order.message)
+        await self._advise(order.agent_id, order.message, parent_id)
         return order.agent_id
 
     async def hint(self, agent_id: str, text: str) -> None:
-        """A message to a sub-agent: it goes on with it, or reads it before its next model call.
+        """A message of the user to a sub-agent: it goes on with it, or reads it before its next model call.
+
+        It is stored when this returns, also where the sub-agent waits for its turn.
 
         Raises:
-            EngineError: there is no such sub-agent, or another process has it.
+            EngineError: there is no such sub-agent, another process has it, or it cannot be stored.
             StorageError: it cannot be stored.
         """
+        await self._advise(agent_id, text, USER)
+
+    async def _advise(self, agent_id: str, text: str, sender: str) -> None:
         hand = self._shift.get(agent_id)
-        if hand is not None and not hand.ended:
-            await self._store.tell(agent_id, text, self._ports.clock.now())
-            log_read_on(hand.conversation.record)
-            return
-        if hand is not None:
+        if hand is None:
+            await self._recall(agent_id, text, sender)
+        elif hand.is_over():
             await hand.settled.wait()
+            await self._advise(agent_id, text, sender)
+        else:
+            await self._store.tell(agent_id, text, sender, self._ports.clock.now())
+            log_read_on(hand.conversation.record)
+            if hand.is_over():  # meanwhile: nobody may have read it
+                await self._hear_late(hand)
+
+    async def _recall(self, agent_id: str, text: str, sender: str) -> None:
+        """One that has ended goes on with this, and with what it was told before and did not read."""
         conversation = await self._reopen(agent_id)
         facts = conversation.record.agent
         if facts is None or conversation.read_only:
             raise EngineError(conversation.read_only or "This conversation is no sub-agent: send it a message.")
         if self._shift.get(agent_id) is not None:  # somebody was quicker
-            await self.hint(agent_id, text)
+            if text:
+                await self._advise(agent_id, text, sender)
             return
-        hand = self._recruiting.take_on(conversation, facts, self._parent(facts.parent_id), text, background=True)
+        hand = self._recruiting.take_on(conversation, facts, self._parent(facts.parent_id), background=True)
         try:
-            await self._store.make_background(agent_id)
+            receipt = await asyncio.shield(conversation.agents.recall(text, sender))
         except BaseException:
             self._shift.dismiss((hand,))
             raise
+        if isinstance(receipt, Refused):
+            self._shift.dismiss((hand,))
+            raise EngineError(receipt.reason)
         self.board.is_background(hand.parent.id, agent_id)
         self._shift.start((hand,))
 
@@ -118,7 +134,7 @@ class Crew:
 
     def at_work(self, parent_id: str) -> int:
         """How many of a conversation's sub-agents work or wait to."""
-        return len(self._shift.of(parent_id))
+        return sum(hand.outcome is None for hand in self._shift.of(parent_id))
 
     async def finished(self, parent_id: str) -> None:
         """Wait until all of them have ended and their parent has been told."""
@@ -173,13 +189,15 @@ class Crew:
 
     def _ended(self, hand: Hand) -> None:
         self.retiring.soon(hand.conversation)
-        if not hand.stopped and hand.prompt != agent_texts.LATE:
-            self._endings.start(self._hear_late(hand))
+        self._endings.start(self._hear_late(hand))
 
     async def _hear_late(self, hand: Hand) -> None:
         """What it was told while it handed in its result was not read: it goes on with that."""
-        if await self._store.waiting(hand.conversation.id) and hand.parent.id in self._opened:
-            await self.hint(hand.conversation.id, agent_texts.LATE)
+        await hand.settled.wait()
+        agent_id = hand.conversation.id
+        unread = hand.begun and not hand.stopped and await self._store.waiting(agent_id)
+        if unread and hand.parent.id in self._opened and self._shift.get(agent_id) is None:
+            await self._recall(agent_id, "", USER)
 
     def _parent(self, parent_id: str) -> Conversation:
         parent = self._opened.get(parent_id)

@@ -60,7 +60,7 @@ class Endings:
     async def wake(self, parent: Conversation) -> None:
         """Let a parent at rest read what arrived; one at work reads it before its next request (SPEC UNI-24)."""
         rests = self._opened.get(parent.id) is parent and isinstance(parent.state, Idle)
-        if rests and await self._store.waiting(parent.id):
+        if rests and await self._store.wakes(parent.id):
             parent.agents.arrived()
 
     async def recount(self, parent: Conversation, board: AgentBoard) -> None:

@@ -71,6 +71,7 @@ class Making:
             permission_mode=profile.mode_under(parent.permission_mode),
             profile=profile.name,
             agent=limited,
+            prompt=order.task,
         )
 
     def _window(self, model: str) -> int:

@@ -70,6 +70,6 @@ def agent_sections(facts: AgentFacts, profile: Profile | None) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def first_prompt(task: str, earlier: str = "") -> str:
-    """The first message of a sub-agent; `earlier` is what the ones before it found."""
-    return f"{task}\n\n<previous_results>\n{earlier}\n</previous_results>" if earlier else task
+def previous_results(found: str) -> str:
+    """What a sub-agent is told beside its task of those that worked before it."""
+    return f"<previous_results>\n{found}\n</previous_results>" if found else ""

@@ -70,11 +70,11 @@ class Recruiting:
         background = mode is SpawnMode.BACKGROUND
         hands: list[Hand] = []
         try:
-            for record, task in zip(records, tasks, strict=True):
+            for record in records:
                 conversation = await self._adopt(record)
                 row = await self._store.row(record.id)
                 assert record.agent is not None, "what was made for a call is a sub-agent"
-                hands.append(self.take_on(conversation, record.agent, parent, task.task, background=background))
+                hands.append(self.take_on(conversation, record.agent, parent, background=background))
                 if row is not None:
                     self._board.put(parent.id, view_of(row))
         except BaseException:
@@ -82,11 +82,9 @@ class Recruiting:
             raise
         return hands
 
-    def take_on(
-        self, conversation: Conversation, facts: AgentFacts, parent: Conversation, prompt: str, *, background: bool
-    ) -> Hand:
+    def take_on(self, conversation: Conversation, facts: AgentFacts, parent: Conversation, *, background: bool) -> Hand:
         """Put one on the shift: it is its parent's, and works once it is started."""
         conversation.agents.belong_to(parent.agents)
-        hand = Hand(conversation, parent, facts, background, prompt)
+        hand = Hand(conversation, parent, facts, background)
         self._shift.take(hand)
         return hand

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.agents.board import AgentBoard
 from engine.agents.endings import Endings
-from engine.agents.prompting import first_prompt
+from engine.agents.prompting import previous_results
 from engine.agents.start_line import StartLine
 from engine.conversation import Conversation
 from engine.executor.requests import Receipt
@@ -28,10 +28,10 @@ class Hand:
     parent: Conversation
     facts: AgentFacts
     background: bool
-    prompt: str
     ready: bool = False
     """Whether its parent is about to wait for it: not before may it end, or its end would be told to nobody."""
     stopped: bool = False
+    begun: bool = False
     ended: bool = False
     after: tuple[Hand, ...] = ()
     """Those whose results it gets, where they work one after the other."""
@@ -42,6 +42,10 @@ class Hand:
     def was_stopped(self) -> bool:
         """Whether it is to end, though it may not have begun."""
         return self.stopped
+
+    def is_over(self) -> bool:
+        """Whether it ends, or has: it reads nothing more that it is told."""
+        return self.ended or self.stopped
 
     @property
     def may_begin(self) -> bool:
@@ -93,8 +97,8 @@ class Shift:
                 self._line.join(hand.conversation.id, RunPriority(hand.facts.priority))
         for agent_id in self._line.call():
             hand = self._hands[agent_id]
-            prompt, facts = first_prompt(hand.prompt, _earlier(hand.after)), hand.facts
-            begun = hand.conversation.agents.begin(prompt, facts.max_turns, facts.timeout, hand.was_stopped)
+            found = previous_results(_earlier(hand.after))
+            begun = hand.conversation.agents.begin(hand.facts, found, hand.was_stopped)
             begun.add_done_callback(partial(self._answered, hand))
 
     def stop(self, agent_ids: Iterable[str]) -> None:
@@ -122,7 +126,8 @@ class Shift:
 
     def _answered(self, hand: Hand, _receipt: asyncio.Future[Receipt]) -> None:
         """Its first message was taken, or not: one that does not work now never will, and changes its state no more."""
-        if not is_busy(hand.conversation.state):
+        hand.begun = is_busy(hand.conversation.state)
+        if not hand.begun:
             self._end(hand, hand.conversation.state)
 
     def _end(self, hand: Hand, state: State) -> None:
@@ -137,22 +142,22 @@ class Shift:
             await hand.conversation.agents.drop(state.kind, state.message)  # brings it to rest where the store allows
         hand.outcome = outcome = await self._endings.outcome(agent_id, state)
         self._line.leave(agent_id)
-        self._hands.pop(agent_id, None)
-        hand.settled.set()
         view = self._board.get(parent.id, agent_id)
         if view is not None:
             ended = replace(
                 view, outcome=outcome, state=hand.conversation.state, ended=self._now(), activity="", waits=False
             )
             self._board.put(parent.id, ended)
-        if not hand.background:
-            parent.agents.ended(outcome)
+        told = parent.agents.ended(outcome) if not hand.background else None
         self.start([one for one in self._hands.values() if hand in one.after])
+        if told is not None:
+            await told  # before that it may not go on: a crash would leave its parent another end
+        del self._hands[agent_id]
+        hand.settled.set()
         self.left(hand)
         if hand.background:
             await self._endings.recount(parent, self._board)
-            if not hand.stopped:  # who stops one does not want its parent to begin
-                await self._endings.wake(parent)
+            await self._endings.wake(parent)
 
 
 def _earlier(hands: Iterable[Hand]) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 from engine.executor.inbox import Entry, Priority
 from engine.executor.launching import log_launch
-from engine.executor.requests import Receipt, RunCaps
+from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine import agent_texts
-from engine.machine.events import AgentDropped, AgentFinished, Event, InboxArrived, UserMessage
+from engine.machine.events import AgentBegun, AgentDropped, AgentFinished, AgentRecalled, InboxArrived
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
-from engine.machine.states import AgentOutcome
+from engine.machine.states import AgentOutcome, Errored
+from engine.ports import Deposit, MakeBackground
+from engine.records import AgentFacts
 from engine.updates import AgentsChanged, AgentView
 
 
@@ -29,35 +31,39 @@ class AgentDesk:
         """Whether somebody looks on."""
         return self._session.publisher.has_watchers
 
-    def begin(
-        self, prompt: str, max_turns: int, timeout: float, stopped: Callable[[], bool]
-    ) -> asyncio.Future[Receipt]:
-        """This one is a sub-agent, and here is what it has to do, unless it was stopped before it began.
+    def begin(self, facts: AgentFacts, results: str, stopped: Callable[[], bool]) -> asyncio.Future[Receipt]:
+        """This one is a sub-agent and its turn has come, unless it was stopped before; its inbox says what to do.
 
-        The result is there once it was taken or refused; then it works, or it never will.
+        `results` are those of the ones before it. The receipt is there once it works, or never will.
         """
         session, new_id = self._session, self._session.ports.ids.new
-        message = NewMessage(new_id(), Role.USER, Origin.SUBAGENT, (TextBlock(prompt),))
+        found = NewMessage(new_id(), Role.USER, Origin.SUBAGENT, (TextBlock(results),)) if results else None
         run_id = new_id()
 
-        def begun() -> UserMessage | AgentDropped:
+        def begun() -> AgentBegun | AgentDropped:
             if stopped():
                 return AgentDropped("cancelled", agent_texts.CANCELLED)
             log_launch(session.record)
-            return UserMessage(message, session.last, run_id, max_turns, for_agent=True)
+            return AgentBegun(run_id, facts.max_turns, found)
 
-        return self._put(Priority.USER, begun, RunCaps(timeout=timeout))
+        return self._put(Priority.USER, Entry(begun, caps=RunCaps(timeout=facts.timeout)))
+
+    def recall(self, text: str, sender: str) -> asyncio.Future[Receipt]:
+        """This one is a sub-agent that has ended and is told how to go on; without a text it reads what it has."""
+        told = (Deposit(text, sender),) if text else ()
+        return self._put(Priority.USER, Entry(AgentRecalled, writes=(*told, MakeBackground())))
 
     def drop(self, kind: str, error: str) -> asyncio.Future[Receipt]:
         """This one is a sub-agent that will not start; one that its store failed is brought to rest."""
-        return self._put(Priority.OUTCOME, lambda: AgentDropped(kind, error), RunCaps())
+        return self._put(Priority.OUTCOME, Entry(lambda: AgentDropped(kind, error)))
 
-    def ended(self, outcome: AgentOutcome) -> None:
-        """A sub-agent that this one waits for has ended."""
+    def ended(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
+        """A sub-agent that this one waits for has ended; the receipt is there once that is stored, or will never be."""
         session, message_id = self._session, self._session.ports.ids.new()
-        if session.broken:
-            return  # it has ended without them; only its user may set it going again
-        session.post(lambda: AgentFinished(session.state.gen, outcome, message_id))
+        finished = Entry(lambda: AgentFinished(session.state.gen, outcome, message_id))
+        if session.broken:  # it has ended without them; only its user may set it going again
+            return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
+        return self._put(Priority.OUTCOME, finished)
 
     def arrived(self) -> None:
         """Something stands in its inbox."""
@@ -77,7 +83,14 @@ class AgentDesk:
         self._session.above = parent._session
         self._session.rules = parent._session.rules
 
-    def _put(self, priority: Priority, build: Callable[[], Event], caps: RunCaps) -> asyncio.Future[Receipt]:
-        receipt: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        self._session.inbox.put(priority, Entry(build, caps=caps, receipt=receipt))
-        return receipt
+    def _put(self, priority: Priority, entry: Entry) -> asyncio.Future[Receipt]:
+        entry.receipt = asyncio.get_running_loop().create_future()
+        self._session.inbox.put(priority, entry)
+        return entry.receipt
+
+
+def _answered(receipt: Receipt) -> asyncio.Future[Receipt]:
+    """A future that is done."""
+    done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+    done.set_result(receipt)
+    return done

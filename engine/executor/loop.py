@@ -42,6 +42,7 @@ from engine.updates import (
     ToolEnded,
 )
 
+CLOSED = "the conversation was closed"
 log = logging.getLogger(__name__)
 
 
@@ -61,8 +62,11 @@ class MoveLoop(Struct, eq=False):
         while True:
             entry = await self.session.inbox.take()
             self.moving = True
-            async with self.between_moves:
-                await self._move(entry)
+            try:
+                async with self.between_moves:
+                    await self._move(entry)
+            finally:  # the conversation may close in the middle of a move: whoever asked waits no longer
+                entry.settle(Refused(CLOSED))
             self.moving = False
             self.settled.set()
 

@@ -10,7 +10,6 @@ NUDGE = "Call submit_result with your findings."
 ONLY_TOOL = "submit_result must be the only tool in response"
 SUBMITTED = "Submitted."
 GRACE = "[Your model calls are used up. Call submit_result now with what you have, or submit_error; nothing else runs.]"
-LATE = "[What follows was said to you while you handed in your result. Go on with it, then submit again.]"
 
 CANCELLED = "cancelled"
 INTERRUPTED = "interrupted"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.machine import agent_texts
-from engine.machine.effects import FinishRun, RunStatus, Save, SaveMessage, SaveToolCalls, SaveToolResult
-from engine.machine.events import AgentDropped, LlmReplied
+from engine.machine import agent_texts, texts
+from engine.machine.effects import FinishRun, Refuse, RunStatus, Save, SaveMessage, SaveToolCalls, SaveToolResult
+from engine.machine.events import AgentBegun, AgentDropped, AgentEvent, AgentRecalled, LlmReplied
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
-from engine.machine.states import AgentRun, AwaitingLlm, Completed, Failed, Idle, State
-from engine.machine.transition import Step, fail_agent, next_iteration, results_message
+from engine.machine.states import AgentRun, AwaitingLlm, Completed, Failed, Idle, Run, State
+from engine.machine.transition import Step, fail_agent, next_iteration, read_inbox, results_message
 
 SUBMIT_RESULT = "submit_result"
 SUBMIT_ERROR = "submit_error"
@@ -81,11 +81,22 @@ def ended_in_words(state: AwaitingLlm, event: LlmReplied, saves: tuple[Save, ...
     return next_iteration(gen, nudged, (*saves, SaveMessage(nudge)))
 
 
-def dropped(state: State, event: AgentDropped) -> Step:
-    """One that waits to start will not; one that runs or has ended is told otherwise."""
-    if not isinstance(state, Idle):
-        return Step(state)
-    return Step(Failed(state.gen + 1, event.kind, event.error))
+def step(state: State, event: AgentEvent) -> Step:
+    """Whether it begins, will not begin, or waits for its turn once more (SPEC UNI-25)."""
+    gen = state.gen + 1
+    match event:
+        case AgentBegun(run_id, max_iterations, results):
+            if not isinstance(state, Idle):
+                return Step(state)
+            saves = (SaveMessage(results),) if results is not None else ()
+            return read_inbox(gen, Run(run_id, max_iterations, agent=AgentRun()), saves)
+        case AgentDropped(kind, error):
+            return Step(Failed(gen, kind, error)) if isinstance(state, Idle) else Step(state)
+        case AgentRecalled():
+            ended = isinstance(state, Completed | Failed)
+            return Step(Idle(gen)) if ended else Step(state, (Refuse(texts.BUSY),))
+        case _:
+            assert_never(event)
 
 
 def words_of(blocks: tuple[Block, ...]) -> str:

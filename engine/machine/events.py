@@ -24,8 +24,6 @@ class UserMessage(Struct, frozen=True):
     supervisor: bool = False
     compact_due: bool = False
     """The window is past the threshold: older messages are summarized before the first call (SPEC C12)."""
-    for_agent: bool = False
-    """Phoenix tells a sub-agent what to do: its first task, or how to go on after it had ended."""
 
 
 class UserCancelled(Struct, frozen=True):
@@ -210,6 +208,19 @@ class RouteDecided(Struct, frozen=True):
     model: str = ""
 
 
+class AgentBegun(Struct, frozen=True):
+    """A sub-agent's turn has come: what stands in its inbox is what it has to do."""
+
+    run_id: str
+    max_iterations: int
+    results: NewMessage | None = None
+    """What those before it found, where they work one after the other."""
+
+
+class AgentRecalled(Struct, frozen=True):
+    """A sub-agent that has ended is told how to go on: it waits for its turn, as before its first."""
+
+
 class InboxArrived(Struct, frozen=True):
     """A completion stands in the inbox; `wakes` where an idle conversation may start a run for it."""
 
@@ -232,4 +243,5 @@ ExecutorEvent: TypeAlias = (
     | CompactionEnded
     | RouteDecided
 )
-Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | AgentDropped | StragglersEnded
+AgentEvent: TypeAlias = AgentBegun | AgentDropped | AgentRecalled
+Event: TypeAlias = UserEvent | ExecutorEvent | InboxArrived | AgentEvent | StragglersEnded

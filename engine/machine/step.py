@@ -6,8 +6,10 @@ from typing import assert_never
 
 from engine.machine import agents, reply, stopping, tooling, turn
 from engine.machine.events import (
+    AgentBegun,
     AgentDropped,
     AgentFinished,
+    AgentRecalled,
     AgentsStarted,
     ApprovalAnswered,
     ApprovalNeeded,
@@ -49,7 +51,7 @@ def step(state: State, event: Event) -> Step:
             return tooling.step(state, event)
         case UserCancelled() | ToolAborted() | CancelDeadlinePassed() | StragglersEnded():
             return stopping.step(state, event)
-        case AgentDropped():
-            return agents.dropped(state, event)
+        case AgentBegun() | AgentDropped() | AgentRecalled():
+            return agents.step(state, event)
         case _:
             assert_never(event)

@@ -15,9 +15,11 @@ from engine.machine.effects import (
     MarkToolCall,
     RequestLlm,
     RunStatus,
+    Save,
     SaveMessage,
     SaveNotice,
     SaveToolResult,
+    StartRun,
 )
 from engine.machine.messages import (
     LastMessage,
@@ -61,6 +63,12 @@ def request(gen: int, run: Run) -> Step:
     """Ask the model for the run's current iteration, with the inbox drained first (SPEC UNI-05)."""
     ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations, only_submit=run.in_grace)
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(), ask))
+
+
+def read_inbox(gen: int, run: Run, saves: tuple[Save, ...] = ()) -> Step:
+    """Begin a run with what stands in the inbox, in a turn of its own; `saves` come behind it."""
+    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations)
+    return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=True), *saves, StartRun(run.id), ask))
 
 
 def compact_first(gen: int, run: Run) -> Step:

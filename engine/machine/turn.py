@@ -9,9 +9,7 @@ from msgspec.structs import replace
 from engine.machine import texts
 from engine.machine.effects import (
     Compact,
-    DrainInbox,
     Refuse,
-    RequestLlm,
     RouteRequest,
     SaveMessage,
     SaveToolCalls,
@@ -20,7 +18,6 @@ from engine.machine.effects import (
 from engine.machine.events import CompactAsked, InboxArrived, RetryAsked, UserMessage, UserShell
 from engine.machine.messages import LastMessage, NewMessage, Origin, Role, ToolUseBlock
 from engine.machine.states import (
-    AgentRun,
     AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
@@ -30,7 +27,6 @@ from engine.machine.states import (
     Errored,
     Failed,
     Idle,
-    Requesting,
     Routing,
     Run,
     State,
@@ -38,7 +34,7 @@ from engine.machine.states import (
     ToolOrigin,
     ToolRound,
 )
-from engine.machine.transition import Step, compact_first, opens_turn, request, start_current
+from engine.machine.transition import Step, compact_first, opens_turn, read_inbox, request, start_current
 
 TurnEvent = UserMessage | RetryAsked | CompactAsked | UserShell | InboxArrived
 
@@ -50,7 +46,7 @@ def step(state: State, event: TurnEvent) -> Step:
             return _inbox(state, event)
         case UserMessage() | RetryAsked() | CompactAsked() | UserShell():
             refusal = why_refused(state)
-            if refusal and not _goes_on(state, event):
+            if refusal:
                 return Step(state, (Refuse(refusal),))
     match event:
         case UserMessage():
@@ -63,11 +59,6 @@ def step(state: State, event: TurnEvent) -> Step:
             return _shell(state.gen + 1, event)
         case _:
             assert_never(event)
-
-
-def _goes_on(state: State, event: TurnEvent) -> bool:
-    """Whether a sub-agent that has ended is told how to go on (SPEC UNI-25)."""
-    return isinstance(state, Completed | Failed) and isinstance(event, UserMessage) and event.for_agent
 
 
 def why_refused(state: State) -> str:
@@ -88,9 +79,8 @@ def why_refused(state: State) -> str:
 
 
 def _message(state: State, event: UserMessage) -> Step:
-    gen, new_turn = state.gen + 1, opens_turn(event.last) or isinstance(state, Completed | Failed)
-    run = Run(event.run_id, event.max_iterations, agent=AgentRun() if event.for_agent else None)
-    saves = (SaveMessage(event.message, new_turn), StartRun(run.id, event.message.id))
+    gen, run = state.gen + 1, Run(event.run_id, event.max_iterations)
+    saves = (SaveMessage(event.message, opens_turn(event.last)), StartRun(run.id, event.message.id))
     if event.supervisor:
         run = replace(run, compact_due=event.compact_due)
         return Step(AwaitingLlm(gen, run, Routing()), (*saves, RouteRequest(gen, run.id)))
@@ -125,7 +115,4 @@ def _shell(gen: int, event: UserShell) -> Step:
 def _inbox(state: State, event: InboxArrived) -> Step:
     if not (isinstance(state, Idle) and event.wakes):
         return Step(state)  # it stays in the inbox: drained before the next request, or shown as a count
-    gen = state.gen + 1
-    run = Run(event.run_id, event.max_iterations)
-    ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations)
-    return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=True), StartRun(run.id), ask))
+    return read_inbox(state.gen + 1, Run(event.run_id, event.max_iterations))

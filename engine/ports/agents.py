@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.records import AgentRow, ConversationRecord, NewConversation
+
+USER: Final = "user"
+"""Who sent a message that the user wrote."""
 
 
 class AgentStore(Protocol):
     """Sub-agents and the inboxes of conversations. Every method may raise StorageError."""
 
     async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[ConversationRecord]:
-        """Create the sub-agents of one call in one transaction, owned by this process."""
+        """Create the sub-agents of one call in one transaction, owned here; their prompts wait in their inboxes."""
         ...
 
     async def rows(self, parent_id: str) -> Sequence[AgentRow]:
@@ -23,14 +26,20 @@ class AgentStore(Protocol):
         """One sub-agent, or None."""
         ...
 
-    async def make_background(self, agent_id: str) -> None:
-        """From now on its end is told by a completion message."""
-        ...
+    async def tell(self, agent_id: str, text: str, sender: str, at: float) -> None:
+        """Put a message to a sub-agent at work into its inbox: it is read before its next request.
 
-    async def tell(self, conversation_id: str, text: str, at: float) -> None:
-        """Put a message of the user into an inbox: it is read before the next request."""
+        `sender` is USER or the id of its parent.
+        """
         ...
 
     async def waiting(self, conversation_id: str) -> int:
         """How many entries wait in an inbox."""
+        ...
+
+    async def wakes(self, conversation_id: str) -> bool:
+        """Whether an entry waits that begins a turn of a conversation at rest.
+
+        The end of a sub-agent that was stopped or that a restart cut off waits for the user instead.
+        """
         ...

@@ -105,6 +105,18 @@ class RemoveQueued(Struct, frozen=True):
     id: str
 
 
+class Deposit(Struct, frozen=True):
+    """A message to a sub-agent goes into its inbox: its next run begins with it."""
+
+    text: str
+    sender: str
+    """USER, or the id of its parent."""
+
+
+class MakeBackground(Struct, frozen=True):
+    """From now on the end of this sub-agent is told by a completion message."""
+
+
 Write: TypeAlias = (
     AppendMessage
     | SaveToolCalls
@@ -119,6 +131,8 @@ Write: TypeAlias = (
     | RecordEvent
     | RecordSpan
     | RemoveQueued
+    | Deposit
+    | MakeBackground
 )
 
 

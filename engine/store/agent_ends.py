@@ -24,6 +24,9 @@ from engine.store import agents, inbox
 ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
 """Of the column `conversations.state`."""
 
+QUIET: Final = frozenset({"cancelled", "interrupted"})
+"""Kinds of ends that wake nobody: the user stopped it, or nothing may begin by itself after a restart (SPEC C3)."""
+
 
 def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float) -> None:
     """With its end a background sub-agent leaves its completion in its parent's inbox (SPEC UNI-23)."""
@@ -33,7 +36,8 @@ def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at:
     if found is None or found.outcome is None or found.facts.mode is not SpawnMode.BACKGROUND:
         return
     text = agent_texts.completion(agent_id, found.outcome, found.turns, found.tool_iterations)
-    inbox.deposit(connection, found.facts.parent_id, "completion", (TextBlock(text),), agent_id, at)
+    quiet = isinstance(state, Failed) and state.kind in QUIET
+    inbox.deposit(connection, found.facts.parent_id, "completion", (TextBlock(text),), agent_id, at, quiet=quiet)
 
 
 def aggregate_after_crash(connection: sqlite3.Connection, state: State) -> str:

@@ -20,11 +20,13 @@ class SqliteAgents:
         self._instance = instance
 
     async def create_all(self, new: Sequence[NewConversation], at: float) -> Sequence[ConversationRecord]:
-        """Create the sub-agents of one call in one transaction, owned by this process."""
+        """Create the sub-agents of one call in one transaction, owned here; their prompts wait in their inboxes."""
 
         def job(connection: sqlite3.Connection) -> Sequence[ConversationRecord]:
             for one in new:
                 conversations.create(connection, one, at)
+                if one.agent is not None:
+                    inbox.deposit(connection, one.id, "user", (TextBlock(one.prompt),), one.agent.parent_id, at)
                 self._instance.claim(connection, one.id, at)
             return [conversations.record(connection, one.id, self._instance) for one in new]
 
@@ -38,16 +40,16 @@ class SqliteAgents:
         """One sub-agent, or None."""
         return await self._transactions.read(lambda connection: agents.row_of(connection, agent_id))
 
-    async def make_background(self, agent_id: str) -> None:
-        """From now on its end is told by a completion message."""
-        await self._transactions.write(lambda connection: agents.make_background(connection, agent_id))
-
-    async def tell(self, conversation_id: str, text: str, at: float) -> None:
-        """Put a message of the user into an inbox: it is read before the next request."""
+    async def tell(self, agent_id: str, text: str, sender: str, at: float) -> None:
+        """Put a message to a sub-agent at work into its inbox."""
         await self._transactions.write(
-            lambda connection: inbox.deposit(connection, conversation_id, "user", (TextBlock(text),), "user", at)
+            lambda connection: inbox.deposit(connection, agent_id, "user", (TextBlock(text),), sender, at)
         )
 
     async def waiting(self, conversation_id: str) -> int:
         """How many entries wait in an inbox."""
         return await self._transactions.read(lambda connection: inbox.waiting(connection, conversation_id))
+
+    async def wakes(self, conversation_id: str) -> bool:
+        """Whether an entry waits that begins a turn of a conversation at rest."""
+        return await self._transactions.read(lambda connection: inbox.wakes(connection, conversation_id))

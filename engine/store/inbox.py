@@ -8,19 +8,26 @@ from typing import Any
 from engine.codec import decode_blocks, encode_blocks
 from engine.machine.messages import Block, NewMessage, Origin, Role
 from engine.ports import AppendMessage, DrainInboxRows
+from engine.ports.agents import USER
 from engine.records import StoredMessage
 from engine.store import messages
 
-_ORIGINS = {"completion": Origin.COMPLETION, "user": Origin.HUMAN}
-
 
 def deposit(
-    connection: sqlite3.Connection, conversation_id: str, kind: str, blocks: tuple[Block, ...], sender: str, at: float
+    connection: sqlite3.Connection,
+    conversation_id: str,
+    kind: str,
+    blocks: tuple[Block, ...],
+    sender: str,
+    at: float,
+    *,
+    quiet: bool = False,
 ) -> None:
-    """Put an entry in; `kind` is tool_result, user or completion."""
+    """Put an entry in; `kind` is tool_result, user or completion; a `quiet` one begins no turn by itself."""
     connection.execute(
-        "INSERT INTO inbox (conversation_id, type, content_json, sender_id, created_at) VALUES (?, ?, ?, ?, ?)",
-        (conversation_id, kind, encode_blocks(blocks), sender, at),
+        """INSERT INTO inbox (conversation_id, type, content_json, sender_id, created_at, quiet)
+            VALUES (?, ?, ?, ?, ?, ?)""",
+        (conversation_id, kind, encode_blocks(blocks), sender, at, int(quiet)),
     )
 
 
@@ -32,12 +39,22 @@ def waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
     return int(row[0])
 
 
+def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
+    """Whether one of them begins a turn."""
+    row = connection.execute(
+        "SELECT 1 FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL AND NOT quiet LIMIT 1",
+        (conversation_id,),
+    ).fetchone()
+    return row is not None
+
+
 def drain(
     connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float
 ) -> list[StoredMessage]:
     """Every waiting entry as a message: the tool results as one, then one each; at most the first opens a turn."""
     rows = connection.execute(
-        "SELECT id, type, content_json FROM inbox WHERE conversation_id = ? AND consumed_at IS NULL ORDER BY id",
+        """SELECT id, type, content_json, sender_id FROM inbox
+            WHERE conversation_id = ? AND consumed_at IS NULL ORDER BY id""",
         (conversation_id,),
     ).fetchall()
     planned = _plan(rows)[: len(draining.message_ids)]
@@ -65,7 +82,11 @@ def _plan(rows: list[Any]) -> list[tuple[Origin, tuple[Block, ...], list[int]]]:
     gathered = tuple(block for row in results for block in decode_blocks(row["content_json"]))
     first = [(Origin.TOOL, gathered, [row["id"] for row in results])] if results else []
     return first + [
-        (_ORIGINS[row["type"]], decode_blocks(row["content_json"]), [row["id"]])
-        for row in rows
-        if row["type"] != "tool_result"
+        (_origin(row), decode_blocks(row["content_json"]), [row["id"]]) for row in rows if row["type"] != "tool_result"
     ]
+
+
+def _origin(row: Any) -> Origin:
+    if row["type"] == "completion":
+        return Origin.COMPLETION
+    return Origin.HUMAN if row["sender_id"] == USER else Origin.SUBAGENT

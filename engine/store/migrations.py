@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
-from engine.store.schema_agents import add_agent_columns
+from engine.store.schema_agents import add_agent_columns, add_quiet_entries
 from engine.store.schema_context import add_context_columns
 from engine.store.schema_list import add_list_columns
 from engine.store.schema_partial import add_partial_column
@@ -31,6 +31,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_rewind_tables,
     add_partial_column,
     add_agent_columns,
+    add_quiet_entries,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

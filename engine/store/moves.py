@@ -6,10 +6,13 @@ import sqlite3
 from typing import assert_never
 
 from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.messages import TextBlock
 from engine.ports import (
     AppendMessage,
     Committed,
+    Deposit,
     DrainInboxRows,
+    MakeBackground,
     Move,
     RecordEvent,
     RecordSpan,
@@ -20,7 +23,7 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import agent_ends, conversations, inbox, messages, queued, run_records, runs, tool_calls
+from engine.store import agent_ends, agents, conversations, inbox, messages, queued, run_records, runs, tool_calls
 from engine.store.ownership import Instance
 
 
@@ -56,6 +59,10 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             conversations.set_context(connection, move.conversation_id, write)
         case RemoveQueued(message_id):
             queued.remove(connection, message_id)
+        case Deposit(text, sender):
+            inbox.deposit(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
+        case MakeBackground():
+            agents.make_background(connection, move.conversation_id)
         case SetView():
             conversations.set_view(connection, move.conversation_id, write.view)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():

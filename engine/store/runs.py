@@ -27,10 +27,11 @@ def start(connection: sqlite3.Connection, conversation_id: str, starting: StartR
 
 
 def place_in_turn(connection: sqlite3.Connection, conversation_id: str, run_id: str) -> None:
-    """Put a run into the turn its move ends in."""
+    """Put a run into the turn its move ends in; what it drained from the inbox began it."""
     connection.execute(
         """UPDATE runs SET turn_id = (SELECT id FROM turns WHERE conversation_id = ?
-            ORDER BY turn_number DESC LIMIT 1) WHERE id = ?""",
+            ORDER BY turn_number DESC LIMIT 1), trigger_message_id = COALESCE(trigger_message_id,
+            (SELECT id FROM messages WHERE run_id = runs.id AND role = 'user' ORDER BY seq LIMIT 1)) WHERE id = ?""",
         (conversation_id, run_id),
     )
 

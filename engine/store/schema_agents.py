@@ -10,3 +10,8 @@ def add_agent_columns(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE conversations ADD COLUMN agent_task TEXT")
     connection.execute("ALTER TABLE conversations ADD COLUMN agent_ordinal INTEGER")
     connection.execute("ALTER TABLE conversations ADD COLUMN agent_timeout REAL")
+
+
+def add_quiet_entries(connection: sqlite3.Connection) -> None:
+    """Which entries of an inbox begin no turn by themselves."""
+    connection.execute("ALTER TABLE inbox ADD COLUMN quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1))")

@@ -5,10 +5,21 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from engine.machine.effects import FinishRun, MarkToolCall, Refuse, SaveMessage, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.effects import (
+    DrainInbox,
+    FinishRun,
+    MarkToolCall,
+    Refuse,
+    SaveMessage,
+    SaveToolCalls,
+    SaveToolResult,
+    StartRun,
+)
 from engine.machine.events import (
+    AgentBegun,
     AgentDropped,
     AgentFinished,
+    AgentRecalled,
     AgentsStarted,
     ApprovalAnswered,
     ApprovalNeeded,
@@ -124,12 +135,14 @@ class Walk:
             assert after == before, "a refusal changes nothing"
             assert len(effects) == 1, "a refusal does nothing else"
         if isinstance(event, UserMessage):
-            ended = isinstance(before, Completed | Failed) and not event.for_agent
+            ended = isinstance(before, Completed | Failed)
             assert refused == (is_busy(before) or ended), "busy refuses, idle takes"
         if isinstance(event, ExecutorEvent) and event.gen != before.gen:
             assert (after, effects) == (before, ()), "a late answer changes nothing"
         if isinstance(event, UserCancelled):
             assert not is_busy(after) or isinstance(after, Cancelling), "Esc ends everything but the last 100 ms"
+        if self.for_agent and self.messages and isinstance(after, Idle) and not isinstance(before, Idle):
+            assert isinstance(event, AgentRecalled), "a sub-agent comes to rest with an outcome"
         if before != after:
             assert after.gen >= before.gen, "generations only grow"
 
@@ -146,6 +159,8 @@ class Walk:
                 assert result.call_id not in self.settled, "a call is settled once"
                 self.settled.add(result.call_id)
                 del self.open_calls[result.call_id]
+            case DrainInbox(new_turn=True) if self.for_agent:
+                self._append(NewMessage(self.fresh("m"), Role.USER, Origin.SUBAGENT, (TextBlock("do this"),)))
             case StartRun(run_id):
                 assert not self.running, "one running run at most (I3)"
                 self.running.add(run_id)
@@ -180,7 +195,7 @@ class Walk:
         if run is not None and run.agent is not None:
             assert run.iteration <= run.max_iterations + 1, "one turn of grace at most"
         if self.for_agent and self.messages:
-            assert not isinstance(state, Idle | Errored), "a sub-agent that began ends with an outcome"
+            assert not isinstance(state, Errored), "a sub-agent that began ends with an outcome"
 
     # Events, half of them fitting the moment, half of them not.
 
@@ -200,12 +215,15 @@ class Walk:
                 message = NewMessage(self.fresh("m"), Role.USER, Origin.HUMAN, text)
                 limit = self.rng.choice((1, 2, 5, 250))
                 due = self.rng.random() < 0.2
-                routed = not self.for_agent and self.rng.random() < 0.1
-                return UserMessage(message, self.last, run, limit, routed, due, self.for_agent)
+                if self.for_agent:
+                    found = message if self.rng.random() < 0.2 else None
+                    return AgentBegun(run, limit, found)
+                return UserMessage(message, self.last, run, limit, self.rng.random() < 0.1, due)
             case 1:
                 return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3)
             case 2:
-                return AgentDropped("cancelled", "cancelled") if self.for_agent else RetryAsked(self.last, run, 250)
+                about = self.rng.choice((AgentDropped("cancelled", "cancelled"), AgentRecalled(), AgentRecalled()))
+                return about if self.for_agent else RetryAsked(self.last, run, 250)
             case 3:
                 wakes = not self.for_agent and self.rng.random() < 0.5
                 arrived = InboxArrived(wakes, run, 250)

@@ -27,11 +27,9 @@ from engine.machine.step import step
 E = TypeVar("E", bound=Effect)
 
 
-def user(
-    text: str = "hi", last: LastMessage = LastMessage.NONE, limit: int = 250, *, for_agent: bool = False
-) -> UserMessage:
+def user(text: str = "hi", last: LastMessage = LastMessage.NONE, limit: int = 250) -> UserMessage:
     message = NewMessage("m-user", Role.USER, Origin.HUMAN, (TextBlock(text),))
-    return UserMessage(message, last, "run-1", limit, for_agent=for_agent)
+    return UserMessage(message, last, "run-1", limit)
 
 
 def reply(gen: int, *blocks: Block, stop: StopReason = StopReason.END_TURN, **facts: object) -> LlmReplied:

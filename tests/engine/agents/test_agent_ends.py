@@ -42,6 +42,27 @@ async def test_a_notice_after_the_end_is_no_second_end(paths: StorePaths) -> Non
     await store.close()
 
 
+@pytest.mark.parametrize(
+    ("state", "wakes"),
+    [
+        (Completed(2, "found"), True),
+        (Failed(2, "timeout", "timed out"), True),
+        (Failed(2, "cancelled", "cancelled"), False),
+    ],
+)
+async def test_the_end_of_one_that_was_stopped_wakes_nobody(
+    paths: StorePaths, state: Completed | Failed, wakes: bool
+) -> None:
+    store = await open_store(paths)
+    parent, agent = await family(store, SpawnMode.BACKGROUND)
+    await store.commit(move(agent, state=state))
+    assert (await store.agents.waiting(parent), await store.agents.wakes(parent)) == (1, wakes)
+    await store.commit(move(agent, state=Idle(3)))
+    await store.commit(move(agent, state=Failed(4, "cancelled", "cancelled")))
+    assert (await store.agents.waiting(parent), await store.agents.wakes(parent)) == (2, wakes), "each as it ended"
+    await store.close()
+
+
 async def test_whoever_takes_over_a_parent_finds_its_agents_at_rest(paths: StorePaths, tmp_path: Path) -> None:
     store = await open_store(paths)
     parent, agent = await family(store, SpawnMode.FAN_IN)
@@ -72,6 +93,7 @@ async def test_one_that_never_began_has_ended_at_the_next_start(paths: StorePath
     assert row is not None
     assert row.outcome is not None
     assert row.outcome.reason == "interrupted"
+    assert await after.agents.waiting(agent) == 1, "its task, for when it is told to go on"
     assert await after.recover_all() == []
     await after.close()
 

@@ -231,7 +231,8 @@ async def test_an_ended_task_goes_on_where_it_left_off(tmp_path: Path) -> None:
         await until(lambda: len(bench.provider.requests) == 5)
         await parent.wait_idle()
         messages = await bench.store.messages(child)
-        assert [m.turn_number for m in messages if m.role is Role.USER and m.origin is Origin.SUBAGENT] == [0, 1]
+        prompts = [m for m in messages if m.role is Role.USER and m.origin is not Origin.TOOL]
+        assert [(m.turn_number, m.origin) for m in prompts] == [(0, Origin.SUBAGENT), (1, Origin.HUMAN)]
         assert (await bench.store.messages(parent.id))[-1].blocks == (TextBlock("Thanks."),)
 
 

@@ -7,16 +7,22 @@ import pytest
 from engine.machine import agent_texts
 from engine.machine.effects import (
     CancelAgents,
+    DrainInbox,
     ExecTool,
     FinishRun,
+    Refuse,
     RequestLlm,
     RunStatus,
+    SaveMessage,
     SaveToolResult,
     StartCancelDeadline,
+    StartRun,
 )
 from engine.machine.events import (
+    AgentBegun,
     AgentDropped,
     AgentFinished,
+    AgentRecalled,
     AgentsStarted,
     CancelDeadlinePassed,
     CompactionEnded,
@@ -24,7 +30,7 @@ from engine.machine.events import (
     ToolFinished,
     UserCancelled,
 )
-from engine.machine.messages import StopReason, TextBlock, ToolUseBlock
+from engine.machine.messages import NewMessage, Origin, Role, StopReason, TextBlock, ToolUseBlock
 from engine.machine.states import (
     AgentOutcome,
     AgentStatus,
@@ -43,7 +49,7 @@ THREE = (AgentTask("a1", "find tests"), AgentTask("a2", "read docs"), AgentTask(
 
 
 def child(limit: int = 20) -> Driver:
-    return Driver().on(user(limit=limit, for_agent=True))
+    return Driver().on(AgentBegun("run-1", limit))
 
 
 def outcome(agent: str, text: str = "found") -> AgentOutcome:
@@ -124,13 +130,24 @@ def test_a_second_overflow_is_an_outcome() -> None:
     assert driver.state == Failed(driver.gen, "overflow", "context exhausted before result submission")
 
 
-def test_one_that_waits_to_start_can_be_dropped_and_one_that_has_ended_goes_on_when_told() -> None:
+def test_one_begins_with_what_stands_in_its_inbox_and_then_with_what_was_found_before() -> None:
+    found = NewMessage("m1", Role.USER, Origin.SUBAGENT, (TextBlock("found"),))
+    driver = Driver().on(AgentBegun("run-1", 20, found))
+    asked = RequestLlm(1, "run-1", 1, 20)
+    assert driver.effects == (DrainInbox(new_turn=True), SaveMessage(found), StartRun("run-1"), asked)
+    assert driver.on(AgentBegun("run-2", 20)).effects == (), "it works already"
+
+
+def test_one_that_waits_to_start_can_be_dropped_and_one_that_has_ended_waits_again_when_told() -> None:
     driver = Driver().on(AgentDropped("cancelled", "cancelled"))
     assert driver.state == Failed(1, "cancelled", "cancelled")
     driver.on(user())
     assert isinstance(driver.state, Failed), "the user cannot write there"
-    driver.on(user(for_agent=True))
-    assert isinstance(driver.state, AwaitingLlm)
+    driver.on(AgentBegun("run-1", 20))
+    assert isinstance(driver.state, Failed), "its turn comes after it was told to go on"
+    assert driver.on(AgentRecalled()).state == Idle(2)
+    assert driver.on(AgentRecalled()).has(Refuse)
+    assert isinstance(driver.on(AgentBegun("run-1", 20)).state, AwaitingLlm)
 
 
 def test_the_last_outcome_is_the_result_in_request_order_whatever_the_order_of_ends() -> None:

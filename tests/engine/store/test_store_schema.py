@@ -29,7 +29,7 @@ EXPECTED = {
     "attachments": "id conversation_id sha256 path media_type width height bytes orig_width orig_height orig_bytes"
     " created_at",
     "queued_messages": "id conversation_id ord content_json created_at",
-    "inbox": "id conversation_id type content_json sender_id tool_use_id created_at consumed_at",
+    "inbox": "id conversation_id type content_json sender_id tool_use_id created_at consumed_at quiet",
     "runs": "id conversation_id turn_id trigger_message_id parent_run_id agent_id type prompt context_json priority"
     " timeout_ms strategy routing_json status output error error_code recoverable artifacts_json usage_json"
     " model_usage_json cost_usd iterations retries started_at ended_at duration_ms",

@@ -1,0 +1,130 @@
+"""A message to a sub-agent is stored when it is taken: whatever is killed, it is read once (SPEC UNI-25)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.agents.orders import ResumeOrder
+from engine.conversation import Conversation
+from engine.executor.session import EngineSettings
+from engine.machine.messages import Origin, Role
+from engine.machine.states import AwaitingLlm, Completed, Idle
+from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.records import StoredMessage
+from tests.support.engine import Bench, engine_bench, until
+from tests.support.fates import words
+
+ONE_AT_A_TIME = EngineSettings(max_agents=1)
+
+
+def begins(task: str, when: str) -> Reply:
+    return Reply((Call("spawn_task", json.dumps({"task_description": task[:8], "initial_prompt": task})),), when=when)
+
+
+def submits(result: str, when: str) -> Reply:
+    return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
+
+
+async def prompts(bench: Bench, agent_id: str) -> list[tuple[str, Origin, int]]:
+    """What it was told to do, by whom, in which turn."""
+    messages: Sequence[StoredMessage] = await bench.store.messages(agent_id)
+    told = [one for one in messages if one.role is Role.USER and one.origin is not Origin.TOOL]
+    return [(words(one.blocks), one.origin, one.turn_number) for one in told]
+
+
+async def with_one_ended_and_one_at_work(bench: Bench) -> tuple[Conversation, str, str]:
+    """Only one may work at a time: the first has ended, the second holds the place."""
+    crew = bench.engine.crew
+    assert crew is not None
+    parent = await bench.conversation()
+    await parent.say("begin first")
+    await crew.finished(parent.id)
+    await until(lambda: len(bench.provider.requests) == 4)
+    await parent.wait_idle()
+    await parent.say("begin second")
+    await parent.wait_idle()
+    first, second = crew.views(parent.id)
+    await until(lambda: any(isinstance(one.state, AwaitingLlm) for one in bench.engine.live()))
+    return parent, first.id, second.id
+
+
+SCRIPT = (
+    begins("TASK one", "begin first"),
+    begins("TASK two", "begin second"),
+    submits("first", "TASK one"),
+    Reply((Hang(),), when="TASK two"),
+    Reply((Text("I see."),), always=True),
+)
+
+
+async def test_a_hint_to_one_that_waits_for_its_turn_outlives_the_process(tmp_path: Path) -> None:
+    home, after = tmp_path / "home", tmp_path / "after"
+    home.mkdir()
+    async with engine_bench(home, *SCRIPT, settings=ONE_AT_A_TIME) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent, first, _ = await with_one_ended_and_one_at_work(bench)
+        await crew.hint(first, "dig deeper")
+        view = crew.views(parent.id)[0]
+        assert (view.waits, view.outcome, view.background) == (True, None, True)
+        shutil.copytree(home, after, ignore=shutil.ignore_patterns("*.lock"))
+    async with engine_bench(after, submits("more", "dig deeper"), Reply((Text("I see."),), always=True)) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        opened = await bench.engine.open(parent.id)
+        assert crew.views(parent.id)[0].outcome is not None, "cut off: nothing begins by itself"
+        assert (crew.results(parent.id), isinstance(opened.state, Idle)) == (2, True), "its parent reads so"
+        await crew.hint(first, "and wider")
+        await crew.finished(parent.id)
+        assert await prompts(bench, first) == [
+            ("TASK one", Origin.SUBAGENT, 0),
+            ("dig deeper", Origin.HUMAN, 1),
+            ("and wider", Origin.HUMAN, 1),
+        ]
+
+
+async def test_one_that_never_began_still_knows_its_task_when_it_is_told_to_go_on(tmp_path: Path) -> None:
+    task = "TASK one in many words"
+    both = Reply((*begins("TASK two", "").parts, *begins(task, "").parts), when="begin")
+    replies = (both, Reply((Hang(),), when="TASK two"), submits("found", task), Reply((Text("Ok."),), always=True))
+    async with engine_bench(tmp_path, *replies, settings=ONE_AT_A_TIME) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        busy, waits = [view.id for view in crew.views(parent.id)]
+        crew.stop((waits, busy))
+        await crew.finished(parent.id)
+        await crew.hint(waits, "go on")
+        await crew.finished(parent.id)
+        assert await prompts(bench, waits) == [(task, Origin.SUBAGENT, 0), ("go on", Origin.HUMAN, 0)]
+        assert isinstance(crew.views(parent.id)[1].state, Completed)
+
+
+async def test_one_that_was_stopped_while_it_waited_again_keeps_what_it_was_told(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, *SCRIPT, settings=ONE_AT_A_TIME) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent, first, second = await with_one_ended_and_one_at_work(bench)
+        await crew.hint(first, "dig deeper")
+        crew.stop((first, second))
+        await crew.finished(parent.id)
+        row = await bench.store.agents.row(first)
+        assert row is not None
+        assert (row.outcome and row.outcome.reason, await bench.store.agents.waiting(first)) == ("cancelled", 1)
+        assert isinstance(parent.state, Idle), "stopped by the user: nobody is woken"
+        assert not await bench.store.agents.wakes(parent.id)
+
+
+async def test_what_its_parent_says_is_not_taken_for_the_users(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent, first, _ = await with_one_ended_and_one_at_work(bench)
+        await crew.resume(parent.id, ResumeOrder(first, "dig deeper"))
+        await until(lambda: isinstance(crew.views(parent.id)[0].state, Completed))
+        assert (await prompts(bench, first))[-1] == ("dig deeper", Origin.SUBAGENT, 1)
