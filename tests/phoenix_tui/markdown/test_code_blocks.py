@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,3 +53,11 @@ def test_code_that_is_still_being_written_is_no_piece_yet() -> None:
     stream = MarkdownStream(40)
     stream.feed("```py\nx = 1\n")
     assert stream.codes == []
+
+
+def test_getting_ready_for_markdown_loads_no_language() -> None:
+    script = "import sys; from phoenix_tui.markdown.warm import warm; warm(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded >= {"markdown_it"}
+    assert "pygments" not in loaded
