@@ -21,7 +21,7 @@ from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
 from engine.executor.session import EngineSettings, Ports, Session
-from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -99,6 +99,7 @@ class Engine:
 
         Raises:
             EngineError: there is no such conversation.
+            StorageError: it cannot be read.
         """
         async with self._opening:
             while (closing := self._closing.get(conversation_id)) is not None:
@@ -128,7 +129,8 @@ class Engine:
         """Rename, archive, trash and the like.
 
         Raises:
-            EngineError: another process owns the conversation, or it is busy and would vanish.
+            EngineError: there is no such conversation, or another process owns it.
+            StorageError: it cannot be stored.
         """
         conversation = self._open.get(conversation_id)
         if conversation is not None:
@@ -140,6 +142,8 @@ class Engine:
             raise EngineError(
                 f"Process {owner.pid} has this conversation open; close it there, or --fork it."
             ) from owner
+        except NoConversation as error:
+            raise EngineError(str(error)) from error
         try:
             await self.ports.store.change(conversation_id, changes, self.ports.clock.now())
         finally:
@@ -199,9 +203,11 @@ class Engine:
             await self.ports.store.take(conversation_id)
         except OwnedElsewhere as owner:
             read_only = f"Process {owner.pid} has this conversation open: it is read-only here. /fork makes a copy."
+        except NoConversation as error:
+            raise EngineError(str(error)) from error
         record = await self.ports.store.conversation(conversation_id)
         if record is None:
-            raise EngineError(f"There is no conversation {conversation_id}. `phoenix conversations list` shows all.")
+            raise EngineError(str(NoConversation(conversation_id)))
         return await self._adopt(record, read_only)
 
     async def _adopt(self, record: ConversationRecord, read_only: str = "") -> Conversation:

@@ -180,6 +180,13 @@ class StorageError(Exception):
     """The database cannot do this; the message is one sentence for the user and names the fix."""
 
 
+class NoConversation(StorageError):
+    """There is no conversation of this id."""
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__(f"There is no conversation {conversation_id}. `phoenix conversations list` shows all.")
+
+
 class OwnedElsewhere(Exception):
     """Another process owns the conversation."""
 

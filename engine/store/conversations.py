@@ -21,7 +21,7 @@ from engine.codec import (
     storable,
 )
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
-from engine.ports import ConversationChanges, SetContext, StorageError
+from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
 from engine.records import (
     ContextView,
     ConversationQuery,
@@ -135,7 +135,7 @@ def record(connection: sqlite3.Connection, conversation_id: str, instance: Insta
     """One conversation that is there. Raises StorageError when it is not."""
     found = read(connection, conversation_id, instance)
     if found is None:
-        raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
+        raise NoConversation(conversation_id)
     return found
 
 

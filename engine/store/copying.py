@@ -21,7 +21,7 @@ from engine.codec import (
     encode_blocks,
 )
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
-from engine.ports import StorageError
+from engine.ports import NoConversation, StorageError
 from engine.records import PermissionMode
 
 Value: TypeAlias = "str | int | float | None"
@@ -91,7 +91,7 @@ def read_rows(connection: sqlite3.Connection, conversation_id: str) -> Rows:
         for table, (condition, order) in TABLES.items()
     }
     if not rows["conversations"]:
-        raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
+        raise NoConversation(conversation_id)
     return rows
 
 

@@ -20,7 +20,7 @@ _COVERAGE = msgspec.msgpack.Decoder(Coverage)
 _BY_USER = """content_json LIKE '%"shell\\_%' ESCAPE '\\'"""
 _PROMPTS = f"""SELECT seq, created_at, content_json FROM messages AS m WHERE conversation_id = ?
     AND (origin = 'notice' AND {_BY_USER} OR origin = 'human' AND NOT (text LIKE '$ %' AND EXISTS (
-        SELECT 1 FROM messages WHERE conversation_id = m.conversation_id AND seq = m.seq - 1
+        SELECT 1 FROM messages WHERE run_id = m.run_id AND conversation_id = m.conversation_id AND seq < m.seq
         AND origin = 'notice' AND {_BY_USER})))"""
 """What the user wrote, and the commands that the user ran, without what these told the model."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from engine.codec import decode_omitted, encode_omitted, encode_state, encode_totals
 from engine.machine.states import STATE_NAMES, Idle
-from engine.ports import StorageError
+from engine.ports import NoConversation, StorageError
 from engine.records import Totals
 from engine.store import file_steps
 from engine.store.copying import NAMES_AN_IMAGE, Row, columns_of, insert_rows, renamed_blocks
@@ -62,7 +62,7 @@ class Fork:
             f"SELECT {', '.join(columns)} FROM conversations WHERE id = ? AND partial IS NULL", (source_id,)
         ).fetchone()
         if found is None:
-            raise StorageError(f"There is no conversation {source_id}: list them to see which there are.")
+            raise NoConversation(source_id)
         row = _fresh_start(dict(zip(columns, found, strict=True)), self._at, self._up_to_seq)
         wished = _ALL if self._up_to_seq is None else self._up_to_seq
         self._last = min(wished, _newest(connection, source_id))

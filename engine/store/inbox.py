@@ -89,4 +89,4 @@ def _plan(rows: list[Any]) -> list[tuple[Origin, tuple[Block, ...], list[int]]]:
 def _origin(row: Any) -> Origin:
     if row["type"] == "completion":
         return Origin.COMPLETION
-    return Origin.HUMAN if row["sender_id"] == USER else Origin.SUBAGENT
+    return Origin.HUMAN if row["sender_id"] in {None, USER} else Origin.SUBAGENT

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 from uuid import uuid4
 
-from engine.ports import OwnedElsewhere, StorageError
+from engine.ports import NoConversation, OwnedElsewhere
 from engine.store.locks import InstanceLock, forget, is_held
 
 
@@ -48,13 +48,13 @@ class Instance:
 
         Raises:
             OwnedElsewhere: it belongs to another living process.
-            StorageError: there is no such conversation.
+            NoConversation: there is no such conversation.
         """
         row = connection.execute(
             "SELECT owner_instance FROM conversations WHERE id = ? AND partial IS NULL", (conversation_id,)
         ).fetchone()
         if row is None:
-            raise StorageError(f"There is no conversation {conversation_id}: list them to see which there are.")
+            raise NoConversation(conversation_id)
         if row["owner_instance"] == self.id:
             return True
         pid = self.living_pid(connection, row["owner_instance"])

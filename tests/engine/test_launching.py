@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.engine import ConversationOptions
-from engine.executor.requests import Accepted, Refused
+from engine.executor.requests import Accepted, EngineError, Refused
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges, StorageError
@@ -72,8 +72,10 @@ async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None
         with pytest.raises(StorageError, match="There is a conversation mine already"):
             await bench.engine.create(options)
         assert words(await bench.store.messages("mine")) == ["hello", "Hello."]
-        with pytest.raises(StorageError, match="There is no conversation nobody"):
+        with pytest.raises(EngineError, match=r"There is no conversation nobody\. `phoenix conversations list`"):
             await bench.engine.open("nobody")
+        with pytest.raises(EngineError, match="There is no conversation nobody"):
+            await bench.engine.change("nobody", ConversationChanges(title="somebody"))
 
 
 async def test_one_that_is_created_but_not_started_waits_with_its_draft(tmp_path: Path) -> None:
