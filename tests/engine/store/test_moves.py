@@ -31,6 +31,7 @@ from engine.ports import (
     StorageError,
     Store,
 )
+from engine.ports.agents import USER
 from engine.records import ConversationQuery, Totals
 from engine.store import SqliteStore
 from engine.store import inbox as inbox_rows
@@ -264,7 +265,7 @@ async def test_the_inbox_becomes_one_message_of_results_and_one_for_each_text(
 def _deposit(store: SqliteStore, conversation_id: str, kind: str, block: TextBlock | ToolResultBlock) -> None:
 
     connection = sqlite3.connect(store.path)
-    inbox_rows.deposit(connection, conversation_id, kind, (block,), "child", 2.0)
+    inbox_rows.deposit(connection, conversation_id, kind, (block,), USER if kind == "user" else "child", 2.0)
     connection.commit()
     connection.close()
 
