@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from engine.machine.messages import ToolUseBlock
 from engine.machine.states import AgentStatus
 from engine.records import ConversationRecord, Totals
 from engine.updates import AgentView
 from phoenix_tui.labels import money
 from tools.clean import clean_line
+from tools.contract import JsonValue
 
+SUBMISSIONS: Final = {"submit_result": "result", "submit_error": "error"}
+"""The calls that end a sub-agent, and the argument that says what it found."""
 LONGEST: Final = 80
 """Characters of a task in a line."""
 ENDS: Final = {
@@ -51,6 +56,19 @@ def task_words(task: str) -> str:
     """A task in one line, cut."""
     words = clean_line(" ".join(task.split()))
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def handed_in(call: ToolUseBlock) -> str:
+    """What a sub-agent hands in with this call, Markdown as a rule; empty for every other one."""
+    field = SUBMISSIONS.get(call.name)
+    if field is None:
+        return ""
+    try:
+        arguments: JsonValue = json.loads(call.input_json or "{}")
+    except ValueError:
+        return ""
+    said = arguments.get(field) if isinstance(arguments, dict) else None
+    return said.strip() if isinstance(said, str) else ""
 
 
 def first_line(text: str) -> str:

@@ -19,7 +19,7 @@ from engine.machine.messages import (
 )
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import AgentView
-from phoenix_tui.agent_words import ENDS, task_words
+from phoenix_tui.agent_words import ENDS, handed_in, task_words
 from phoenix_tui.cli.times import local_time
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -93,7 +93,9 @@ def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
             quoted = (f"> {line}".rstrip() for line in clean(text).strip().split("\n"))
             return "\n".join(("> *Thinking*", ">", *quoted)) if text.strip() else ""
         case ToolUseBlock(_, name, input_json):
-            return f"**{clean_line(name)}**\n\n{_fenced(clean(input_json), 'json')}"
+            result = handed_in(block)
+            shown = "\n".join(_honest(clean(result))) if result else _fenced(clean(input_json), "json")
+            return f"**{clean_line(name)}**\n\n{shown}"
         case ToolResultBlock(call_id, content, is_error):
             output = _fenced("\n".join(_part(part) for part in content), "")
             parts = ("*Failed*" if is_error else "", _diff(calls.get(call_id)), output)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
+from phoenix_tui.agent_words import SUBMISSIONS
 from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
 from phoenix_tui.widgets.blocks.agent_cell import Back, back_rows, came_back, succeeded, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
@@ -40,7 +41,7 @@ def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     """The rows of a call that is no change of a file, or of one that failed."""
     if backs := came_back(view):
         return _agent_lines(view, backs, width, is_open=is_open, action=action)
-    output = output_lines(output_of(view))
+    output = output_lines("" if _hands_in(view) else output_of(view))
     right = _right(view, len(output), is_open, now)
     lines = [row(_mark(view.status), view.name, _title(view), right, width, action=action)]
     if is_open:
@@ -94,7 +95,12 @@ def _display_text(display: Display | None, text: str) -> str:
 def _title(view: ToolView) -> str:
     if isinstance(view.display, ImageDisplay):
         return f"{clean_line(view.display.name)}  {view.display.width}×{view.display.height}"
-    return view.summary
+    return "" if _hands_in(view) else view.summary
+
+
+def _hands_in(view: ToolView) -> bool:
+    """Whether it ends a sub-agent: what it found stands below as an answer."""
+    return view.name in SUBMISSIONS and view.status is not ToolStatus.ERROR
 
 
 def _mark(status: ToolStatus) -> Span:

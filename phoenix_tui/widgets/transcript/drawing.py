@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
 from engine.records import StoredMessage
+from phoenix_tui.agent_words import handed_in
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Line, Span
 from phoenix_tui.widgets.blocks import speech
@@ -135,12 +136,16 @@ class Drawing(Struct, frozen=True):
     def _assistant_parts(self, message: StoredMessage) -> Iterator[Part]:
         calls: list[ToolUseBlock] = []
         for position, block in enumerate(message.blocks):
+            key = f"{message.seq}:{position}"
             if isinstance(block, ToolUseBlock):
                 calls.append(block)
+                if result := handed_in(block):
+                    yield from self._call_parts(calls)
+                    calls = []
+                    yield self.answer(f"answer:{key}", result)
                 continue
             yield from self._call_parts(calls)
             calls = []
-            key = f"{message.seq}:{position}"
             if isinstance(block, TextBlock) and block.text.strip():
                 yield self.answer(f"answer:{key}", block.text)
             elif isinstance(block, ThinkingBlock) and block.text.strip():
@@ -175,7 +180,7 @@ def last_kind(message: StoredMessage) -> Kind | None:
         return Kind.NOTE if message.origin in _REPORTS else Kind.PROMPT
     for block in reversed(message.blocks):
         if isinstance(block, ToolUseBlock):
-            return Kind.TOOL
+            return Kind.ANSWER if handed_in(block) else Kind.TOOL
         if isinstance(block, TextBlock | ThinkingBlock) and block.text.strip():
             answer = Kind.NOTE if message.role is Role.SYSTEM else Kind.ANSWER
             return answer if isinstance(block, TextBlock) else Kind.THINKING

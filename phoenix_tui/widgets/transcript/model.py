@@ -10,10 +10,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.machine.messages import Block, Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus, ToolUseBlock
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Errored, State, ToolExecuting, is_busy
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
+from phoenix_tui.agent_words import handed_in
 from phoenix_tui.widgets.blocks.speech import Stopped, is_stop_notice
 from phoenix_tui.widgets.transcript.calls import CallBook
 from tools.contract import Progress, ToolRequest
@@ -42,6 +43,13 @@ class LiveReply:
 def text_of(message: StoredMessage) -> str:
     """All its text."""
     return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+
+
+def _words(block: Block) -> str:
+    """What a part of an answer says; the call that ends a sub-agent says what it found."""
+    if isinstance(block, TextBlock):
+        return block.text
+    return handed_in(block) if isinstance(block, ToolUseBlock) else ""
 
 
 class TranscriptModel:
@@ -180,7 +188,7 @@ class TranscriptModel:
             return self.live.text
         for seq in sorted(self.messages, reverse=True):
             message = self.messages[seq]
-            texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+            texts = [text for block in message.blocks if (text := _words(block))]
             if message.role is Role.ASSISTANT and texts:
                 return "\n\n".join(texts)
         return ""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.machine.messages import ImageBlock, Origin, TextBlock, ThinkingBlock, ToolUseBlock
+from phoenix_tui.agent_words import handed_in
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
@@ -140,6 +141,8 @@ def _text(model: TranscriptModel, chosen: Chosen) -> str:
     if kind in {"answer", "thinking"}:
         seq, _, position = name.partition(":")
         block = model.messages[int(seq)].blocks[int(position)]
+        if isinstance(block, ToolUseBlock):
+            return handed_in(block)
         return block.text if isinstance(block, TextBlock | ThinkingBlock) else ""
     if kind == "message":
         message = model.messages[int(name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,6 +104,25 @@ async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:
         assert "  │ 2" in [row.replace("▌", " ") for row in app.shown()]
         assert app.shown()[-1].startswith(" ▌bash  Enter fold")
         assert target(app).name == "bash"
+
+
+async def test_what_a_sub_agent_hands_in_stands_whole_below_its_call_and_is_copied_as_it_was_written() -> None:
+    found = "Found **7 files**\n\n- a.py\n- b.py"
+    submits = ToolUseBlock("s1", "submit_result", json.dumps({"result": found}))
+    call = call_record("s1", "submit_result", submits.input_json, ToolStatus.SUCCESS, text="Submitted.")
+    app = TranscriptApp()
+    async with app.run_test(size=(80, 40)) as pilot:
+        app.view.show(snapshot([said(1, "look"), answered(2, submits)], [call]))
+        app.view.take_blocks()
+        await pilot.press("G")
+        assert target(app).text == app.view.last_answer == found
+        assert [row.strip(" ▌") for row in app.shown() if row][1:6] == [
+            f"✓ submit_result{'0.4s':>61}",
+            "Found 7 files",
+            "",
+            "• a.py",
+            "• b.py",
+        ]
 
 
 async def test_a_row_of_reads_is_opened_and_folded_again() -> None:
