@@ -32,6 +32,12 @@ class TitleBy(StrEnum):
     """Never replaced by anybody else."""
 
 
+def total_cost(*costs: float | None) -> float | None:
+    """What was paid altogether; unknown where one price is."""
+    known = [one for one in costs if one is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
 class Totals(Struct, frozen=True):
     """What a conversation has used so far; `cost_usd` is None once a price was unknown."""
 
@@ -42,14 +48,13 @@ class Totals(Struct, frozen=True):
     cost_usd: float | None = 0.0
 
     def plus(self, other: Totals) -> Totals:
-        """Both together; a price that is unknown in one makes the sum unknown."""
-        known = self.cost_usd is not None and other.cost_usd is not None
+        """Both together."""
         return Totals(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            cost_usd=total_cost(self.cost_usd, other.cost_usd),
         )
 
 

@@ -23,7 +23,7 @@ from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
 from engine.machine.messages import Role, TextBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
-from engine.records import ContextView, EarlierView, StoredMessage
+from engine.records import ContextView, EarlierView, StoredMessage, total_cost
 from tools.wording import counted
 
 TIME_LIMIT = 120.0
@@ -127,19 +127,8 @@ async def _changed(session: Session, act: Compact, rows: Sequence[StoredMessage]
 async def _again(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, focus: str) -> _Attempt:
     """Another summary; what all of them cost is kept."""
     other = await _summary(session, made.selection, focus)
-    unknown = made.cost_usd is None or other.cost_usd is None
-    cost = None if unknown else (made.cost_usd or 0.0) + (other.cost_usd or 0.0)
-    both = replace(other, usage=_sum(made.usage, other.usage), cost_usd=cost)
+    both = replace(other, usage=made.usage + other.usage, cost_usd=total_cost(made.cost_usd, other.cost_usd))
     return both, await asyncio.to_thread(_summarized, session, act, rows, both), False
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    return Usage(
-        first.input_tokens + second.input_tokens,
-        first.output_tokens + second.output_tokens,
-        first.cache_creation_tokens + second.cache_creation_tokens,
-        first.cache_read_tokens + second.cache_read_tokens,
-    )
 
 
 def _summarized(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from engine.executor.session import Session
 from engine.machine.messages import Usage
 from engine.ports import ProviderError
-from engine.records import Totals
+from engine.records import Totals, total_cost
 
 CENT = 0.01
 """US dollars."""
@@ -22,12 +22,12 @@ def add_usage(totals: Totals, usage: Usage, cost_usd: float | None) -> Totals:
 
 def count(session: Session, usage: Usage, cost_usd: float | None) -> None:
     """Take in one model call that is stored, and tell of it."""
-    session.run.cost_usd = _sum(session.run.cost_usd, cost_usd)
+    session.run.cost_usd = total_cost(session.run.cost_usd, cost_usd)
     session.record = replace(session.record, totals=add_usage(session.record.totals, usage, cost_usd))
     session.tell_context()
     above = session.above
     if above is not None:
-        above.run.agents_cost_usd = _sum(above.run.agents_cost_usd, cost_usd)
+        above.run.agents_cost_usd = total_cost(above.run.agents_cost_usd, cost_usd)
         above.record = replace(above.record, agents_totals=add_usage(above.record.agents_totals, usage, cost_usd))
         above.tell_context()
 
@@ -39,7 +39,7 @@ def check_budget(session: Session) -> None:
         ProviderError: it is used up.
     """
     run = (session.above or session).run
-    limit, spent = run.caps.max_budget_usd, _sum(run.cost_usd, run.agents_cost_usd)
+    limit, spent = run.caps.max_budget_usd, total_cost(run.cost_usd, run.agents_cost_usd)
     if limit and spent is not None and spent >= limit:
         text = f"The budget of {dollars(limit)} for this run is used up ({dollars(spent)} spent)."
         raise ProviderError(text, kind="budget", retryable=False)
@@ -48,7 +48,3 @@ def check_budget(session: Session) -> None:
 def dollars(amount: float) -> str:
     """An amount with cents, or with as many digits as a smaller one needs."""
     return f"${amount:.2f}" if amount >= CENT or not amount else f"${amount:.8f}".rstrip("0")
-
-
-def _sum(spent: float | None, more: float | None) -> float | None:
-    return None if spent is None or more is None else spent + more

@@ -132,6 +132,15 @@ class Usage(Struct, frozen=True):
         """What the window holds after this reply (SPEC T-CTX)."""
         return self.input_tokens + self.cache_read_tokens + self.cache_creation_tokens + self.output_tokens
 
+    def __add__(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_creation_tokens + other.cache_creation_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+        )
+
 
 class StopReason(StrEnum):
     """Why a reply ended."""

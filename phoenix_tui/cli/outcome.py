@@ -153,19 +153,10 @@ class Outcome:
         spoken = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
         self.text = spoken or self.text
         if message.usage is not None:
-            self.usage = _sum(self.usage, message.usage)
+            self.usage += message.usage
 
 
 def _failure_code(state: Errored) -> Exit:
     if state.kind in {"auth", "not_understood"}:  # the guide asks for a real model (CONTRACT 5)
         return Exit.CREDENTIALS
     return Exit.RETRYABLE if state.retryable else Exit.FAILED
-
-
-def _sum(first: Usage, second: Usage) -> Usage:
-    return Usage(
-        first.input_tokens + second.input_tokens,
-        first.output_tokens + second.output_tokens,
-        first.cache_creation_tokens + second.cache_creation_tokens,
-        first.cache_read_tokens + second.cache_read_tokens,
-    )
