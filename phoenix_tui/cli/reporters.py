@@ -54,34 +54,8 @@ class Reporter(Protocol):
         ...
 
 
-class TextReporter(Struct, frozen=True):
-    """The final answer on stdout, progress on stderr."""
-
-    def begin(self) -> None:
-        """Nothing is written before the answer."""
-
-    def follow(self, update: Update) -> None:
-        """One line of progress for what takes time."""
-        line = progress_line(update)
-        if line:
-            write_progress(line)
-
-    def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
-        """The same, with whose it is."""
-        line = agent_line(facts, update)
-        if line:
-            write_progress(line)
-
-    def end(self, outcome: Outcome) -> None:
-        """The answer; why there is none goes to stderr."""
-        if outcome.exit_code is Exit.OK:
-            write_line(outcome.text)
-        else:
-            write_progress(f"phoenix: {outcome.error}")
-
-
-class JsonReporter(Struct, frozen=True):
-    """One result object on stdout, progress on stderr."""
+class OnStderr(Struct, frozen=True):
+    """What takes time is told on stderr, a line each; stdout is kept for the result."""
 
     def begin(self) -> None:
         """Nothing is written before the result."""
@@ -98,11 +72,24 @@ class JsonReporter(Struct, frozen=True):
         if line:
             write_progress(line)
 
+
+class TextReporter(OnStderr, frozen=True):
+    """The final answer on stdout, progress on stderr."""
+
+    def end(self, outcome: Outcome) -> None:
+        """The answer; why there is none goes to stderr."""
+        if outcome.exit_code is Exit.OK:
+            write_line(outcome.text)
+        else:
+            write_progress(f"phoenix: {outcome.error}")
+
+
+class JsonReporter(OnStderr, frozen=True):
+    """One result object on stdout, progress on stderr."""
+
     def end(self, outcome: Outcome) -> None:
         """The result."""
-        write_json_line(outcome.result_object())
-        if outcome.exit_code is not Exit.OK:
-            write_progress(f"phoenix: {outcome.error}")
+        write_result(outcome)
 
 
 class StreamReporter(Struct, frozen=True):
@@ -148,17 +135,13 @@ class StreamReporter(Struct, frozen=True):
 
     def end(self, outcome: Outcome) -> None:
         """The result, always last."""
-        write_json_line(outcome.result_object())
-        if outcome.exit_code is not Exit.OK:
-            write_progress(f"phoenix: {outcome.error}")
+        write_result(outcome)
 
     def _objects(self, update: Update, partials: Partials | None, model: str) -> Iterator[JsonObject]:
         for event in _events(update, partials):
             yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
         match update:
-            case MessageSaved(message) if message.origin is Origin.LLM:
-                yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
-            case MessageSaved(message) if message.origin is Origin.SUBAGENT and message.role is Role.ASSISTANT:
+            case MessageSaved(message) if _is_reply(message):
                 yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
             case Routed(card) if card is not None:
                 progress: JsonObject = {"type": "system", "subtype": "task_progress"}
@@ -180,6 +163,17 @@ class StreamReporter(Struct, frozen=True):
                 write_progress(text)
             case _:
                 pass  # what is only for the eye
+
+
+def write_result(outcome: Outcome) -> None:
+    """The result object on stdout; why it is none of success also on stderr."""
+    write_json_line(outcome.result_object())
+    if outcome.exit_code is not Exit.OK:
+        write_progress(f"phoenix: {outcome.error}")
+
+
+def _is_reply(message: StoredMessage) -> bool:
+    return message.origin is Origin.LLM or (message.origin is Origin.SUBAGENT and message.role is Role.ASSISTANT)
 
 
 def _events(update: Update, partials: Partials | None) -> Iterator[JsonObject]:
