@@ -6,12 +6,13 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import cast
+from typing import TypeVar, cast
 
 import msgspec
 
 from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest
+from engine.providers.failures import Service, unreadable
 from tools.contract import JsonObject, JsonValue
 
 IMAGE_OMITTED = "[image omitted]"
@@ -23,6 +24,7 @@ MAX_TOOL_ID = 64
 """Characters; OpenAI's limit. Anthropic's alphabet is the narrower one."""
 
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
+Event = TypeVar("Event")
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -63,6 +65,22 @@ def parse_object(text: str) -> JsonObject | None:
         return cast("JsonObject", _JSON_OBJECT.decode(text))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
+
+
+def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Service) -> Event:
+    """One event of a stream; what a strict decoder refuses is made readable first.
+
+    Raises:
+        ProviderError: it is unreadable even so.
+    """
+    try:
+        return decoder.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    try:
+        return decoder.decode(readable_json(payload))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise unreadable(service, str(error)) from None
 
 
 def readable_json(payload: bytes) -> bytes:

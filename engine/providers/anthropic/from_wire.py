@@ -9,7 +9,7 @@ from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock,
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
 from engine.providers.failures import Refusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
-from engine.providers.wire import parse_object, readable_json, unique_tool_id
+from engine.providers.wire import decoded, parse_object, unique_tool_id
 
 
 class WireUsage(msgspec.Struct, gc=False):
@@ -103,7 +103,7 @@ class ReplyBuilder:
         Raises:
             ProviderError: the event is an error, or unreadable.
         """
-        event = self._decode(payload)
+        event = decoded(_DECODER, payload, self._service)
         match event.type:
             case "content_block_delta" if event.delta is not None:
                 return self._delta(event.index, event.delta)
@@ -148,16 +148,6 @@ class ReplyBuilder:
             truncated_call=cut,
             usage_estimated=self._usage.input_tokens is None,
         )
-
-    def _decode(self, payload: bytes) -> WireEvent:
-        try:
-            return _DECODER.decode(payload)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            pass
-        try:
-            return _DECODER.decode(readable_json(payload))
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise unreadable(self._service, str(error)) from None
 
     def _begin(self, event: WireEvent) -> None:
         if isinstance(event.message, WireMessage):

@@ -8,11 +8,11 @@ import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
-from engine.providers.failures import Service, refused, unreadable
+from engine.providers.failures import Service, refused
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.calls import CallList, WireCall
 from engine.providers.openai_compatible.json_protocol import StepReader
-from engine.providers.wire import estimated_tokens, readable_json, unique_tool_id
+from engine.providers.wire import decoded, estimated_tokens, unique_tool_id
 
 DONE = b"[DONE]"
 
@@ -112,7 +112,7 @@ class ReplyBuilder:
             # A call that is not whole without any finish reason: the stream was cut by something in between.
             self.done = bool(self._finish) or not self._calls.is_open
             return
-        chunk = self._decode(payload)
+        chunk = decoded(_DECODER, payload, self._service)
         if chunk.error is not None:
             raise refused(self._service, error_in(ErrorBody(error=chunk.error), 200))
         self._id = chunk.id or self._id
@@ -145,16 +145,6 @@ class ReplyBuilder:
         return ModelReply(
             tuple(blocks), stop, self._counted(), self._model, cut, usage_estimated=not self._is_counted()
         )
-
-    def _decode(self, payload: bytes) -> WireChunk:
-        try:
-            return _DECODER.decode(payload)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            pass
-        try:
-            return _DECODER.decode(readable_json(payload))
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise unreadable(self._service, str(error)) from None
 
     def _delta(self, delta: WireDelta) -> Iterator[StreamItem]:
         reasoning = delta.reasoning_content or delta.reasoning
