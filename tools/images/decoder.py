@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from tools.contract import Command, Finished, ImageRejected, PreparedImage, ProcessRunner
+from tools.contract import Command, ImageRejected, PreparedImage, ProcessRunner
+from tools.images.program import ImageAnswer, ask
 
 MOST_BYTES = 50 * 1024 * 1024
 TIMEOUT = 30.0
@@ -16,8 +16,7 @@ _ANSWER_BYTES = 8 * 1024 * 1024
 _WORKER = Path(__file__).parent / "worker.py"
 
 
-class _Answer(msgspec.Struct):
-    error: str = ""
+class _Answer(ImageAnswer):
     media_type: str = ""
     width: int = 0
     height: int = 0
@@ -41,11 +40,16 @@ class ImageDecoder(Struct, frozen=True):
             raise ImageRejected("This image is empty.")
         if len(data) > MOST_BYTES:
             raise ImageRejected(f"This image has {len(data):,} bytes; the limit is {MOST_BYTES:,}.")
-        try:
-            finished = await self.runner.run(_command(data))
-        except OSError as error:
-            raise ImageRejected(f"The image could not be read: {error.strerror or error}.") from error
-        return _prepared(finished, data)
+        answer, content = await ask(self.runner, _command(data), _Answer)
+        return PreparedImage(
+            data=data if answer.unchanged else content,
+            media_type=answer.media_type,
+            width=answer.width,
+            height=answer.height,
+            original_width=answer.original_width,
+            original_height=answer.original_height,
+            original_bytes=len(data),
+        )
 
 
 def _command(data: bytes) -> Command:
@@ -57,25 +61,4 @@ def _command(data: bytes) -> Command:
         keep_head=_ANSWER_BYTES,
         keep_tail=0,
         sandboxed=False,
-    )
-
-
-def _prepared(finished: Finished, data: bytes) -> PreparedImage:
-    line, _, content = finished.captured.head.partition(b"\n")
-    if finished.exit_code != 0 or finished.captured.dropped:
-        raise ImageRejected("This image could not be decoded within the limits of time and memory.")
-    try:
-        answer = msgspec.json.decode(line, type=_Answer)
-    except msgspec.DecodeError as error:
-        raise ImageRejected("This image could not be decoded.") from error
-    if answer.error:
-        raise ImageRejected(answer.error)
-    return PreparedImage(
-        data=data if answer.unchanged else content,
-        media_type=answer.media_type,
-        width=answer.width,
-        height=answer.height,
-        original_width=answer.original_width,
-        original_height=answer.original_height,
-        original_bytes=len(data),
     )

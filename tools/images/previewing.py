@@ -6,10 +6,10 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from tools.contract import Command, Finished, ImageRejected, ProcessRunner
+from tools.contract import Command, ImageRejected, ProcessRunner
+from tools.images.program import UNDECODABLE, ImageAnswer, ask
 
 TIMEOUT = 20.0
 MOST_BYTES = 16 * 1024 * 1024
@@ -37,8 +37,7 @@ class PreviewOrder(Struct, frozen=True):
     background: str = "000000"
 
 
-class _Answer(Struct):
-    error: str = ""
+class _Answer(ImageAnswer):
     sizes: tuple[int, ...] = ()
 
 
@@ -53,16 +52,13 @@ class Previewer(Struct, frozen=True):
         Raises:
             ImageRejected: with one sentence for the user.
         """
-        try:
-            finished = await self.runner.run(_command(data, order))
-        except OSError as error:
-            raise ImageRejected(f"The image could not be read: {error.strerror or error}.") from error
-        pieces = _pieces(finished)
+        answer, content = await ask(self.runner, _command(data, order), _Answer)
+        pieces = _pieces(answer.sizes, content)
         wanted = order.rows if order.kind is PreviewKind.SIXEL else 1
         if len(pieces) != wanted or (
             order.kind is PreviewKind.PIXELS and len(pieces[0]) != order.width * order.height * _RGBA
         ):
-            raise ImageRejected("This image could not be decoded.")
+            raise ImageRejected(UNDECODABLE)
         return pieces
 
 
@@ -79,18 +75,9 @@ def _command(data: bytes, order: PreviewOrder) -> Command:
     )
 
 
-def _pieces(finished: Finished) -> tuple[bytes, ...]:
-    line, _, content = finished.captured.head.partition(b"\n")
-    if finished.exit_code != 0 or finished.captured.dropped:
-        raise ImageRejected("This image could not be decoded within the limits of time and memory.")
-    try:
-        answer = msgspec.json.decode(line, type=_Answer)
-    except msgspec.DecodeError as error:
-        raise ImageRejected("This image could not be decoded.") from error
-    if answer.error:
-        raise ImageRejected(answer.error)
+def _pieces(sizes: tuple[int, ...], content: bytes) -> tuple[bytes, ...]:
     pieces: list[bytes] = []
-    for size in answer.sizes:
+    for size in sizes:
         pieces.append(content[:size])
         content = content[size:]
     return tuple(pieces)
