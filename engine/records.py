@@ -47,6 +47,11 @@ class Totals(Struct, frozen=True):
     cache_read_tokens: int = 0
     cost_usd: float | None = 0.0
 
+    @property
+    def tokens(self) -> int:
+        """Every token read and written, those of a cache too."""
+        return self.input_tokens + self.output_tokens + self.cache_creation_tokens + self.cache_read_tokens
+
     def plus(self, other: Totals) -> Totals:
         """Both together."""
         return Totals(

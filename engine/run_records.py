@@ -23,6 +23,7 @@ class RunAgents(Struct, frozen=True):
     count: int
     succeeded: int
     tokens: int
+    """Read and written, those of a cache too."""
     cost_usd: float | None
     artifacts: tuple[str, ...] = ()
 

@@ -33,6 +33,7 @@ class AgentView(Struct, frozen=True):
     timeout: float
     """Seconds that its run may take."""
     tokens: int
+    """Read and written in all its requests, whatever of it stands in its window."""
     cost_usd: float | None
     last_output: float
     outcome: AgentOutcome | None = None
@@ -169,12 +170,13 @@ class Asked(Struct, frozen=True):
 
 
 class ContextChanged(Struct, frozen=True):
-    """The meter: tokens in the window, its size (0 unknown), whether estimated, the cost so far."""
+    """The meter: tokens in the window, its size (0 unknown), whether estimated, cost and tokens of all requests."""
 
     tokens: int
     window: int
     estimated: bool
     cost_usd: float | None
+    used: int = 0
 
 
 class RetryScheduled(Struct, frozen=True):

@@ -99,8 +99,8 @@ class AgentBoard:
                 view = replace(view, activity=words[:LONGEST_ACTIVITY], last_output=self._now())
             case ToolEnded():
                 view = replace(view, activity="", last_output=self._now())
-            case ContextChanged(tokens=tokens, cost_usd=cost):
-                view = replace(view, tokens=tokens, cost_usd=cost)
+            case ContextChanged(used=used, cost_usd=cost):
+                view = replace(view, tokens=used, cost_usd=cost)
             case Asked():
                 pass  # the question itself is the conversation's; who shows it looks there
             case _:
@@ -132,7 +132,7 @@ def view_of(row: AgentRow) -> AgentView:
         started=row.started_at,
         ended=row.ended_at,
         timeout=row.facts.timeout,
-        tokens=row.totals.input_tokens + row.totals.output_tokens,
+        tokens=row.totals.tokens,
         cost_usd=row.totals.cost_usd,
         last_output=row.ended_at or row.started_at,
         outcome=row.outcome,

@@ -229,10 +229,10 @@ def _ended(effects: tuple[Effect, ...]) -> str:
     return next((effect.status.value for effect in effects if isinstance(effect, FinishRun)), "")
 
 
-def _results(effects: tuple[Effect, ...]) -> list[ToolResult]:
-    return [effect.result for effect in effects if isinstance(effect, SaveToolResult)]
 def _waits_on(before: State, after: State) -> bool:
     """Whether one of several sub-agents has ended: the wait for them goes on, and its clock."""
     return isinstance(before, AwaitingSubagents) and isinstance(after, AwaitingSubagents)
 
 
+def _results(effects: tuple[Effect, ...]) -> list[ToolResult]:
+    return [effect.result for effect in effects if isinstance(effect, SaveToolResult)]

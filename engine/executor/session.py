@@ -291,10 +291,10 @@ class Session(Struct, eq=False):
 
     def tell_context(self) -> None:
         """Tell subscribers how full the window is."""
-        record = self.record
+        record, spent = self.record, self.record.spent
         self.publisher.publish(
             ContextChanged(
-                record.context_tokens, record.context_window, record.context_estimated, record.spent.cost_usd
+                record.context_tokens, record.context_window, record.context_estimated, spent.cost_usd, spent.tokens
             )
         )
 

@@ -151,7 +151,7 @@ def _agents(connection: sqlite3.Connection, conversation_id: str, run_id: str) -
     return RunAgents(
         count=len(results),
         succeeded=sum(status == "success" for status in results.values()),
-        tokens=usage.input_tokens + usage.output_tokens,
+        tokens=usage.context_tokens,
         cost_usd=_cost(row["cost_usd"] for row in ended),
         artifacts=tuple(dict.fromkeys(path for row in ended for path in _paths(row["artifacts_json"]))),
     )

@@ -305,7 +305,7 @@ async def test_the_meter_follows_each_reply(tmp_path: Path) -> None:
         conversation = await bench.conversation()
         await conversation.say("hi")
         await conversation.wait_idle()
-        assert bench.seen(ContextChanged)[-1] == ContextChanged(120, 200_000, estimated=False, cost_usd=0.01)
+        assert bench.seen(ContextChanged)[-1] == ContextChanged(120, 200_000, estimated=False, cost_usd=0.01, used=120)
         stored = await bench.store.conversation(conversation.id)
         assert stored is not None
         assert stored.context_tokens == 120

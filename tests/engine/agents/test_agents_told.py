@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.executor.requests import Activity, Answer, Choice
-from engine.machine.messages import TextBlock
+from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import AwaitingSubagents, Idle
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Pause, Reply, Text
@@ -63,6 +63,25 @@ async def test_one_that_the_user_stops_does_not_wake_its_parent_and_its_end_wait
         await until(lambda: crew.results(parent.id) == 0)
         told = [words_of(message) for message in await bench.store.messages(parent.id)]
         assert sum("has failed: cancelled" in text for text in told) == 1
+
+
+async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_a_restart(tmp_path: Path) -> None:
+    used = Usage(10, 5, cache_creation_tokens=3, cache_read_tokens=2)
+    works = Reply((Call("bash", '{"command": "make"}'),), usage=used, when="TASK one")
+    submits = Reply((Call("submit_result", '{"result": "made"}'),), usage=used, when="ran make")
+    async with engine_bench(tmp_path, SPAWNS, submits, works, DONE) as bench:
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        shown = [view.tokens for told in bench.seen(AgentsChanged) for view in told.agents]
+        assert list(dict.fromkeys(shown)) == [0, 20, 40]
+        (run,) = await bench.store.library.runs(parent.id, 1)
+        assert run.agents is not None
+        assert run.agents.tokens == 40
+    async with engine_bench(tmp_path) as bench:
+        await bench.engine.open(parent.id)
+        assert bench.engine.crew is not None
+        assert [view.tokens for view in bench.engine.crew.views(parent.id)] == [40]
 
 
 def words_of(message: StoredMessage) -> str:
