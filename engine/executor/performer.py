@@ -66,14 +66,15 @@ class Performer(Struct, eq=False):
     _model: asyncio.Task[None] | None = None
     _tool: asyncio.Task[None] | None = None
     _retry: asyncio.TimerHandle | None = None
-    _limit: asyncio.TimerHandle | None = None
-    _left: float | None = None
-    """Seconds of the time limit that are kept while the user is asked."""
     _others: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def start(self, act: Act) -> None:
         """Begin one act; its answer comes through the inbox."""
-        self._mind_limit(isinstance(act, AskApproval))
+        limit = self.session.limit
+        if isinstance(act, AskApproval):
+            limit.pause()
+        else:
+            limit.go_on()
         match act:
             case RequestLlm() | AbortLlm() | ScheduleRetry() | CancelTimer() | Compact() | RouteRequest():
                 self._start_asking(act)
@@ -137,26 +138,15 @@ class Performer(Struct, eq=False):
         session = self.session
         self.calls.clear()
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
-        _stop(self._limit)
-        self._limit, self._left = None, caps.timeout or None
-        self._mind_limit(asking=False)
+        session.limit.up = self._time_is_up
+        session.limit.begin(caps.timeout)
         if session.rewinding is not None:
             session.rewinding.keeper.run_began(session.record)
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""
-        _stop(self._limit)
+        self.session.limit.end()
         _stop(self._retry)
-        self._limit = self._left = None
-
-    def _mind_limit(self, asking: bool) -> None:
-        """The time that the user takes for an answer is not the run's: its limit goes on with whatever follows."""
-        if asking and self._limit is not None:
-            self._left = self._limit.when() - asyncio.get_running_loop().time()
-            _stop(self._limit)
-            self._limit = None
-        elif not asking and self._left is not None:
-            self._limit, self._left = self._later(max(self._left, 0.0), self._time_is_up), None
 
     def elapsed(self, call_id: str) -> float:
         """Seconds a call has run, 0 where it never did."""
@@ -221,11 +211,15 @@ class Performer(Struct, eq=False):
     def _later(self, seconds: float, build: Callable[[], Event]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(seconds, self.session.post, build)
 
-    def _time_is_up(self) -> UserCancelled:
+    def _time_is_up(self) -> None:
         session = self.session
-        self.interrupt()
-        elapsed = int(session.ports.clock.monotonic() - session.run.started)
-        return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True)
+
+        def passed() -> UserCancelled:
+            self.interrupt()
+            elapsed = int(session.ports.clock.monotonic() - session.run.started)
+            return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True)
+
+        session.post(passed)
 
     def _model_broke(self, gen: int) -> None:
         self.session.post(lambda: LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False))

@@ -127,9 +127,11 @@ async def _offer(session: Session, route: Route) -> Route:
     offer.timer = loop.call_later(wait, _settle, offer, StartAgents()) if wait else None
     if not wait:
         _settle(offer, StartAgents())
+    session.limit.pause()
     try:
         verdict = await offer.verdict
     finally:
+        session.limit.go_on()
         if offer.timer is not None:
             offer.timer.cancel()
         session.offer = None

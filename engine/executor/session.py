@@ -19,6 +19,7 @@ from engine.executor.inbox import Entry, Inbox, Priority
 from engine.executor.publisher import Publisher
 from engine.executor.requests import RunCaps
 from engine.executor.reviewing import Review
+from engine.executor.time_limit import TimeLimit
 from engine.machine.events import Event
 from engine.machine.messages import LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
@@ -166,6 +167,8 @@ class Session(Struct, eq=False):
     """Monotonic time of the last change of state."""
     inbox: Inbox = field(default_factory=Inbox)
     run: RunFacts = field(default_factory=RunFacts)
+    limit: TimeLimit = field(default_factory=TimeLimit)
+    """Of the run under way."""
     rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
     """Allowed for this conversation only, while it is open, and since when (Unix time)."""
     question: Question | None = None

@@ -128,7 +128,7 @@ class World:
         """As the timer of a run would: it only goes off during one."""
         conversation = next((one for one in self.bench.engine.live() if one.id == agent_id), None)
         if conversation is not None and not isinstance(conversation.state, Idle | Completed | Failed | Errored):
-            conversation._session.post(conversation._performer._time_is_up)
+            conversation._session.limit.up()
 
     async def end(self) -> None:
         """Whatever hangs is stopped; then everything comes to rest."""

@@ -9,7 +9,7 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
-from engine.executor.requests import Accepted, Refused
+from engine.executor.requests import Accepted, Refused, RunCaps
 from engine.executor.session import EngineSettings
 from engine.machine.effects import Strategy
 from engine.machine.messages import Origin, Role, TextBlock, ToolUseBlock, Usage
@@ -96,6 +96,22 @@ async def test_a_decision_waits_to_be_overruled_and_says_so(tmp_path: Path) -> N
         (run,) = await bench.store.library.runs(parent.id, 5)
         assert (run.strategy, json.loads(run.decision_json)["outcome"]) == (Strategy.SINGLE, "alone")
         assert await bench.store.agents.rows(parent.id) == []
+
+
+async def test_the_time_that_a_decision_lies_before_the_user_is_not_the_runs(tmp_path: Path) -> None:
+    hangs = Reply((Hang(),), when="begin")
+    async with engine_bench(tmp_path, decides(), hangs, settings=WAITS) as bench:
+        parent = await routed(bench)
+        await parent.say("begin", caps=RunCaps(timeout=60.0))
+        card, limit = await card_of(parent), parent._session.limit
+        assert (limit.runs, limit.left is not None) == (False, True)
+        parent.routing.hold(card)
+        assert not limit.runs, "held, too"
+        parent.routing.answer(card, AnswerAlone())
+        await until(lambda: limit.runs)
+        parent.cancel()
+        await parent.wait_idle()
+        assert (limit.runs, limit.left) == (False, None)
 
 
 async def test_nobody_has_to_answer_a_decision(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""How long a run may still take: the time that its user takes for an answer is not the run's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from msgspec import Struct
+
+
+class TimeLimit(Struct, eq=False):
+    """The limit of the run under way; none between runs."""
+
+    up: Callable[[], None] = lambda: None
+    """Called when the time is up."""
+    _timer: asyncio.TimerHandle | None = None
+    _left: float | None = None
+    """Seconds that are kept while it stands still."""
+
+    def begin(self, seconds: float) -> None:
+        """A run begins that may take so long; 0: any time."""
+        self.end()
+        self._left = seconds or None
+        self.go_on()
+
+    def pause(self) -> None:
+        """The user is asked."""
+        if self._timer is not None:
+            self._left = max(self._timer.when() - asyncio.get_running_loop().time(), 0.0)
+            self._timer.cancel()
+            self._timer = None
+
+    def go_on(self) -> None:
+        """The answer is there; nothing changes where the time runs, or the run is over."""
+        if self._left is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._left, self.up)
+            self._left = None
+
+    def end(self) -> None:
+        """The run is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._left = None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are kept while it stands still; None while it runs, or where there is none."""
+        return self._left
+
+    @property
+    def runs(self) -> bool:
+        """Whether its time runs."""
+        return self._timer is not None
