@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import ClassVar, Final
 
@@ -18,6 +18,7 @@ from textual.filter import LineFilter
 from phoenix_tui.crash import crash_note
 from phoenix_tui.driver import QuietDriver
 from phoenix_tui.keymap import Scope, bindings, to_textual
+from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.stage import Stage
@@ -64,6 +65,7 @@ class PhoenixApp(App[None]):
         self._open_services = open_services
         self._launch = launch
         self._workspace = WorkspaceScreen(launch)
+        take({})
         self._services: Services | None = None
         self._finishing = False
         self._typed_early: list[events.Event] | None = []
@@ -91,6 +93,12 @@ class PhoenixApp(App[None]):
             self.theme = name
 
     def get_line_filters(self) -> Sequence[LineFilter]:
+    def set_keymap(self, keymap: Mapping[str, str]) -> None:
+        """Bind the user's keys, and name them in every hint."""
+        super().set_keymap(keymap)
+        if take({name.partition(".")[2]: keys for name, keys in keymap.items()}):
+            self._workspace.query("*").refresh()
+
         """What every row passes last: ASCII signs where the terminal knows no others."""
         return [*super().get_line_filters(), *self._signs]
 

@@ -276,6 +276,8 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
     return [
         Binding(
             key.keys,
+UNBOUND: Final = "none"
+"""A key that no keyboard has: takes an action its key."""
             actions.get(key.id, key.action),
             key.meaning,
             show=False,
@@ -286,6 +288,10 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
         if key.scope is scope and (not only or key.id in only)
     ]
 
+    "slash": "/",
+    "minus": "-",
+    "plus": "+",
+    "equals_sign": "=",
 
 def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
     """The same keys under the binding ids that Textual knows."""
@@ -293,10 +299,14 @@ def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
 
 
 def key_names(keys: str) -> str:
-    """Keys as people write them: `Ctrl+J, Shift+Enter`."""
-    return ", ".join(
-        "+".join(WORDS.get(part, part.capitalize()) for part in key.strip().split("+")) for key in keys.split(",")
-    )
+    """Keys as people write them: `Ctrl+J, Shift+Enter`; a letter alone as it is typed, so that d is not D."""
+    return ", ".join(_key_name(key.strip()) for key in keys.split(","))
+
+
+def _key_name(key: str) -> str:
+    if len(key) == 1:
+        return key
+    return "+".join(WORDS.get(part, part.capitalize()) for part in key.split("+"))
 
 
 def help_rows(keymap: Mapping[str, str]) -> list[tuple[Scope, str, str]]:

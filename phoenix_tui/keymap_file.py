@@ -14,14 +14,12 @@ from typing import Final
 from textual.keys import Keys
 
 from phoenix_tui.config.load import line_of
-from phoenix_tui.keymap import BESIDE, KEYS, KEYS_BY_ID, Scope, key_names
+from phoenix_tui.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, Scope, key_names
 from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
 NAMED: Final = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
-UNBOUND: Final = "none"
-"""A key that no keyboard has: takes an action its key."""
 TOGETHER: Final = {Scope.APP: "text", Scope.WORKSPACE: "text", Scope.COMPOSER: "text"}
 """Scopes whose keys count at the same time; others stand alone, or beside those of `keymap.BESIDE`."""
 CONTROLS: Final = re.compile(r"ctrl\+[a-z0-9@\[\]\\^_]")

@@ -26,7 +26,6 @@ from engine.machine.states import (
     State,
     ToolExecuting,
     ToolRound,
-    is_busy,
 )
 from engine.records import PermissionMode
 from tools.clean import clean_line
@@ -224,58 +223,6 @@ class Family(Struct, frozen=True):
     """How many of them ask."""
     is_agent: bool = False
     """Whether the conversation is one itself."""
-
-
-def escape_hint(state: State, *, has_text: bool, open_thing: bool, family: Family | None = None) -> str:
-    """What Esc, or the key that matters more, does now; `open_thing` is a popup or the list overlay."""
-    if open_thing:
-        return "Esc closes"
-    family = family or Family()
-    if family.is_agent:
-        return _agent_hint(state, has_text=has_text)
-    if family.agents:
-        return _family_hint(state, family, has_text=has_text)
-    match state:
-        case AwaitingApproval():
-            return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops"
-        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
-            return "Ctrl+S sends now · Esc stops" if has_text else "Esc stops"
-        case Cancelling() | Completed() | Failed():
-            return ""
-        case Errored():
-            return f"Enter {'sends' if has_text else 'retries'} · Esc dismisses"
-        case Idle():
-            return "Esc Esc clears" if has_text else "? help"
-        case _:
-            assert_never(state)
-
-
-def _agent_hint(state: State, *, has_text: bool) -> str:
-    """In a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
-    match state:
-        case Completed() | Failed() | Errored():
-            return "Enter sends a hint · Esc Esc clears" if has_text else "Esc goes back to its parent"
-        case AwaitingApproval():
-            return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops this sub-agent"
-        case Cancelling():
-            return ""
-        case _:
-            return "Enter sends a hint · Esc stops it" if has_text else "Esc stops this sub-agent"
-
-
-def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
-    """With sub-agents at work Esc stops them too: it says so before it does."""
-    those = f"{family.agents} sub-agent{'s' if family.agents > 1 else ''}"
-    stops = f"Esc stops {those}" if isinstance(state, Idle | AwaitingSubagents) else f"Esc stops this and {those}"
-    match state:
-        case Cancelling():
-            return ""
-        case Errored():
-            return f"Esc dismisses, stops {those}"
-        case _ if isinstance(state, AwaitingApproval) or family.asking:
-            return f"{'Up, then ' if has_text else ''}y s a n r answer · Esc stops {family.agents} agents"
-        case _:
-            return f"Ctrl+S sends now · {stops}" if has_text and is_busy(state) else stops
 
 
 def invitation(state: State, *, begun: bool, family: Family | None = None) -> str:

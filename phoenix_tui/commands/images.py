@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.records import Attachment
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.image_sheet import ImageSheet
 
 
@@ -13,7 +14,7 @@ async def images(bench: Bench, argument: str) -> None:
     """Look at them; the argument may be the number of one."""
     chips = bench.dock.chips
     if not chips.images:
-        bench.tell("No image is attached. Ctrl+V pastes one, a dropped file is taken too.")
+        bench.tell(f"No image is attached. {key('paste')} pastes one, a dropped file is taken too.")
         return
 
     def take_away(image: Attachment) -> None:

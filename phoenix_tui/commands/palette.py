@@ -33,7 +33,7 @@ RECENT_FILE: Final = "palette.json"
 async def palette(bench: Bench) -> None:
     """Choose one of everything and do it."""
     recent = Recent(bench.desk.launch.state_folder / RECENT_FILE)
-    sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "Enter takes · Esc closes")
+    sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "Enter takes")
     chosen = await bench.sheets.pick(sheet)
     if chosen:
         await asyncio.to_thread(recent.add, chosen)

@@ -9,6 +9,7 @@ from typing import Final
 
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import closest
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.desk import ENGINE_ERRORS
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
@@ -57,7 +58,8 @@ async def run_command(bench: Bench, name: str, argument: str) -> bool:
     conversation = bench.desk.conversation
     if conversation is not None and conversation.record.agent is not None and name in NOT_IN_SUB_AGENTS:
         bench.tell(
-            f"A sub-agent's transcript is read-only: no /{name} here. Alt+U goes to its parent, /fork makes a copy."
+            f"A sub-agent's transcript is read-only: no /{name} here. "
+            f"{key('agent_parent')} goes to its parent, /fork makes a copy."
         )
         return True
     try:

@@ -71,7 +71,7 @@ KEYS = {
         Key("notifications", str, "auto", NOTIFICATIONS, meaning="tell me when I look elsewhere", live=True),
         Key("terminal_title", bool, True, meaning="state and conversation in the terminal's title", live=True),
         Key("auto_title", bool, True, meaning="the model names a conversation after its first answer"),
-        Key("turn_summaries", bool, True, meaning="the model sums up each turn for the list of turns, F2"),
+        Key("turn_summaries", bool, True, meaning="the model sums up each turn for the list of turns"),
         Key("compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"),
         Key("max_agents", int, 4, meaning="sub-agents that work at once; more wait", least=1, most=32),
         Key("agent_turns", int, 20, meaning="most model replies of a sub-agent", least=1, most=250),

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from engine.executor.requests import Answer, Choice, Refused
 from phoenix_tui.approvals import Pending, as_asked, pending
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import ASKING, Tone, age
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
@@ -29,8 +30,6 @@ SHARE: Final = 0.9
 """Of the rows of the screen that the sheet may take, as in its style."""
 AROUND: Final = 11
 """Rows of the sheet beside list and text: rule, heading, blank, asker, where (2), answers (3), remark, and one over."""
-SIDES: Final = 2
-"""Cells that the sheet leaves free at its sides."""
 
 
 class ApprovalsSheet(Sheet[str]):
@@ -66,7 +65,7 @@ class ApprovalsSheet(Sheet[str]):
         self._unwatch: Unsubscribe | None = None
         self.question = QuestionPanel(plain=plain)
         self.question.can_focus = False
-        self.question.way_on = "PgDn reads on"
+        self.question.way_on = hint(("sheet_page_down", "reads on"))
 
     def compose(self) -> ComposeResult:
         """Heading, rows, the whole question."""
@@ -125,9 +124,9 @@ class ApprovalsSheet(Sheet[str]):
     def _draw(self) -> None:
         count = len(self._waiting)
         words = f"{count} approvals wait" if count > 1 else "1 approval waits"
-        keys = "D denies all · Enter opens · Esc closes" if count > 1 else "Enter opens · Esc closes"
+        keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
-        self.query_one("#heading", Static).update(heading.truncate(max(self.size.width - SIDES, 1), ellipsis=True))
+        self.query_one("#heading", Static).update(heading.truncate(self.measure, ellipsis=True))
         first = max(min(self._chosen - MOST_ROWS // 2, count - MOST_ROWS), 0)
         shown = self._waiting[first : first + MOST_ROWS]
         self.query_one("#rows", Static).update(
@@ -136,7 +135,7 @@ class ApprovalsSheet(Sheet[str]):
 
     def _row(self, one: Pending, place: int) -> Content:
         """Who, what and since when; the chosen row is reversed."""
-        chosen, width = place == self._chosen, max(self.size.width - SIDES, 1)
+        chosen, width = place == self._chosen, self.measure
         waits = f" {age(time.monotonic() - one.question.asked)}"
         request = one.question.request
         what = f"{clean_line(one.question.call.name)}  {one_line(request.command or request.summary)}"
@@ -168,7 +167,7 @@ class ApprovalsSheet(Sheet[str]):
     def action_deny_all(self) -> None:
         """Ask why, then deny all that wait now."""
         self._denying = True
-        self.question.ask_reason(f"No to all {len(self._waiting)}, because … (Enter denies them, Esc goes back)")
+        self.question.ask_reason(f"No to all {len(self._waiting)}, because … (Enter denies them)")
 
     def action_go(self) -> None:
         """To the conversation of the chosen one."""

@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from engine.ports import ConversationChanges, StorageError
 from engine.records import ConversationQuery
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.confirm import ConfirmScreen
@@ -30,10 +31,7 @@ LEAST_ROWS: Final = 2
 CHROME: Final = 3
 """Rows of the sheet beside those of the list: rule, heading, foot."""
 HEADINGS: Final = {Group.ARCHIVED: "Archive", Group.TRASH: "Trash"}
-HINTS: Final = {
-    Group.ARCHIVED: "Enter opens · u brings back · d deletes · space marks · / finds · Esc closes",
-    Group.TRASH: "Enter opens · u brings back · d removes for good · space marks · / finds · Esc closes",
-}
+DELETES: Final = {Group.ARCHIVED: "deletes", Group.TRASH: "removes for good"}
 
 
 class AsideScreen(Sheet[str]):
@@ -70,12 +68,12 @@ class AsideScreen(Sheet[str]):
         found = await self._engine.list(query)
         self.rows.show(found, {}, self.rows.model.chosen)
         self.query_one(".sheet").styles.height = max(len(found), LEAST_ROWS) + CHROME
-        hint = HINTS[self._group] if found else "Esc closes"
-        if len(hint) + MARGIN > self.size.width:
-            hint = f"{' · '.join(hint.split(' · ')[1:3])} · Esc closes"
-        self.query_one("#heading", Static).update(
-            Content.assemble((HEADINGS[self._group], "bold"), (f"   {hint}", Tone.QUIET.value))
-        )
+        least = (("restore", "brings back"), ("delete", DELETES[self._group]))
+        keys = hint(("open", "opens"), *least, ("mark", "marks"), ("filter", "finds"))
+        if len(keys) + MARGIN > self.measure:
+            keys = hint(*least)
+        words = (f"   {keys}" if found else "", Tone.QUIET.value)
+        self.query_one("#heading", Static).update(Content.assemble((HEADINGS[self._group], "bold"), words))
 
     def action_step_back(self) -> None:
         """Esc: end the filter, then the marks, then leave."""

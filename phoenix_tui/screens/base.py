@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import ClassVar, Final, Generic, TypeVar, cast
 
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Size
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
+
+from phoenix_tui.way_out import CLOSES
+from phoenix_tui.widgets.opened import Opened
 
 Result = TypeVar("Result")
 
@@ -32,14 +36,31 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
         if unchanged:
             self.refresh()
 
+    def list_width(self, columns: int) -> int:
+        """Cells that the list of conversations takes of a screen that wide, where it stands beside the rest."""
+        return 0
+
+    def say_way_out(self, words: str) -> None:
+        """What Esc does to the innermost open thing; empty where nothing is open."""
+
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """The widget under a cell, unless it is detached: selecting would crash on it."""
         widget, offset = super().get_widget_and_offset_at(x, y)
         return (None, None) if widget is not None and not widget.is_attached else (widget, offset)
 
 
+MEASURE: Final = 120
+"""Cells of a row of a sheet at most: beyond them the eye loses it between its words and its end."""
+SIDES: Final = 2
+"""Cells of a sheet's padding."""
+
+
 class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
-    """Something over the workspace that Esc closes; what lies behind stays readable."""
+    """Something over the workspace that Esc closes; what lies behind stays readable.
+
+    It takes the place of the composer: beside the list where that stays on the screen, as wide as the conversation;
+    all that is read or typed in it has one measure.
+    """
 
     BLANK = False
     DEFAULT_CSS = """
@@ -49,9 +70,54 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
             width: 1fr; height: auto; max-height: 70%; margin: 0 0 1 0; padding: 0 1;
             background: $background; border-top: solid $accent;
         }
+        & > .sheet > * { max-width: 120; }
+        & > .sheet > LineInput { max-width: 118; }
+        &.-whole > .sheet > * { max-width: 100%; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", priority=True)]
+    WHOLE: ClassVar[bool] = False
+    """Whether it needs all the width there is, such as for code side by side."""
+    way_out: str = CLOSES
+    """What Esc does here; the status line says it, and nothing else does."""
+
+    @on(events.Mount)
+    @on(events.Resize)
+    def stand(self) -> None:
+        """Where the conversation stands."""
+        self.set_class(self.WHOLE, "-whole")
+        for sheet in self.query(".sheet"):
+            sheet.styles.margin = (0, 0, 1, self._left)
+
+    @property
+    def _left(self) -> int:
+        """Cells that the list keeps at its left."""
+        workspace = self.app.screen_stack[0]
+        if self.WHOLE or not isinstance(workspace, PhoenixScreen):
+            return 0
+        return workspace.list_width(self.app.size.width)
+
+    @property
+    def measure(self) -> int:
+        """Cells of its rows."""
+        room = max(self.app.size.width - self._left - SIDES, 1)
+        return room if self.WHOLE else min(room, MEASURE)
+
+    def on_screen_resume(self) -> None:
+        """It has the keys, for the first time or again."""
+        self.say_way_out(self.way_out)
+
+    def on_dock_opened(self, event: Opened) -> None:
+        """Something in it that Esc closes first."""
+        event.stop()
+        self.say_way_out(event.way_out)
+
+    def say_way_out(self, words: str) -> None:
+        """From now on Esc does this; without words what it does at first."""
+        self.way_out = words or type(self).way_out
+        workspace = self.app.screen_stack[0]
+        if self.is_current and isinstance(workspace, PhoenixScreen):
+            workspace.say_way_out(self.way_out)
 
     def action_close(self) -> None:
         """Leave without an answer."""

@@ -18,6 +18,7 @@ from engine.machine.messages import Role
 from engine.records import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone, tokens
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
@@ -31,7 +32,6 @@ COMPACT: Final = "compact"
 WIDE: Final = 112
 """Columns from which the biggest parts stand beside the shares."""
 LEFT: Final = SHARE + 6
-MARGIN: Final = 2
 LEAST_PARTS: Final = 3
 KINDS: Final = {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}
 KIND_WIDTH: Final = 7
@@ -150,7 +150,7 @@ class ContextSheet(Sheet[str]):
             self.query_one("#context", Static).update(Content("\n").join(self._rows()))
 
     def _rows(self) -> list[Content]:
-        report, width = self._report, max(self.size.width - MARGIN, 1)
+        report, width = self._report, self.measure
         if report is None:
             return [Content.assemble(("Context", "bold"), ("  measuring…", Tone.QUIET.value))]
         head = headline(report, short_model(self._conversation.record.model)).truncate(width, ellipsis=True)
@@ -192,26 +192,29 @@ class ContextSheet(Sheet[str]):
             counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
             counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
             notes.append(Content.styled(f"Last request: {counted} · ~ is a guess", Tone.QUIET.value))
-        if report.earlier is not None:
-            notes.append(Content.styled("Older messages stand as a summary; r sends them again.", Tone.QUIET.value))
+        if report.earlier is not None and (again := hint(("context_restore", "sends them again"))):
+            notes.append(Content.styled(f"Older messages stand as a summary; {again}.", Tone.QUIET.value))
         return notes
 
     def _keys(self, report: ContextReport) -> list[str]:
-        keys = [f"c summarizes {report.summarizable} messages, keeps {report.kept}"] if report.summarizable else []
+        compacts = f"summarizes {report.summarizable} messages, keeps {report.kept}"
+        keys = [hint(("context_compact", compacts))] if report.summarizable else []
         if report.shortens or report.clears:
             does, count = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
-            keys.append(f"p {does} {count} old {'result' if count == 1 else 'results'}")
+            keys.append(hint(("context_prune", f"{does} {count} old {'result' if count == 1 else 'results'}")))
         if report.images:
-            keys.append(f"i takes {report.images} {'image' if report.images == 1 else 'images'} out")
+            images = f"takes {report.images} {'image' if report.images == 1 else 'images'} out"
+            keys.append(hint(("context_images", images)))
         part = self._part()
         if part is not None and part.filling in {Filling.RESULTS, Filling.IMAGES}:
-            keys.append("x puts it back" if part.omission else "x takes it out")
+            keys.append(hint(("context_part", "puts it back" if part.omission else "takes it out")))
         if report.omitted:
-            keys.append("b puts all back")
+            keys.append(hint(("context_put_back", "puts all back")))
         at = "never" if report.compact_percent > NEVER else f"at {report.compact_percent} %"
         if report.can_undo:
-            keys.append("u undoes")
-        return [*keys, f"- + summarize {at}", "Enter goes there", "Esc closes"]
+            keys.append(hint(("context_undo", "undoes")))
+        keys += [hint(("context_earlier context_later", f"summarize {at}")), hint(("sheet_take", "goes there"))]
+        return [one for one in keys if one]
 
 
 WORDS: Final[dict[str, str]] = {

@@ -11,15 +11,14 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.editor import edit_outside
 from tools.clean import clean
 
-KEYS: Final = "Ctrl+S keeps · Esc leaves it as it was"
-TO_FILE: Final = "Ctrl+F makes it a file"
-SURE: Final = "Changed: Ctrl+S keeps it, Esc again drops the changes"
-TOO_LARGE: Final = "Ctrl+G changes it in your editor · Esc closes"
+LEAVES: Final = "Esc leaves it as it was"
+DROPS: Final = "Esc drops the changes"
 EDIT_UP_TO: Final = 500_000
 """Characters up to which it is changed here; 10 MB would hold the screen for seconds. Of more the ends are shown."""
 END_SHOWN: Final = 20_000
@@ -40,6 +39,7 @@ class EditSheet(Sheet[str]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.PASTE)
+    way_out = LEAVES
 
     def __init__(self, heading: str, text: str, *, may_be_file: bool = False) -> None:
         super().__init__()
@@ -94,6 +94,7 @@ class EditSheet(Sheet[str]):
             return
         self._asked = True
         self.query_one(Static).update(self._words())
+        self.say_way_out(DROPS)
 
     def action_to_file(self) -> None:
         """Let a file stand for it; only a paste can."""
@@ -106,11 +107,13 @@ class EditSheet(Sheet[str]):
         if self._asked:
             self._asked = False
             self.query_one(Static).update(self._words())
+            self.say_way_out(LEAVES)
 
     def _words(self) -> Content:
-        keys = TOO_LARGE if self._is_large else KEYS
-        keys = f"{keys} · {TO_FILE}" if self._may_be_file else keys
-        words = (SURE, Tone.NEEDS_YOU.value) if self._asked else (keys, Tone.QUIET.value)
+        keeps = ("paste_editor", "changes it in your editor") if self._is_large else ("paste_keep", "keeps")
+        keys = hint(keeps, ("paste_file", "makes it a file") if self._may_be_file else "")
+        sure = f"Changed: {hint(('paste_keep', 'keeps it'))}"
+        words = (sure, Tone.NEEDS_YOU.value) if self._asked else (keys, Tone.QUIET.value)
         return Content.assemble((self._heading, "bold"), "\n", words)
 
 

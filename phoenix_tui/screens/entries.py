@@ -19,10 +19,8 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
-MARGIN: Final = 4
-"""Cells of the sheet's padding and of the sign before a row."""
-WIDEST: Final = 116
-"""Cells of a row: on a wide screen the eye should not lose it between words and remark."""
+SIGN: Final = 2
+"""Cells of the sign before a row."""
 LEAST_WORDS: Final = 12
 MOST_WORDS: Final = 34
 GAP: Final = 2
@@ -122,13 +120,13 @@ class EntriesSheet(Sheet[str]):
 
     @property
     def _room(self) -> int:
-        remark = len(Content(self.remark(self.chosen)).wrap(max(self.size.width - MARGIN, 1)))
+        remark = len(Content(self.remark(self.chosen)).wrap(max(self.measure - SIGN, 1)))
         return max(self.size.height * 85 // 100 - CHROME - remark, 3)
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
         head = Content.assemble((self._heading, "bold"), (f"   {place}   {self._hint}", Tone.QUIET.value))
-        self.query_one("#heading", Static).update(head.truncate(max(self.size.width - 2, 1), ellipsis=True))
+        self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
         self.query_one("#rows", Static).update(self._rows())
         remark = self.query_one("#remark", Static)
         remark.update(Content(self.remark(self.chosen)))
@@ -160,10 +158,10 @@ class EntriesSheet(Sheet[str]):
 
     def _words_width(self) -> int:
         longest = max(Content(clean_line(one.words)).cell_length for one in self._found)
-        return max(min(longest, MOST_WORDS, (self.size.width - MARGIN) * 45 // 100), LEAST_WORDS)
+        return max(min(longest, MOST_WORDS, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
     def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
-        width = max(min(self.size.width - MARGIN, WIDEST), 1)
+        width = max(self.measure - SIGN, 1)
         remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(width // 3, ellipsis=True)
         words = self._marked(clean_line(entry.words)).truncate(words_width, ellipsis=True, pad=True)
         room = max(width - words_width - GAP - (remark.cell_length + GAP if remark.cell_length else 0), 1)

@@ -17,6 +17,8 @@ from textual.widgets import Static, TextArea
 from engine.ports import StorageError
 from engine.records import FoundText
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
+from phoenix_tui.keys_in_force import keys as keys_of
 from phoenix_tui.labels import Tone
 from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.screens.base import Sheet
@@ -180,7 +182,7 @@ class FindBar(Sheet[str]):
             total = self._places.count
             count = f"{self._place + 1:,} of {total:,}" if total else "nothing" if self._text else ""
             tone = Tone.NEEDS_YOU if self._text and not total else Tone.QUIET
-            keys = "Enter ↑ older · ↓ newer · Ctrl+F everywhere"
+            keys = hint(f"Enter {keys_of('typed_up')} older", ("typed_down", "newer"), ("find", "everywhere"))
             words = Content.assemble((f"{count}   " if count else "", tone.value), (keys, Tone.QUIET.value))
         line = Content.assemble(("Find", "bold"), "   ", words)
-        self.query_one("#heading", Static).update(line.truncate(max(self.size.width - 2, 1), ellipsis=True))
+        self.query_one("#heading", Static).update(line.truncate(self.measure, ellipsis=True))

@@ -29,7 +29,7 @@ class HelpSheet(EntriesSheet):
     ]
 
     def __init__(self, keymap: Mapping[str, str]) -> None:
-        super().__init__("Keys and commands", help_entries(keymap), "Esc closes")
+        super().__init__("Keys and commands", help_entries(keymap), "")
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """Enter closes: it is there to be read."""

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Static, TextArea
 
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
@@ -19,7 +20,6 @@ from tools.clean import clean, clean_line
 
 MOST_ROWS: Final = 8
 PREVIEW_ROWS: Final = 6
-MARGIN: Final = 2
 BEFORE_MATCH: Final = 20
 """Cells that are kept before a match far to the right."""
 
@@ -125,7 +125,7 @@ class HistorySheet(Sheet[str]):
         where = "all folders" if self._wide else "this folder"
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
         other = "this folder" if self._wide else "all folders"
-        keys = f"   {place} in {where}   Ctrl+R older · Ctrl+S {other}"
+        keys = f"   {place} in {where}   {hint('Enter takes', ('history_older', 'older'), ('history_wide', other))}"
         self.query_one("#heading", Static).update(Content.assemble(("History", "bold"), (keys, Tone.QUIET.value)))
         self.query_one("#rows", Static).update(self._rows())
         preview = self.query_one("#preview", Static)
@@ -138,7 +138,7 @@ class HistorySheet(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            wide = "Ctrl+S looks in all folders." if not self._wide else "Fewer letters find more."
+            wide = "Fewer letters find more." if self._wide else f"{hint(('history_wide', 'looks in all folders'))}."
             return Content.styled(f"  No prompt matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 3), 2)
         first = max(min(self._chosen - rows // 2, len(self._found) - rows), 0)
@@ -146,7 +146,7 @@ class HistorySheet(Sheet[str]):
         return Content("\n").join([self._row(prompt, place == self._chosen) for place, prompt in reversed(shown)])
 
     def _row(self, prompt: str, chosen: bool) -> Content:
-        width = max(self.size.width - MARGIN, 1)
+        width = self.measure
         line = clean_line(prompt.strip()[:2_000])
         low = line.lower()
         starts = [(low.find(word.lower()), len(word)) for word in self._words]

@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -29,6 +30,8 @@ class HitBar(Sheet[str]):
         ),
     ]
 
+    way_out = "Esc back to the results"
+
     def __init__(self, transcript: TranscriptView, place: int, count: int) -> None:
         super().__init__()
         self._transcript = transcript
@@ -41,9 +44,9 @@ class HitBar(Sheet[str]):
 
     def on_resize(self) -> None:
         """The line is as wide as the screen."""
-        keys = "Enter stays here · ↑ ↓ other hits · Esc back to the results"
+        keys = hint(("hit_stay", "stays here"), ("hit_previous hit_next", "other hits"))
         line = Content.assemble(("Hit ", "bold"), (self._words, "bold"), "   ", (keys, Tone.QUIET.value))
-        self.query_one("#heading", Static).update(line.truncate(max(self.size.width - 2, 1), ellipsis=True))
+        self.query_one("#heading", Static).update(line.truncate(self.measure, ellipsis=True))
 
     def action_answer(self, answer: str) -> None:
         """Give the answer."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from textual import events
 from textual.content import Content
@@ -12,9 +11,6 @@ from textual.widgets import Static
 
 from engine.records import SearchHit
 from phoenix_tui.screens.search_rows import HIT_ROWS, hit_rows
-
-WIDEST: Final = 120
-"""Cells of a row at most, so that title and date are seen together on a wide screen."""
 
 
 class HitList(Static):
@@ -44,11 +40,10 @@ class HitList(Static):
         """Hits that are in sight at once."""
         return max(self.size.height // HIT_ROWS, 1)
 
-    def show(self, hits: Sequence[SearchHit], chosen: int, words: Sequence[str]) -> None:
+    def show(self, hits: Sequence[SearchHit], chosen: int, words: Sequence[str], width: int) -> None:
         """Draw the hits round the chosen one."""
         self._count = len(hits)
         self._first = max(min(chosen - self.fitting // 2, len(hits) - self.fitting), 0)
-        width = max(min(self.size.width or self.screen.size.width - 2, WIDEST), 1)
         rows = [
             hit_rows(hit, words, width, chosen=place == chosen)
             for place, hit in enumerate(hits[self._first : self._first + self.fitting], start=self._first)

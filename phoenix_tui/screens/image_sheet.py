@@ -18,6 +18,7 @@ from textual.widgets import Static
 from engine.records import Attachment
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from tools.contract import ImageRejected
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.transcript.gallery import Pictures
 
 MARGIN: Final = 4
-KEYS: Final = "←→ another · Del takes it away · Esc closes"
 KILO: Final = 1_000
 
 
@@ -135,6 +135,7 @@ class ImageSheet(Sheet[None]):
     def _show(self) -> None:
         image = self._images[self._at]
         which = f"Image {self._at + 1} of {len(self._images)}" if len(self._images) > 1 else "Image"
-        words = f"   {size_words(image)}\n{KEYS}"
+        another = ("image_previous image_next", "another") if len(self._images) > 1 else ""
+        words = f"   {size_words(image)}\n{hint(another, ('image_remove', 'takes it away'))}"
         self.query_one("#heading", Static).update(Content.assemble((which, "bold"), (words, Tone.QUIET.value)))
-        self.query_one(PictureView).show(image, max(self.size.width - 2 * MARGIN, 1))
+        self.query_one(PictureView).show(image, max(self.measure - MARGIN, 1))

@@ -17,6 +17,7 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.labels import READY, Label, Tone, short_state
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
@@ -37,6 +38,13 @@ REDRAW: Final = 0.1
 OPEN: Final = "open"
 ROOM: Final = 70
 """Columns from which all answers and o stand on one row."""
+WAYS: Final = (
+    ("answer_once", "once"),
+    ("answer_conversation", "this conversation"),
+    ("answer_no", "no"),
+    ("peek_reply", "no, because…"),
+    ("peek_open", "open"),
+)
 ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "n": Choice.DENY}
 
 
@@ -154,15 +162,14 @@ class PeekScreen(Sheet[str]):
             (f"{label.glyph.mark(self._plain)} ", label.glyph.tone.value),
             (clean_line(row.title) or "New conversation", "bold"),
             (f"  {clean_line(facts)}", Tone.QUIET.value),
-        ).truncate(max(self.size.width - 3, 1), ellipsis=True)
+        ).truncate(max(self.measure - 1, 1), ellipsis=True)
 
     def _keys(self, question: Question | None) -> Content:
         if question is None:
-            return Content.styled("Enter sends, on an empty line opens · Esc closes", Tone.QUIET.value)
-        letters = [("y", "once"), ("s", "this conversation"), ("n", "no"), ("r", "no, because…")]
-        if self.size.width >= ROOM:
-            letters.append(("o", "open"))
+            return Content.styled("Enter sends, on an empty line opens", Tone.QUIET.value)
+        ways = WAYS if self.measure >= ROOM else WAYS[:-1]
         bold = f"bold {Tone.NEEDS_YOU.value}"
+        letters = [(letter, words) for name, words in ways if (letter := key(name))]
         parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
         return Content.assemble(*parts)
 

@@ -19,8 +19,6 @@ from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 12
-MARGIN: Final = 2
-"""Cells of the sheet's padding."""
 SIGN: Final = 2
 """Cells before the words, where the chosen row has its mark."""
 SHARE_PERCENT: Final = 70
@@ -104,8 +102,8 @@ class PickScreen(Sheet[str]):
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        head = Content.assemble((self._heading, "bold"), (f"   {place}   Enter takes · Esc closes", Tone.QUIET.value))
-        self.query_one("#heading", Static).update(head.truncate(max(self.size.width - MARGIN, 1), ellipsis=True))
+        head = Content.assemble((self._heading, "bold"), (f"   {place}   Enter takes", Tone.QUIET.value))
+        self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
         self.query_one("#rows", Static).update(self._rows())
 
     @property
@@ -126,7 +124,7 @@ class PickScreen(Sheet[str]):
         return Content("\n").join(lines)
 
     def _row(self, choice: Choice, chosen: bool) -> Content:
-        width = max(self.size.width - MARGIN, 1)
+        width = self.measure
         has_remarks = any(one.remark for one in self._choices)
         column = min(self._longest, width * WORDS_PERCENT // 100) if has_remarks else width - SIGN
         words = Content(clean_line(choice.words)).truncate(column, ellipsis=True, pad=True)

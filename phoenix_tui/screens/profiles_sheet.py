@@ -14,6 +14,7 @@ from engine.ports.profiles import BUILT_IN, GENERAL
 from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import Tone, age
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.editor import open_outside
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from engine.ports import Profile
     from phoenix_tui.profile_surface import ProfilesSurface
 
-HINT: Final = "Enter uses · Space reads · e edits · n new · Esc closes"
 TROUBLE: Final = "Trouble"
 EMPTY: Final = "-"
 """The choice to begin a new profile with the template."""
@@ -63,7 +63,7 @@ class ProfilesSheet(EntriesSheet):
         self._in_use = in_use
         self._tell = tell
         self._by_key: dict[str, Profile | ProfileTrouble] = {}
-        super().__init__("Profiles", self._read(), HINT, current=in_use)
+        super().__init__("Profiles", self._read(), _keys(), current=in_use)
 
     def remark(self, entry: Entry | None) -> str:
         """All of the chosen one's description and settings, or of what is wrong."""
@@ -96,7 +96,7 @@ class ProfilesSheet(EntriesSheet):
         if isinstance(one, ProfileTrouble):
             self.run_worker(self._edit(one.path, one.line), group="edit", exclusive=True)
         elif one.source == BUILT_IN:
-            self._tell(f"{one.name} is built in: n makes a profile of your own from it.")
+            self._tell(f"{one.name} is built in: {key('profile_new')} makes a profile of your own from it.")
         else:
             self.run_worker(self._edit(Path(one.source), 1), group="edit", exclusive=True)
 
@@ -159,6 +159,10 @@ class ProfilesSheet(EntriesSheet):
         if chosen or entry.section != TROUBLE:
             return lines
         return [line.stylize(Tone.BAD.value) for line in lines]
+
+
+def _keys() -> str:
+    return hint(("sheet_take", "uses"), ("profile_read", "reads"), ("profile_edit", "edits"), ("profile_new", "new"))
 
 
 def settings_line(profile: Profile) -> str:

@@ -15,8 +15,6 @@ from phoenix_tui.widgets.question_text import one_line
 from tools.clean import clean_line
 from tools.wording import counted
 
-WIDEST: Final = 100
-"""Columns from which rows grow no more: the eye must find the end of a row."""
 BESIDE: Final = 12
 """Cells of a row for its sign and its age."""
 LONGEST: Final = 400
@@ -44,7 +42,7 @@ def rows_of(
             body.append(Content.styled(_where(rule), f"bold {Tone.YOU.value}").truncate(width, ellipsis=True))
         if place == chosen:
             first, last = len(body) - begins, len(body) + 1
-        body.append(_row(rule, min(width, WIDEST), now, chosen=place == chosen, bad=bool(desk.problem(rule.text))))
+        body.append(_row(rule, width, now, chosen=place == chosen, bad=bool(desk.problem(rule.text))))
     top = max(0, min(max(last - room, first - room // 2), len(body) - room))
     return [*lines, *body[top : top + room]]
 
@@ -57,7 +55,7 @@ def remark(text: str, rules: RulesSurface, width: int, *, writing: bool) -> Cont
         return Content.styled(why if writing else f"Counts for nothing: {why}", Tone.BAD.value)
     effect = Content.styled(rules.effect(text.strip()), Tone.QUIET.value)
     whole = one_line(text)
-    is_cut = not writing and Content(whole).cell_length > min(width, WIDEST) - BESIDE
+    is_cut = not writing and Content(whole).cell_length > width - BESIDE
     return Content.assemble(whole[:LONGEST], "\n", effect) if is_cut else effect
 
 

@@ -16,24 +16,21 @@ from textual.widgets import Static, TextArea
 from engine.executor.requests import EngineError
 from engine.rule_desk import Standing
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rule_changes import RuleChanges
 from phoenix_tui.screens.rule_rows import remark, rows_of
+from phoenix_tui.way_out import BACK, CLOSES
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
-MARGIN: Final = 2
 """Cells of the sheet's padding."""
 SHARE: Final = 0.85
 """Of the rows of the screen that the sheet may take."""
 AROUND: Final = 10
 """Rows of the sheet beside the rules: rule, heading, remark (2), line, its effect (2), keys, margin."""
-KEYS: Final = "Enter edits · d takes back · n writes one · u undoes · Esc closes"
-EMPTY_KEYS: Final = "n writes one · u undoes · Esc closes"
-WRITING_KEYS: Final = "Enter keeps it for good · Tab for this conversation · Esc goes back"
-EDITING_KEYS: Final = "Enter keeps it · Esc goes back"
 
 
 class RulesSheet(Sheet[None]):
@@ -99,7 +96,7 @@ class RulesSheet(Sheet[None]):
         self._draw()
 
     def _draw(self) -> None:
-        width = max(self.size.width - MARGIN, 1)
+        width = self.measure
         room = max(int(self.size.height * SHARE) - AROUND, 3)
         trouble = " ".join(part for part in (self._rules.trouble(), self._note) if part)
         rows = rows_of(self._found, self._chosen, width, room, self._clock(), trouble, self._rules)
@@ -107,9 +104,17 @@ class RulesSheet(Sheet[None]):
         text = self.query_one(LineInput).text if self._writing else self._row.text if self._row else ""
         said = remark(text, self._rules, width, writing=self._writing)
         self.query_one("#remark", Static).update(self._said if self._said and not self._writing else said)
-        keys = EDITING_KEYS if self._edited else WRITING_KEYS if self._here else EDITING_KEYS
-        keys = keys if self._writing else KEYS if self._found else EMPTY_KEYS
-        self.query_one("#keys", Static).update(Content.styled(keys, Tone.QUIET.value).truncate(width, ellipsis=True))
+        keys = Content.styled(self._keys(), Tone.QUIET.value).truncate(width, ellipsis=True)
+        self.query_one("#keys", Static).update(keys)
+        self.say_way_out(BACK if self._writing else CLOSES)
+
+    def _keys(self) -> str:
+        if self._writing and self._here and self._edited is None:
+            return hint("Enter keeps it for good", ("rule_here", "for this conversation"))
+        if self._writing:
+            return "Enter keeps it"
+        chosen = (("sheet_take", "edits"), ("rule_remove", "takes back")) if self._found else ()
+        return hint(*chosen, ("rule_new", "writes one"), ("rule_undo", "undoes"))
 
     def action_move(self, by: int) -> None:
         """Choose another rule."""

@@ -17,6 +17,7 @@ from textual.widgets import Static, TextArea
 from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, parse_search
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import Tone
 from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.screens.base import Sheet
@@ -179,12 +180,12 @@ class SearchSheet(Sheet[SearchHit]):
 
     def _draw(self) -> None:
         found = self._loop.found
-        width = max(self.size.width - 2, 1)
+        width = self.measure
         self.query_one("#heading", Static).update(self._heading(found).truncate(width, ellipsis=True))
         self.query_one("#remark", Static).update(self._remark(found).truncate(width, ellipsis=True))
         rows = self.query_one(HitList)
         if found.hits:
-            rows.show(found.hits, self._memory.chosen, self._memory.query.words)
+            rows.show(found.hits, self._memory.chosen, self._memory.query.words, width)
         else:
             rows.update(Content.styled(self._nothing(found), Tone.QUIET.value))
 
@@ -194,7 +195,9 @@ class SearchSheet(Sheet[SearchHit]):
         count = len(found.hits)
         place = f"{self._memory.chosen + 1} of {count}{'+' if found.reached else ''}" if count else ""
         scope, other = ("this folder", "everywhere") if self._memory.only_here else ("everywhere", "this folder")
-        switch = f"{scope}, Tab {other}" if self.size.width >= ROOMY else f"{scope} (Tab)"
+        switch = scope
+        if tab := key("search_here"):
+            switch = f"{scope}, {tab} {other}" if self.measure >= ROOMY else f"{scope} ({tab})"
         keys = " · ".join(part for part in (place, switch, "Enter opens") if part)
         return Content.assemble(("Search", "bold"), "   ", (keys, Tone.QUIET.value))
 
@@ -214,7 +217,7 @@ class SearchSheet(Sheet[SearchHit]):
 
     def _fits(self, error: SearchSyntaxError) -> bool:
         """Whether the sentence has room beside its signs; else it takes the place of the heading."""
-        return len(self._carets(error)) + cell_len(str(error)) + MARGIN <= self.size.width
+        return len(self._carets(error)) + cell_len(str(error)) + MARGIN <= self.measure
 
     def _carets(self, error: SearchSyntaxError) -> str:
         """Signs under the piece of the input that makes no sense."""
@@ -229,4 +232,5 @@ class SearchSheet(Sheet[SearchHit]):
         if self._memory.query.is_empty:
             rows = [f"  {written:<{EXAMPLE_WIDTH}}{meaning}" for written, meaning in EXAMPLES]
             return "\n".join(["  Every word must occur, anywhere in a text, in capitals or not.", "", *rows])
-        return f"  Nothing contains that. Fewer words find more{'; Tab looks everywhere' * self._memory.only_here}."
+        wide = hint(("search_here", "looks everywhere")) if self._memory.only_here else ""
+        return f"  Nothing contains that. Fewer words find more{'; ' if wide else ''}{wide}."

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.widgets import TextArea
 
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.surface import Setting
@@ -30,7 +31,7 @@ class SettingsSheet(EntriesSheet):
             Entry("", one.name, one.name, one.value or "not set", "" if one.source == "default" else source(one))
             for one in settings
         ]
-        super().__init__("Settings", entries, "Enter changes · Del resets · Esc closes", current=current)
+        super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)
 
     def remark(self, entry: Entry | None) -> str:
         """What the chosen setting does, what it may be, and when a change counts."""

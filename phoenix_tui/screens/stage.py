@@ -19,7 +19,7 @@ from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.parts import Parts
 from phoenix_tui.screens.stillness import Stillness
 from phoenix_tui.still import StillRow
-from phoenix_tui.widgets.conversation_list import ConversationList
+from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 WIDE_FROM: Final = 160
 ROOMY_FROM: Final = 200
 """Columns from which the list shows state, context and cost in columns of their own."""
+LIST_WIDTH, WIDE_LIST, ROOMY_PERCENT = 29, 31, 30
 READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
 TOAST_SECONDS: Final = 5.0
 READ_SECONDS: Final = 1.0
@@ -87,8 +88,15 @@ class Stage(PhoenixScreen[None]):
     def compose(self) -> ComposeResult:
         """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
         width = self.app.size.width
+    def list_width(self, columns: int) -> int:
+        """As `styles/workspace.tcss` says."""
+        if columns < LIST_FROM or self.rows.has_class(ZOOMED):
+            return 0
+        if columns < ROOMY_FROM:
+            return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST
+        return WIDE_LIST if self.has_class("-panes") else columns * ROOMY_PERCENT // 100
+
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
-        self.parts.transcript.display = False
         self.parts.status.status = Status(
             mode=self.launch.permission_mode,
             model=self.launch.model,
@@ -182,9 +190,10 @@ class Stage(PhoenixScreen[None]):
         if self.parts.welcome.welcome is not None and self.parts.welcome.welcome.needs_model:
             self.run_worker(self.welcoming.look(), group="welcome")
 
-    def _say_open(self, is_open: bool) -> None:
+    def say_way_out(self, words: str) -> None:
+        """What Esc does to the innermost open thing; empty where nothing is open."""
         status = self.parts.status
-        status.status = replace(status.status, open_thing=is_open)
+        status.status = replace(status.status, way_out=words)
 
     async def leave(self) -> None:
         """Quit; asks first while something runs."""

@@ -20,6 +20,7 @@ from engine.machine.states import Compacting
 from engine.ports import StorageError
 from engine.updates import Update
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import Sheet
@@ -27,8 +28,9 @@ from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from tools.clean import clean
 
-KEYS: Final = "Enter takes it · e changes it · r makes another · Esc drops it"
-WORKING: Final = "the model writes… Esc stops"
+WORKING: Final = "the model writes…"
+STOPS: Final = "Esc stops"
+DROPS: Final = "Esc drops it"
 
 
 GRACE: Final = 0.5
@@ -165,10 +167,15 @@ class SummarySheet(Sheet[str]):
             heading = Content.assemble(("Summary", "bold"), (f"  {WORKING}", Tone.QUIET.value))
         else:
             counts = f"  of {proposal.summarized} messages, {proposal.kept} stay · {proposal.sizes}"
-            keys = KEYS if self._verdict is not None else WORKING
+            keys = _keys() if self._verdict is not None else WORKING
             problem = f"\n{clean(proposal.problem).rstrip('.')}." if proposal.problem else ""
             heading = Content.assemble(
                 ("Summary", "bold"), counts, (f"\n{keys}", Tone.QUIET.value), (problem, Tone.BAD.value), "\n"
             )
             self.query_one("#summary", Static).update(Content(clean(proposal.summary)))
         self.query_one("#heading", Static).update(heading)
+        self.say_way_out(STOPS if self._verdict is None else DROPS)
+
+
+def _keys() -> str:
+    return hint(("summary_take", "takes it"), ("summary_change", "changes it"), ("summary_again", "makes another"))

@@ -11,11 +11,10 @@ from textual.content import Content
 from textual.widgets import Static
 
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 
-MARGIN: Final = 4
-"""Cells of padding and scrollbar."""
+SCROLLBAR: Final = 2
+"""Cells of scrollbar, and of room before it."""
 
 
 class TextSheet(Sheet[None]):
@@ -28,7 +27,7 @@ class TextSheet(Sheet[None]):
 
     def __init__(self, heading: str, text: Content, hang: int = 0) -> None:
         super().__init__()
-        self._heading = Content.assemble((heading, "bold"), ("   Esc closes\n", Tone.QUIET.value))
+        self._heading = Content.assemble((heading, "bold"), "\n")
         self._text = text
         self._hang = hang
 
@@ -40,7 +39,7 @@ class TextSheet(Sheet[None]):
 
     def on_resize(self) -> None:
         """A row that goes on does so below its own text, `hang` cells in."""
-        width = max(self.size.width - MARGIN, 1)
+        width = max(self.measure - SCROLLBAR, 1)
         hang = min(self._hang, width // 2)
         lines = [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
         self.query_one("#text", Static).update(Content("\n").join(lines))

@@ -16,8 +16,6 @@ from phoenix_tui.widgets.blocks.rows import duration_text
 from tools.clean import clean_line
 from tools.wording import counted
 
-MARGIN: Final = 4
-"""Cells beside the rows on the chosen turn."""
 SUMMARY_ROWS: Final = 3
 DETAIL_ROWS: Final = 2
 
@@ -49,7 +47,7 @@ class TurnsScreen(PickScreen):
         places = list(self.query("#turn").results(Static))
         if places:
             turn = self._turns[self._found[self._chosen].key] if self._found else None
-            width = self.size.width - MARGIN
+            width = self.measure
             rows = [Content()] * DETAIL_ROWS if turn is None else detail(turn, width, time.time())
             if self._summed_up:
                 rows[:0] = summary_rows(turn.summary if turn is not None else "", width)

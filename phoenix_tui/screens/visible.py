@@ -86,7 +86,7 @@ class Visible:
 
     def step_back(self, foot: StatusLine) -> None:
         """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
-        foot.status = replace(self._parts.status.status, has_text=False, open_thing=False)
+        foot.status = replace(self._parts.status.status, has_text=False, way_out="")
         self._parts.status = foot
         self._front = False
 
@@ -95,7 +95,7 @@ class Visible:
         before, line = self._parts.status.status, parts.status.status
         self._parts = replace(parts)
         self._front = True
-        parts.status.status = replace(before, has_text=line.has_text, open_thing=line.open_thing)
+        parts.status.status = replace(before, has_text=line.has_text, way_out=line.way_out)
         self._head(self.conversation.record)
         parts.greet(not parts.transcript.display)
         self._ask(self.conversation.question is not None)
@@ -174,7 +174,7 @@ class Visible:
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
-            open_thing=self._parts.status.status.open_thing,
+            way_out=self._parts.status.status.way_out,
             moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
             jobs=sum(job.running for job in self.conversation.jobs()),
             read_only=bool(snapshot.read_only),

@@ -7,6 +7,7 @@ from textual import on
 
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.screens.writing import Writing
+from phoenix_tui.way_out import BACK, CLOSES
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
@@ -57,16 +58,21 @@ class WorkspaceScreen(Writing):
 
     @on(Dock.Opened)
     def open_thing_changed(self, event: Dock.Opened) -> None:
-        """Completions opened or closed."""
-        self._say_open(event.is_open)
+        """Completions, a line of a question, a filter: opened or closed."""
+        self.say_way_out(event.way_out or self._list_way_out)
 
     def on_screen_suspend(self) -> None:
         """A sheet lies over the workspace."""
-        self._say_open(True)
+        self.say_way_out(CLOSES)
 
     def on_screen_resume(self) -> None:
         """It is gone; the list over a narrow screen may still be there."""
-        self._say_open(self.has_class("-list-over") and self.has_class("-narrow"))
+        self.say_way_out(self._list_way_out)
+
+    @property
+    def _list_way_out(self) -> str:
+        """The list over a narrow screen may still be there."""
+        return CLOSES if self.has_class("-list-over") and self.has_class("-narrow") else ""
 
     @on(Dock.Chosen)
     def command_chosen(self, event: Dock.Chosen) -> None:
@@ -128,7 +134,7 @@ class WorkspaceScreen(Writing):
     @on(CursorMoved)
     def cursor_moved(self, event: CursorMoved) -> None:
         """The block cursor takes the keys and gives them back."""
-        self._say_open(event.is_on)
+        self.say_way_out(BACK if event.is_on else "")
         if event.is_on or event.view.has_focus:
             self.set_focus(event.view if event.is_on else self.parts.dock.composer)
 

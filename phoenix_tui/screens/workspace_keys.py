@@ -11,7 +11,9 @@ from textual.binding import BindingType
 
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.stage import Stage
+from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.composer import Composer
 
 DOUBLE: Final = 0.6
@@ -37,6 +39,9 @@ class WorkspaceKeys(Stage):
         if self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
             return
         self.clear_selection()
+        if self.rows.has_focus:
+            self.set_focus(self.parts.dock.composer)
+            return
         if self.parts.status.status.family.is_agent and not self.parts.dock.composer.text:
             self.action_command("agents parent")  # it has ended
             return
@@ -95,7 +100,7 @@ class WorkspaceKeys(Stage):
             now = self.clock()
             again, self._interrupted_at = now - self._interrupted_at < AGAIN, now
             if not again:
-                self.tell("Press Ctrl+C again to quit.")
+                self.tell(f"Press {key('interrupt')} again to quit.")
             return again
         return False
 
@@ -108,13 +113,13 @@ class WorkspaceKeys(Stage):
             return
         narrow = self.has_class("-narrow")
         self.set_class(narrow, "-list-over")
-        self._say_open(narrow)
+        self.say_way_out(CLOSES if narrow else "")
         self.set_focus(self.rows)
         self.when_ready(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
 
     def _close_list(self) -> None:
         self.remove_class("-list-over")
-        self._say_open(False)
+        self.say_way_out("")
 
     def action_command(self, name: str) -> None:
         """A command by key."""

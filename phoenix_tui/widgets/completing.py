@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.opened import Opened
 
 if TYPE_CHECKING:
     from textual.widget import Widget as _Base
@@ -16,14 +18,6 @@ if TYPE_CHECKING:
     from phoenix_tui.commands.completer import Completer
 else:
     _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
-
-
-class Opened(Message, namespace="dock"):
-    """Completions opened or closed: Esc means something else now."""
-
-    def __init__(self, is_open: bool) -> None:
-        super().__init__()
-        self.is_open = is_open
 
 
 class Chosen(Message, namespace="dock"):
@@ -76,6 +70,6 @@ class Completing(_Base):
         """Show completions; none closes."""
         takeable = any(not one.hint for one in completions)
         if self.composer.completing != takeable:
-            self.post_message(Opened(takeable))
+            self.post_message(Opened(CLOSES if takeable else ""))
         self.popup.show(completions, chosen)
         self.composer.completing = takeable

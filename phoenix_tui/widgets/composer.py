@@ -15,6 +15,7 @@ from textual.widgets import TextArea
 
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import meanings
 from phoenix_tui.still import Still
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import ComposerKeys
@@ -26,7 +27,13 @@ from phoenix_tui.widgets.readline import Readline
 MOST_ROWS: Final = 12
 TYPING_PAUSE: Final = 0.5
 """Seconds without typing before a letter may answer a question (LOOK.md 7)."""
-ANSWER_KEYS: Final = frozenset("ysanr")
+ANSWERS: Final = {
+    "answer_once": "y",
+    "answer_conversation": "s",
+    "answer_always": "a",
+    "answer_no": "n",
+    "answer_reason": "r",
+}
 
 
 class Token(Struct, frozen=True):
@@ -72,8 +79,8 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         self.highlight_cursor_line = False
         self.history_of_prompts: PromptHistory | None = None
         """Set by the screen, as the nine below."""
-        self.answer_keys = ANSWER_KEYS
-        """Letters that answer on an empty line while something is asked."""
+        self.answers = ANSWERS
+        """Actions whose keys answer on an empty line while something is asked, and the letters of the answers."""
         self.completing = False
         self.question_since: float | None = None
         """Monotonic time at which the open question appeared."""
@@ -167,10 +174,11 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
             self.leave_mark()
         typing_ended = self.question_since is not None and now - max(self.question_since, before) >= TYPING_PAUSE
         message = None if self.text else _meaning_when_empty(event)
-        if not self.text and typing_ended and event.character in self.answer_keys:
+        letter = meanings(self.answers).get(event.key) if typing_ended and not self.text else None
+        if letter is not None:
             event.stop()
             event.prevent_default()
-            self.answer(event.character or "")
+            self.answer(letter)
         elif message is not None:
             event.stop()
             event.prevent_default()

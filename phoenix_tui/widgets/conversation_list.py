@@ -23,10 +23,13 @@ from phoenix_tui.labels import Tone
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_painter import ListPainter
+from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.roster import Group, Here, Live
 from tools.clean import clean_line
 
 TONE_CLASSES: Final[dict[Tone, str]] = {tone: f"list--{tone.name.lower().replace('_', '-')}" for tone in Tone}
+SHOWS_ALL: Final = "Esc shows all"
+UNMARKS: Final = "Esc unmarks"
 ZOOMED: Final = "-list-zoomed"
 """Class of a list over the whole screen."""
 ERASERS: Final[dict[str, Callable[[str], str]]] = {
@@ -89,6 +92,7 @@ class ConversationList(Still, Widget):
         self._stands = (0, "", 0)
         """Where the window began then, what its foot said, and the row of the cursor."""
         self._timer: Timer | None = None
+        self._way_out = ""
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Show these; `current` is the one on the screen."""
@@ -100,6 +104,9 @@ class ConversationList(Still, Widget):
 
     def _look(self, *, everything: bool = True) -> None:
         """Draw what is in view; a list of many rows in which a clock moves costs one row."""
+        if (words := _way_out(self.model)) != self._way_out:
+            self._way_out = words
+            self.post_message(Opened(words))
         before, self._lines = self._lines, self.model.visible()
         stood, self._stands = self._stands, (self.model.top, self.model.count(), self.model.row)
         if everything or len(before) != len(self._lines) or stood[:2] != self._stands[:2]:
@@ -225,3 +232,7 @@ class ConversationList(Still, Widget):
     def action_want(self, action: str) -> None:
         """Ask for something to be done to everything marked, or to the chosen one."""
         self.post_message(self.Wanted(action, self.model.targets))
+
+
+def _way_out(model: ListModel) -> str:
+    return SHOWS_ALL if model.filtering or model.text else UNMARKS if model.marked else ""

@@ -14,10 +14,11 @@ from textual.widgets import TextArea
 from engine.records import Attachment, QueuedMessage
 from engine.updates import Question
 from phoenix_tui.commands.completer import Completer
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.still import StillColumn
-from phoenix_tui.widgets import completing
+from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.completion_popup import CompletionPopup
-from phoenix_tui.widgets.composer import ANSWER_KEYS, Composer
+from phoenix_tui.widgets.composer import ANSWERS, Composer
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.agent_panel import AgentPanel
     from phoenix_tui.widgets.route_panel import RoutePanel
 
-ROUTE_KEYS: Final = frozenset("yne")
-"""Letters that answer a supervisor's decision."""
-TO_MODEL: Final = "shell · the model reads the output · Tab: only you"
-TO_YOU: Final = "shell · only you see the output · Tab: the model too"
+ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
+"""Actions that answer a supervisor's decision."""
+TO_MODEL: Final = "shell · the model reads the output"
+TO_YOU: Final = "shell · only you see the output"
 
 
 class Dock(completing.Completing, StillColumn):
@@ -51,7 +52,7 @@ class Dock(completing.Completing, StillColumn):
             super().__init__()
             self.text = text
 
-    Opened: TypeAlias = completing.Opened
+    Opened: TypeAlias = opened.Opened
     Chosen: TypeAlias = completing.Chosen
 
     def __init__(self, *, plain: bool = False) -> None:
@@ -130,7 +131,7 @@ class Dock(completing.Completing, StillColumn):
             return
         answers = route.is_open and not self.question.display
         composer.answer = route.press if answers else self.question.press
-        composer.answer_keys = ROUTE_KEYS if answers else ANSWER_KEYS
+        composer.answers = ROUTE_ANSWERS if answers else ANSWERS
         if answers:
             composer.question_since = route.since
         elif not self.question.display:
@@ -167,7 +168,11 @@ class Dock(completing.Completing, StillColumn):
     def _name_kind(self) -> None:
         """Say in the rule above that Enter runs a command, and who gets its output."""
         text, rule = self.composer.text, self.query_one("#rule")
-        words = "" if not text.startswith("!") else TO_YOU if text.startswith("!!") else TO_MODEL
+        words = ""
+        if text.startswith("!"):
+            is_yours = text.startswith("!!")
+            other = hint(("complete", "the model too" if is_yours else "only you"))
+            words = hint(TO_YOU if is_yours else TO_MODEL, other)
         if (rule.border_title or "") != words:
             rule.border_title = words
             rule.set_class(bool(words), "-shell")

@@ -64,7 +64,9 @@ class ListPainter:
             text = f"/{model.text}{'▏' if model.filtering else ''}"
             return self._spread(text, model.found() if model.order else "", Tone.YOU)
         if model.marked:
-            return self._spread(f"{len(model.marked)} marked", "Esc unmarks", Tone.YOU)
+            return self._spread(
+                f"{len(model.marked)} marked", HINT if self._focused and not model.view else "", Tone.YOU
+            )
         if not (self._focused and model.order) or model.view:
             return self._spread(model.count(), "", Tone.QUIET)
         fits = cell_len(model.count() + HINT) + 3 <= self._width

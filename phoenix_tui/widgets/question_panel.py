@@ -19,10 +19,13 @@ from textual.widgets import Static
 from engine.executor.requests import Answer, Choice
 from engine.updates import Question
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import ASKING, Tone
+from phoenix_tui.way_out import BACK
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.question_text import (
     answer_rows,
     first_change,
@@ -87,8 +90,8 @@ class QuestionPanel(Vertical):
         self.line = AnswerLine()
         self.others: Callable[[], Sequence[str]] = tuple
         """Titles of the other conversations that ask; set by the screen."""
-        self.way_on = "Up then PgDn reads on"
-        """The keys that scroll the request."""
+        self.way_on = ""
+        """The keys that scroll the request, where others than those of the workspace do."""
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
 
@@ -168,9 +171,10 @@ class QuestionPanel(Vertical):
         first, height, total = round(asked.scroll_y), asked.size.height, asked.virtual_size.height
         parts: list[str] = []
         if total > height > 0:
-            parts.append(f"rows {first + 1}-{min(first + height, total)} of {total}, {self.way_on}")
+            parts.append(f"rows {first + 1}-{min(first + height, total)} of {total}, {self.way_on or _reads_on()}")
         if titles := self.others():
-            parts.append(f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)} · Alt+A")
+            waiting = f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)}"
+            parts.append(hint(waiting, key("approvals")))
         more.display = bool(parts)
         more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 2, 1), ellipsis=True))
 
@@ -205,23 +209,28 @@ class QuestionPanel(Vertical):
             case "n":
                 self._answer(Answer(Choice.DENY))
             case "a" if rule and self._question is not None:
-                self.add_class("-filling")
+                self._fill()
                 self.line.open_rule(self._question, self._folder)
             case "r":
-                self.ask_reason("No, because … (Enter sends the reason to the model, Esc goes back)")
+                self.ask_reason("No, because … (Enter sends the reason to the model)")
             case _:
                 return
 
     def ask_reason(self, placeholder: str) -> None:
         """A line for why not."""
-        self.add_class("-filling")
+        self._fill()
         self.line.open_reason(placeholder)
+
+    def _fill(self) -> None:
+        self.add_class("-filling")
+        self.post_message(Opened(BACK))
 
     def close_line(self) -> bool:
         """Close the line for a rule or a reason; False when none was open."""
         self.remove_class("-filling")
         if not self.line.close():
             return False
+        self.post_message(Opened(""))
         self.post_message(self.Left())
         return True
 
@@ -243,3 +252,7 @@ class QuestionPanel(Vertical):
         if self._question is not None:
             self.post_message(self.Answered(self._question.call.id, answer))
             self.close_line()
+
+
+def _reads_on() -> str:
+    return f"Up then {hint(('page_down', 'reads on'))}"

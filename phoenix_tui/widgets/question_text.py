@@ -9,10 +9,11 @@ from typing import Final, TypeAlias, assert_never
 from textual.content import Content
 
 from engine.updates import Question
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.labels import Tone
 from phoenix_tui.widgets.blocks.diff_rows import DiffRow, diff_rows
 from tools.clean import clean_line, reveal
-from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 
 GAPS: Final = (4, 2)
 """Cells between two answers: as many as fit all of them on one row, else the fewer."""
@@ -71,6 +72,8 @@ def _text_of(preview: Display) -> str:
             return diff
         case ImageDisplay(name=name, width=width, height=height):
             return f"{name} {width}×{height}"
+        case AgentsDisplay(agents=agents):
+            return "\n".join(agent.task for agent in agents)
         case _:
             assert_never(preview)
 
@@ -109,13 +112,14 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False) -> lis
     """
     rule = question.rule
     choices = (
-        ("y", "once"),
-        ("s", "this conversation" if rule else ""),
-        ("a", f"always: {one_line(rule)} …" if rule else ""),
-        ("n", "no"),
-        ("r", "no, because…"),
+        ("answer_once", "once"),
+        ("answer_conversation", "this conversation" if rule else ""),
+        ("answer_always", f"always: {one_line(rule)} …" if rule else ""),
+        ("answer_no", "no"),
+        ("answer_reason", "no, because…"),
     )
-    answers = [_answer(GUARDED if guarded else letter, words, width) for letter, words in choices if words]
+    letters = [(key(name), words) for name, words in choices if words]
+    answers = [_answer(GUARDED * len(letter) if guarded else letter, words, width) for letter, words in letters]
     for gap in GAPS:
         rows = _laid_out(answers, gap, width)
         if len(rows) == 1:
@@ -130,7 +134,7 @@ def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
     call = Call(question.call.name, question.tool_class, question.request, folder)
     if why := refusal(rule, call):
         return why, ""
-    return "", f"{meaning(rule, call)}\nEnter keeps it for good · Tab for this conversation · Esc goes back"
+    return "", f"{meaning(rule, call)}\nEnter keeps it for good · Tab for this conversation"
 
 
 def one_line(text: str) -> str:

@@ -14,9 +14,11 @@ from textual.widget import Widget
 
 from engine.records import QueuedMessage
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.still import Still
-from phoenix_tui.widgets.completing import Opened
+from phoenix_tui.way_out import BACK
+from phoenix_tui.widgets.opened import Opened
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -24,8 +26,6 @@ MOST_ROWS: Final = 5
 LONGEST_LINE: Final = 400
 """Characters of a message that are looked at for its row."""
 SENT_WHEN: Final = "sent one by one when the agent is done"
-HELD: Final = "paused · Enter on an empty line goes on"
-KEYS: Final = "Enter edits · Shift+↑↓ moves · Del removes · s sends now · Esc back"
 
 
 class QueuePanel(Still, Widget):
@@ -78,12 +78,12 @@ class QueuePanel(Still, Widget):
     def on_focus(self) -> None:
         """From below: the last row is nearest."""
         self.chosen = max(len(self.waiting) - 1, 0)
-        self.post_message(Opened(True))
+        self.post_message(Opened(BACK))
         self.refresh(layout=True)
 
     def on_blur(self) -> None:
         """The keys it names count no longer."""
-        self.post_message(Opened(False))
+        self.post_message(Opened(""))
         self.refresh(layout=True)
 
     def on_click(self, event: events.Click) -> None:
@@ -118,7 +118,8 @@ class QueuePanel(Still, Widget):
     def render(self) -> Content:
         """A heading, then the rows round the chosen one."""
         width = max(self.size.width, 1)
-        words = KEYS if self.has_focus else HELD if self._held else SENT_WHEN
+        held = hint("paused", ("send", "on an empty line goes on"))
+        words = _keys() if self.has_focus else held if self._held else SENT_WHEN
         tone = Tone.NEEDS_YOU if self._held and not self.has_focus else Tone.QUIET
         heading = Content.assemble((f"queue {len(self.waiting)}", "bold"), (f" · {words}", tone.value))
         lines = [heading.truncate(width, ellipsis=True)]
@@ -137,6 +138,15 @@ class QueuePanel(Still, Widget):
         text = Content(clean_line(first_line)).truncate(room, ellipsis=True, pad=True)
         line = Content.assemble((number, Tone.QUIET.value), text, " ", remark)
         return Content.styled(line.plain, "reverse") if self.has_focus and place == self.chosen else line
+
+
+def _keys() -> str:
+    return hint(
+        ("queue_edit", "edits"),
+        ("queue_earlier queue_later", "moves"),
+        ("queue_remove", "removes"),
+        ("queue_send", "sends now"),
+    )
 
 
 def _remark(message: QueuedMessage) -> str:

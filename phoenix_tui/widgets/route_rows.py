@@ -10,6 +10,7 @@ from textual.content import Content
 from engine.machine.effects import Strategy
 from engine.records import RunPriority
 from engine.routes import RouteAgent, RouteCard
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.labels import AGENTS, Tone
 from phoenix_tui.route_words import strategy_words
 from phoenix_tui.widgets.flowing import hanging
@@ -21,8 +22,9 @@ ROWS_EACH: Final = 2
 """Rows of a task at the most; e shows all of it."""
 LONGEST: Final = 1_000
 """Characters of a task or a reason that are looked at for its rows."""
-KEYS: Final = ("y start now", "n main model alone", "e edit", "↑ choose")
-CHOOSING: Final = ("y start now", "n main model alone", "e edit", "x drop")
+KEYS: Final = (("route_start", "start now"), ("route_alone", "main model alone"), ("route_edit", "edit"))
+CHOOSE: Final = ("older", "choose")
+DROP: Final = ("route_drop", "drop")
 MARK: Final = "## "
 """Begins an agent in the text that is edited."""
 
@@ -58,7 +60,7 @@ def card_rows(shown: Shown, width: int) -> list[Content]:
     if route.reasoning:
         reason = Content.styled(f"why: {clean_line(route.reasoning)[:LONGEST]}", Tone.QUIET.value)
         rows += _cut(hanging(reason, 0, width), _rows_each(shown), width)
-    rows.append(_keys(KEYS if shown.chosen < 0 else CHOOSING, width))
+    rows.append(_keys((*KEYS, CHOOSE if shown.chosen < 0 else DROP), width))
     return rows
 
 
@@ -145,11 +147,12 @@ def _cut(rows: list[Content], most: int, width: int) -> list[Content]:
     ]
 
 
-def _keys(words: tuple[str, ...], width: int) -> Content:
+def _keys(words: tuple[tuple[str, str], ...], width: int) -> Content:
     """As many of the keys as there is room for."""
     row = Content("")
-    for word in words:
-        letter, _, meaning = word.partition(" ")
+    for name, meaning in words:
+        if not (letter := key(name)):
+            continue
         more = Content.assemble(row, "   " if row.plain else "", (letter, "bold"), (f" {meaning}", Tone.QUIET.value))
         if more.cell_length > width:
             break

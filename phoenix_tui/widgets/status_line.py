@@ -14,6 +14,7 @@ from textual.timer import Timer
 
 from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import (
     MODE_WORDS,
     STOPPED,
@@ -23,11 +24,11 @@ from phoenix_tui.labels import (
     Label,
     Moment,
     Tone,
-    escape_hint,
     label,
     money,
 )
 from phoenix_tui.still import Still
+from phoenix_tui.way_out import escape_hint
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
 from tools.clean import clean_line
@@ -54,7 +55,8 @@ class Status(Struct, frozen=True):
     context: ContextUse = field(default_factory=ContextUse)
     cost_usd: float | None = 0.0
     has_text: bool = False
-    open_thing: bool = False
+    way_out: str = ""
+    """What Esc does to the innermost open thing, if there is one."""
     moment: Moment = field(default_factory=Moment)
     """Without `elapsed`: the row has its own clock."""
     jobs: int = 0
@@ -113,21 +115,25 @@ class StatusLine(Still, MeterRow):
 
     def render(self) -> Content:
         """The row for the width there is; cost, model, context go first, state and Esc never."""
-        status, width = self.status, self.size.width
-        hint = escape_hint(status.state, has_text=status.has_text, open_thing=status.open_thing, family=status.family)
-        if status.moment.planned and not status.open_thing and not status.has_text:
-            hint = "y starts · n alone"
-        if status.read_only and not status.open_thing:
-            hint = "/fork goes on in a copy"
+        width = self.size.width
+        esc = self._hint()
         now = self._label()
         self._drawn = self._shown(now)
         state = Content.styled(self._drawn, f"{now.glyph.tone.value}")
         for left in self._lefts():
-            room = width - left.cell_length - state.cell_length - len(hint) - 1
+            room = width - left.cell_length - state.cell_length - len(esc) - 1
             if room >= 0:
-                return Content.assemble(left, state, " " * (room + 1), (hint, Tone.QUIET.value))
-        state = state.truncate(max(width - len(hint) - 1, 1), ellipsis=True)
-        return Content.assemble(state, " " * max(width - state.cell_length - len(hint), 1), (hint, Tone.QUIET.value))
+                return Content.assemble(left, state, " " * (room + 1), (esc, Tone.QUIET.value))
+        state = state.truncate(max(width - len(esc) - 1, 1), ellipsis=True)
+        return Content.assemble(state, " " * max(width - state.cell_length - len(esc), 1), (esc, Tone.QUIET.value))
+
+    def _hint(self) -> str:
+        status = self.status
+        if status.read_only and not status.way_out:
+            return "/fork goes on in a copy"
+        if status.moment.planned and not status.way_out and not status.has_text:
+            return hint(("route_start", "starts"), ("route_alone", "alone"))
+        return escape_hint(status.state, has_text=status.has_text, way_out=status.way_out, family=status.family)
 
     def meter(self) -> str:
         """The short form."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from engine.machine.messages import ImageBlock
 from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
@@ -134,13 +135,14 @@ def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
 def error_lines(error: Errored, width: int) -> list[Line]:
     """A failed run: the cause, and the keys that help."""
     lines = quiet_note("✗", clean(error.message).strip() or "The run failed.", width, look=_BAD)
+    again = ("send", "tries again")
     if error.kind == "auth":
-        fix = "/key keeps another key · /model chooses another model · then Enter tries again"
+        fix = hint("/key keeps another key", "/model chooses another model", f"then {hint(again)}")
     elif error.retryable:
-        fix = "Enter tries again · a message goes on from here"
+        fix = hint(again, "a message goes on from here")
     else:
-        fix = "/model chooses another model · Enter tries again · a message goes on from here"
-    return [*lines, *quiet_note(" ", f"{fix} · Esc puts this away", width)]
+        fix = hint("/model chooses another model", again, "a message goes on from here")
+    return [*lines, *quiet_note(" ", hint(fix, ("stop", "puts this away")), width)]
 
 
 def draft_lines(name: str, characters: int, width: int) -> list[Line]:

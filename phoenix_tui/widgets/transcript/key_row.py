@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from phoenix_tui.keys_in_force import keys
 from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
 from phoenix_tui.widgets.transcript.parts import Part
@@ -11,14 +12,13 @@ from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.targets import Deed, target_of
 
 KEYS: Final[dict[Deed, str]] = {
-    Deed.TOGGLE: "Enter",
-    Deed.COPY: "c",
-    Deed.EDIT: "e",
-    Deed.OPEN_FILE: "o",
-    Deed.OPEN_IMAGE: "o",
-    Deed.FORK: "f",
+    Deed.TOGGLE: "block_open",
+    Deed.COPY: "block_copy",
+    Deed.EDIT: "block_edit",
+    Deed.OPEN_FILE: "block_file",
+    Deed.OPEN_IMAGE: "block_file",
+    Deed.FORK: "block_fork",
 }
-_ALWAYS: Final = (("[ ]", "prompts"), ("Esc", "back"))
 
 
 class KeyRow:
@@ -39,24 +39,26 @@ class KeyRow:
 
 
 def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]:
-    """The words of the row; what has no room is left out from the right, never the way back."""
+    """The words of the row; what has no room is left out from the right."""
     if chosen is None:
-        return (Span(" ▌", Look(Tone.YOU, bold=True)), Span(" Esc back", QUIET))
+        return (Span(" ▌", Look(Tone.YOU, bold=True)),)
     target = target_of(stack.model, chosen)
-    spans = [Span(" ▌", Look(Tone.YOU, bold=True)), Span(f"{target.name}  ", Look(bold=True))]
-    entries = [(KEYS[deed], _words(deed, stack, chosen), f"block_deed({deed.name!r})") for deed in target.deeds]
+    spans = [Span(" ▌", Look(Tone.YOU, bold=True)), Span(target.name, Look(bold=True))]
+    entries = [(keys(KEYS[deed]), _words(deed, stack, chosen), f"block_deed({deed.name!r})") for deed in target.deeds]
     if chosen.code < 0 and chosen.part.codes:
-        entries.insert(1, ("j", "its code", "block(1)"))
-    entries += [(key, words, "") for key, words in _ALWAYS]
-    back = cells("Esc back") + 2
-    room = width - sum(cells(span.text) for span in spans) - back
-    for key, words, action in entries[:-1]:
-        need = cells(key) + cells(words) + 4
+        entries.insert(1, (keys("block_down"), "its code", "block(1)"))
+    entries.append((keys("block_prompt_up", "block_prompt_down"), "prompts", ""))
+    room = width - sum(cells(span.text) for span in spans)
+    gap = "  "
+    for key, words, action in entries:
+        if not key:
+            continue
+        need = cells(gap) + cells(key) + cells(words) + 1
         if need > room:
             break
         room -= need
-        spans += [Span(key, Look(Tone.YOU), action), Span(f" {words}", QUIET, action), Span(" · ", QUIET)]
-    spans += [Span(entries[-1][0], Look(Tone.YOU), "block_leave"), Span(f" {entries[-1][1]}", QUIET, "block_leave")]
+        spans += [Span(gap, QUIET), Span(key, Look(Tone.YOU), action), Span(f" {words}", QUIET, action)]
+        gap = " · "
     return tuple(spans)
 
 

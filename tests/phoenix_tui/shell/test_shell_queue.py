@@ -71,8 +71,8 @@ async def test_a_queued_message_is_edited_in_a_sheet_and_esc_asks_before_changes
         await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
         await shell.type("!")
         await shell.pilot.press("enter", "x", "escape")
-        await shell.pilot.pause()
-        assert "Esc again" in shell.text
+        await shell.until(lambda: shell.status.endswith("Esc drops the changes"))
+        assert "Changed: Ctrl+S keeps it" in shell.text
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: waiting(shell) == ["message 1!\nx"])
         await shell.pilot.press("enter")

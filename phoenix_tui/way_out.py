@@ -1,0 +1,91 @@
+"""What Esc, or the key that matters more, does now: the words at the right of the status line."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    State,
+    ToolExecuting,
+    is_busy,
+)
+from phoenix_tui.keys_in_force import hint, keys
+from phoenix_tui.labels import Family
+
+CLOSES: Final = "Esc closes"
+"""Of whatever lies over the workspace; a sheet where Esc does something else says so itself."""
+BACK: Final = "Esc back"
+"""Where the keys belong to something for a while, and then to the composer again."""
+STOPS_ONE: Final = "stops this sub-agent"
+
+
+def escape_hint(state: State, *, has_text: bool, way_out: str = "", family: Family | None = None) -> str:
+    """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open."""
+    if way_out:
+        return way_out
+    family = family or Family()
+    if family.is_agent:
+        return _agent_hint(state, has_text=has_text)
+    if family.agents:
+        return _family_hint(state, family, has_text=has_text)
+    match state:
+        case AwaitingApproval():
+            return hint(_answers(has_text=has_text), ("stop", "stops"))
+        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
+            return hint(("send_now", "sends now") if has_text else "", ("stop", "stops"))
+        case Cancelling() | Completed() | Failed():
+            return ""
+        case Errored():
+            return hint(("send", "sends" if has_text else "retries"), ("stop", "dismisses"))
+        case Idle():
+            return _clears() if has_text else "? help"
+        case _:
+            assert_never(state)
+
+
+def _agent_hint(state: State, *, has_text: bool) -> str:
+    """In a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
+    match state:
+        case Completed() | Failed() | Errored():
+            return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "goes back to its parent"))
+        case AwaitingApproval():
+            return hint(_answers(has_text=has_text), ("stop", STOPS_ONE))
+        case Cancelling():
+            return ""
+        case _:
+            return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
+
+
+def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
+    """With sub-agents at work Esc stops them too: it says so before it does."""
+    those = f"{family.agents} sub-agent{'s' if family.agents > 1 else ''}"
+    what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
+    match state:
+        case Cancelling():
+            return ""
+        case Errored():
+            return hint(("stop", f"dismisses, stops {those}"))
+        case _ if isinstance(state, AwaitingApproval) or family.asking:
+            return hint(_answers(has_text=has_text), ("stop", f"stops {family.agents} agents"))
+        case _:
+            return hint(("send_now", "sends now") if has_text and is_busy(state) else "", ("stop", f"stops {what}"))
+
+
+def _answers(*, has_text: bool) -> str:
+    """The letters of an answer; with text in the composer the question must have the focus first."""
+    letters = keys("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason")
+    return f"{'Up, then ' if has_text else ''}{letters} answer" if letters else ""
+
+
+def _clears() -> str:
+    escape = keys("stop")
+    return f"{escape} {escape} clears" if escape else ""
