@@ -64,8 +64,8 @@ class PhoenixApp(App[None]):
         self._keep_report = keep_report
         self._open_services = open_services
         self._launch = launch
-        self._workspace = WorkspaceScreen(launch)
         take({})
+        self._workspace = WorkspaceScreen(launch)
         self._services: Services | None = None
         self._finishing = False
         self._typed_early: list[events.Event] | None = []
@@ -92,13 +92,13 @@ class PhoenixApp(App[None]):
         else:
             self.theme = name
 
-    def get_line_filters(self) -> Sequence[LineFilter]:
     def set_keymap(self, keymap: Mapping[str, str]) -> None:
         """Bind the user's keys, and name them in every hint."""
         super().set_keymap(keymap)
         if take({name.partition(".")[2]: keys for name, keys in keymap.items()}):
             self._workspace.query("*").refresh()
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
         """What every row passes last: ASCII signs where the terminal knows no others."""
         return [*super().get_line_filters(), *self._signs]
 

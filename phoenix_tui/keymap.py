@@ -258,6 +258,8 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
 }
 """Scopes whose keys count together with those of others."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}
+UNBOUND: Final = "none"
+"""A key that no keyboard has: takes an action its key."""
 WORDS: Final[dict[str, str]] = {
     "escape": "Esc",
     "pageup": "PgUp",
@@ -268,6 +270,10 @@ WORDS: Final[dict[str, str]] = {
     "delete": "Del",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "slash": "/",
+    "minus": "-",
+    "plus": "+",
+    "equals_sign": "=",
 }
 
 
@@ -276,8 +282,6 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
     return [
         Binding(
             key.keys,
-UNBOUND: Final = "none"
-"""A key that no keyboard has: takes an action its key."""
             actions.get(key.id, key.action),
             key.meaning,
             show=False,
@@ -288,10 +292,6 @@ UNBOUND: Final = "none"
         if key.scope is scope and (not only or key.id in only)
     ]
 
-    "slash": "/",
-    "minus": "-",
-    "plus": "+",
-    "equals_sign": "=",
 
 def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:
     """The same keys under the binding ids that Textual knows."""

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 WIDE_FROM: Final = 160
 ROOMY_FROM: Final = 200
-"""Columns from which the list shows state, context and cost in columns of their own."""
 LIST_WIDTH, WIDE_LIST, ROOMY_PERCENT = 29, 31, 30
+"""Columns from which the list shows state, context and cost in columns of their own."""
 READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
 TOAST_SECONDS: Final = 5.0
 READ_SECONDS: Final = 1.0
@@ -85,9 +85,6 @@ class Stage(PhoenixScreen[None]):
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
 
-    def compose(self) -> ComposeResult:
-        """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
-        width = self.app.size.width
     def list_width(self, columns: int) -> int:
         """As `styles/workspace.tcss` says."""
         if columns < LIST_FROM or self.rows.has_class(ZOOMED):
@@ -96,6 +93,9 @@ class Stage(PhoenixScreen[None]):
             return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST
         return WIDE_LIST if self.has_class("-panes") else columns * ROOMY_PERCENT // 100
 
+    def compose(self) -> ComposeResult:
+        """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
+        width = self.app.size.width
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
         self.parts.status.status = Status(
             mode=self.launch.permission_mode,
