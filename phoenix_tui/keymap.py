@@ -28,6 +28,7 @@ class Scope(StrEnum):
     CONTEXT = "The context window"
     SUMMARY = "A summary to decide on"
     REWIND = "Going back"
+    CHANGES = "Changes of files"
     HISTORY = "Older prompts"
     FIND = "Find in the conversation"
     SEARCH = "Search"
@@ -217,6 +218,23 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("rewind_take_back", "t", "order('take_back')", "take back what was cut off", Scope.REWIND),
     Key("rewind_overwrite", "space", "overwrite", "overwrite a changed file, or keep it", Scope.REWIND),
     Key("rewind_diff", "d", "diff", "show the change of a file", Scope.REWIND),
+    Key("changes_up", "up,k", "scroll(-1)", "up", Scope.CHANGES),
+    Key("changes_down", "down,j", "scroll(1)", "down", Scope.CHANGES),
+    Key("changes_page_up", "pageup", "page(-1)", "a page up", Scope.CHANGES),
+    Key("changes_page_down", "pagedown,space", "page(1)", "a page down", Scope.CHANGES),
+    Key("changes_first", "home,g", "end(-1)", "to the first row", Scope.CHANGES),
+    Key("changes_last", "end,G", "end(1)", "to the last row", Scope.CHANGES),
+    Key("changes_before", "left_square_bracket", "change(-1)", "the change before", Scope.CHANGES),
+    Key("changes_after", "right_square_bracket", "change(1)", "the next change, then the next file", Scope.CHANGES),
+    Key("changes_file_before", "p,shift+tab", "file(-1)", "the file before", Scope.CHANGES),
+    Key("changes_file_after", "n,tab", "file(1)", "the next file", Scope.CHANGES),
+    Key("changes_set_before", "left,h", "set(-1)", "the newer turn, at last all of them", Scope.CHANGES),
+    Key("changes_set_after", "right,l", "set(1)", "the turn before", Scope.CHANGES),
+    Key("changes_turn", "v", "turn", "side by side where there is room, or one below the other", Scope.CHANGES),
+    Key("changes_open", "enter,o", "open", "open the file in $EDITOR", Scope.CHANGES),
+    Key("changes_copy", "c,y", "copy", "copy the change as a patch", Scope.CHANGES),
+    Key("changes_again", "r", "again", "look at the folder again", Scope.CHANGES),
+    Key("changes_close", "q", "close", "close, as Esc does", Scope.CHANGES),
     Key("history_older", "ctrl+r", "move(1)", "an older one", Scope.HISTORY),
     Key("history_wide", "ctrl+s", "widen", "prompts of all folders, or of this one", Scope.HISTORY),
     Key("history_take", "tab", "take", "into the message, as Enter does", Scope.HISTORY),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.context_desk import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
-from tools.clean import clean_line
+from tools.clean import clean, clean_line
 from tools.wording import counted
 
 if TYPE_CHECKING:
@@ -94,6 +94,15 @@ def _ways(report: ContextReport) -> Iterator[str]:
         yield "/context undo takes the last change back."
 
 
+async def _prompt(front: LinearFront, _: str) -> None:
+    conversation = open_conversation(front)
+    if conversation is not None:
+        sent = conversation.context.prompt()
+        front.say(*clean(f"{sent.static}\n\n{sent.dynamic}").splitlines())
+        front.say(f"{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}.")
+
+
 COMMANDS: Final[dict[str, LinearCommand]] = {
+    "prompt": LinearCommand("the system prompt as it is sent, and the tools beside it", _prompt),
     "context": LinearCommand("what fills the context window, and how to make room", _context),
 }

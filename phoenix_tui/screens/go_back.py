@@ -15,10 +15,11 @@ from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
 from phoenix_tui.going_back import HowFar
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.rewind import FRAME, MARGIN, SHARE
-from phoenix_tui.screens.rewind_rows import fitting, preview_row, sum_of, uncovered
+from phoenix_tui.screens.rewind import FRAME, SHARE
+from phoenix_tui.screens.rewind_rows import preview_row, sum_of, uncovered
 from phoenix_tui.screens.text_sheet import TextSheet
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -102,7 +103,7 @@ class GoBackSheet(Sheet[HowFar]):
             self.query_one("#go-back", Static).update(Content("\n").join(self._rows()))
 
     def _rows(self) -> list[Content]:
-        width = fitting(self.size.width, MARGIN)
+        width = self.measure
         head = Content.assemble((self._heading, "bold")).truncate(width, ellipsis=True)
         top = [head, *self._way_rows(width), Content(""), self._sum(width)]
         below = [Content.styled(row, Tone.QUIET.value).truncate(width, ellipsis=True) for row in self._notes()]
@@ -146,12 +147,10 @@ class GoBackSheet(Sheet[HowFar]):
         return [Content.styled(row.plain, Tone.QUIET.value) for row in rows] if quiet else rows
 
     def _notes(self) -> list[str]:
-        keys = ["Enter does it"]
-        if any(one.conflict and one.possible for one in self._files):
-            keys.append("Space overwrites")
-        if self._files:
-            keys.append("d shows it")
-        notes = [" · ".join([*keys, "Esc back"])]
+        conflict = any(one.conflict and one.possible for one in self._files)
+        overwrites = ("rewind_overwrite", "overwrites") if conflict else ""
+        shows = ("rewind_diff", "shows it") if self._files else ""
+        notes = [hint(("sheet_take", "does it"), overwrites, shows)]
         covered = uncovered(self._preview.coverage) if not self._preview.refusal else ""
         return [covered, *notes] if covered else notes
 

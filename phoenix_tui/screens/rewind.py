@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -13,14 +12,16 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
+from phoenix_tui.changes import files_of, when
 from phoenix_tui.going_back import Order, OtherWay
 from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.rewind_rows import change_row, files_of, fitting, point_row, stay_row, uncovered, when
+from phoenix_tui.screens.rewind_rows import change_row, point_row, stay_row, uncovered
 from phoenix_tui.widgets.blocks.rows import count_text
 
-MARGIN: Final = 2
+INDENT: Final = 2
 SHARE: Final = 0.92
 """Of the screen's height that the sheet may take."""
 FRAME: Final = 3
@@ -87,34 +88,29 @@ class RewindSheet(Sheet[Order]):
             self.query_one("#rewind", Static).update(Content("\n").join(self._rows()))
 
     def _rows(self) -> list[Content]:
-        width = fitting(self.size.width, MARGIN)
+        width = self.measure
         top = [self._heading(width), *self._unfinished(width)]
         below = self._files(width)
         room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, FRAME)
         return [*top, *self._list(width, room), *below]
 
     def _heading(self, width: int) -> Content:
-        keys: list[str] = []
-        short: list[str] = []
+        long, short = [("sheet_take", "chooses")], [("sheet_take", "chooses")]
         if self._found.takeback is not None:
             at = when(self._found.takeback.at, time.time())
-            keys.append(f"u undoes the rewind of {at}")
-            short.append(f"u undo {at}")
+            long.append(("rewind_undo", f"undoes the rewind of {at}"))
+            short.append(("rewind_undo", f"undo {at}"))
         if self._found.branches > 1:
-            keys.append(f"b shows {self._found.branches} branches")
-            short.append("b branches")
-        for way in (keys, short):
-            heading = _heading(["Enter chooses", *way, "Esc closes"])
-            if heading.cell_length <= width:
-                return heading
-        return _heading(["Enter", *short, "Esc"]).truncate(width, ellipsis=True)
+            long.append(("rewind_branches", f"shows {self._found.branches} branches"))
+            short.append(("rewind_branches", "branches"))
+        heading = _heading(hint(*long))
+        return heading if heading.cell_length <= width else _heading(hint(*short)).truncate(width, ellipsis=True)
 
     def _unfinished(self, width: int) -> list[Content]:
         if not self._found.unfinished:
             return []
-        words = (
-            f"A restore of {count_text(self._found.unfinished, 'file')} was cut off: f finishes it, t takes it back."
-        )
+        ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "takes it back"))
+        words = f"A restore of {count_text(self._found.unfinished, 'file')} was cut off: {ways}."
         return [Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True)]
 
     def _list(self, width: int, room: int) -> list[Content]:
@@ -134,7 +130,7 @@ class RewindSheet(Sheet[Order]):
         point = self._point()
         files = files_of(point.files) if point else []
         shown = files if len(files) <= FILES_SHOWN else files[: FILES_SHOWN - 1]
-        rows = [Content.assemble("  ", change_row(one, width - MARGIN)) for one in shown]
+        rows = [Content.assemble("  ", change_row(one, width - INDENT)) for one in shown]
         if len(shown) < len(files):
             rows.append(Content.styled(f"  and {len(files) - len(shown)} more", Tone.QUIET.value))
         if point and not files:
@@ -145,5 +141,5 @@ class RewindSheet(Sheet[Order]):
         return [Content(""), *rows, Content.styled(note, Tone.QUIET.value).truncate(width, ellipsis=True)]
 
 
-def _heading(keys: Sequence[str]) -> Content:
-    return Content.assemble(("Go back", "bold"), ("   " + " · ".join(keys), Tone.QUIET.value))
+def _heading(keys: str) -> Content:
+    return Content.assemble(("Go back", "bold"), (f"   {keys}", Tone.QUIET.value))

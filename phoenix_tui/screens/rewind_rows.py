@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,36 +9,15 @@ from textual.content import Content
 
 from engine.ports.files import Coverage, FileChange
 from engine.rewinding.values import Preview, PreviewFile, RewindPoint
+from phoenix_tui.changes import NAMES_SHOWN, ShownFile, files_of, sign_of, when
 from phoenix_tui.labels import Tone
 from tools.clean import clean_line
 from tools.wording import counted
 
-TODAY: Final = 24 * 3600.0
-WIDEST: Final = 120
-"""Columns from which rows grow no more: the eye must find the end of a row."""
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 10
-NAMES_SHOWN: Final = 4
+SIGNS: Final = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.WORK}
 VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
-
-
-def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
-    """Files and links, each once with all its lines; folders come and go with what is in them."""
-    found: dict[bytes, FileChange] = {}
-    for change in changes:
-        known = found.get(change.path)
-        if known is not None:
-            change = FileChange(
-                change.path, known.before, change.after, known.added + change.added, known.removed + change.removed
-            )
-        found[change.path] = change
-    return [one for one in found.values() if not one.only_folder]
-
-
-def when(at: float, now: float) -> str:
-    """14:02 today, 20 Nov before."""
-    moment = time.localtime(at)
-    return time.strftime("%H:%M" if now - at < TODAY else "%d %b", moment)
 
 
 def lines_of(added: int, removed: int) -> Content:
@@ -68,6 +46,23 @@ def point_row(point: RewindPoint, width: int, now: float, *, chosen: bool, plain
     return joined_row(left, right, width, chosen=chosen)
 
 
+def file_row(file: ShownFile, width: int, *, chosen: bool) -> Content:
+    """One file of a set of changes; a star where somebody else had a hand in it."""
+    left = Content.assemble((f"{file.sign} ", SIGNS[file.sign].value), clean_line(file.name))
+    right = lines_of(file.added, file.removed)
+    if file.remark:
+        right = Content.assemble(right, (" *", Tone.NEEDS_YOU.value))
+    return joined_row(left, right, width, chosen=chosen)
+
+
+def sum_row(files: Sequence[ShownFile]) -> Content:
+    """7 files +120 -30; empty where there are none."""
+    if not files:
+        return Content("")
+    counts = lines_of(sum(one.added for one in files), sum(one.removed for one in files))
+    return Content.assemble((counted(len(files), "file"), Tone.QUIET.value), "  ", counts)
+
+
 def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
     """The row that changes nothing: where the list begins."""
     left = Content.assemble(
@@ -78,8 +73,8 @@ def stay_row(width: int, *, chosen: bool, plain: bool = False) -> Content:
 
 def change_row(change: FileChange, width: int) -> Content:
     """One file of a turn."""
-    sign, tone = sign_of(change)
-    left = Content.assemble((f"{sign} ", tone.value), clean_line(change.name))
+    sign = sign_of(change)
+    left = Content.assemble((f"{sign} ", SIGNS[sign].value), clean_line(change.name))
     return joined_row(left, lines_of(change.added, change.removed), width)
 
 
@@ -98,13 +93,6 @@ def preview_row(file: PreviewFile, width: int, *, chosen: bool, taken: bool, pla
     right = Content.assemble(remark, "  " if file.conflict else "", lines_of(change.added, change.removed))
     left = Content.assemble(f"{mark} ", (f"{verb:<8}", tone.value), clean_line(change.name))
     return joined_row(left, right, width, chosen=chosen)
-
-
-def sign_of(change: FileChange) -> tuple[str, Tone]:
-    """What became of a file."""
-    if change.before is None:
-        return "+", Tone.GOOD
-    return ("-", Tone.BAD) if change.after is None else ("~", Tone.WORK)
 
 
 def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
@@ -137,11 +125,6 @@ def uncovered(coverage: Coverage) -> str:
     if len(names) < len(coverage.left_out):
         words.append("Commits are not taken back.")
     return " ".join(words)
-
-
-def fitting(width: int, margin: int) -> int:
-    """The cells of a row on a screen of this width."""
-    return max(min(width - margin, WIDEST), 1)
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:

@@ -1,0 +1,202 @@
+"""Look through what a conversation did to files: all of it or one turn, file by file, change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Final
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from phoenix_tui.changes import ChangeSet, FolderChanges, ShownFile, without_lines
+from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys_in_force import hint
+from phoenix_tui.labels import Tone
+from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.rewind_rows import file_row, joined_row, sum_row
+from phoenix_tui.widgets.diff_view import DiffView
+from tools.contract import DiffDisplay
+
+BESIDE_FROM: Final = 120
+"""Columns from which the files stand beside their change."""
+FILES_WIDTH: Final = 40
+FILES_ABOVE: Final = 6
+"""Rows of files where they stand above it."""
+LOOKING: Final = "Looking at the folder …"
+NOTHING: Final = "No file is changed."
+
+OpenFile = Callable[[App[object], str], Awaitable[None]]
+Copy = Callable[[str], Awaitable[None]]
+
+
+class ChangesSheet(Sheet[None]):
+    """Up and Down scroll, other keys go from change to change, file to file and turn to turn."""
+
+    DEFAULT_CSS = """
+    ChangesSheet {
+        & > .sheet { height: 1fr; max-height: 100%; }
+        & Static { height: auto; }
+        & #body { height: 1fr; layout: vertical; }
+        & #files { width: 1fr; margin: 0 0 1 0; }
+        &.-beside #body { layout: horizontal; }
+        &.-beside #files { width: 40; margin: 0 2 0 0; }
+    }
+    """
+    WHOLE: ClassVar[bool] = True
+    HORIZONTAL_BREAKPOINTS = [(0, "-above"), (BESIDE_FROM, "-beside")]  # noqa: RUF012 - Textual declares it so
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.CHANGES)
+
+    def __init__(self, changes: FolderChanges, open_file: OpenFile, copy: Copy) -> None:
+        super().__init__()
+        self._changes = changes
+        self._open_file = open_file
+        self._copy = copy
+        self._sets: Sequence[ChangeSet] = ()
+        self._set = 0
+        self._file = 0
+        self._display: DiffDisplay | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, the set, its files, one change."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield Static(id="set", markup=False)
+            with Container(id="body"):
+                yield Static(id="files", markup=False)
+                yield DiffView()
+            yield Static(id="note", markup=False)
+
+    def on_mount(self) -> None:
+        """Look."""
+        self.action_again()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self.call_after_refresh(self._draw)
+
+    def action_again(self) -> None:
+        """Look at the folder now: a run may be under way."""
+        self._view.show(None, LOOKING)
+        self._draw()
+        self.run_worker(self._look(), group="look")
+
+    def action_set(self, by: int) -> None:
+        """Another turn, or all of them."""
+        if self._sets:
+            self._set = max(0, min(self._set + by, len(self._sets) - 1))
+            self._choose(0)
+
+    def action_file(self, by: int) -> None:
+        """Another file."""
+        if 0 <= self._file + by < len(self._files):
+            self._choose(self._file + by)
+
+    def action_change(self, by: int) -> None:
+        """Another change; beyond the last one of a file the next file's."""
+        if not self._view.to_change(by):
+            self.action_file(by)
+
+    def action_scroll(self, by: int) -> None:
+        """By rows."""
+        self._view.scroll_relative(y=by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        """By what is in sight, two rows kept."""
+        self.action_scroll(by * max(self._view.size.height - 2, 1))
+
+    def action_end(self, by: int) -> None:
+        """To the first or the last row."""
+        self._view.scroll_to(y=0 if by < 0 else self._view.max_scroll_y, animate=False)
+
+    def action_turn(self) -> None:
+        """Side by side, or one below the other."""
+        self._view.turn()
+
+    async def action_open(self) -> None:
+        """The file in the user's editor."""
+        if file := self._chosen:
+            await self._open_file(self.app, file.name)
+
+    async def action_copy(self) -> None:
+        """The change as a patch."""
+        if self._display is not None:
+            await self._copy(self._display.diff)
+
+    @property
+    def _view(self) -> DiffView:
+        return self.query_one(DiffView)
+
+    @property
+    def _files(self) -> Sequence[ShownFile]:
+        return self._sets[self._set].files if self._sets else ()
+
+    @property
+    def _chosen(self) -> ShownFile | None:
+        return self._files[self._file] if self._files else None
+
+    async def _look(self) -> None:
+        chosen = self._chosen.name if self._chosen is not None else ""
+        first, self._sets = not self._sets, await self._changes.sets()
+        self._set = min(self._set, len(self._sets) - 1)
+        if first:
+            self._set = next((place for place, one in enumerate(self._sets) if one.files), 0)
+        self._choose(next((place for place, one in enumerate(self._files) if one.name == chosen), 0))
+
+    def _choose(self, place: int) -> None:
+        self._file = place
+        self._display = None
+        self._draw()
+        if self._chosen is None:
+            self._view.show(None, NOTHING)
+        else:
+            self.run_worker(self._read(self._chosen), group="read")
+
+    async def _read(self, file: ShownFile) -> None:
+        found = await self._changes.diff(file)
+        if file is self._chosen:
+            self._display = found
+            self._view.show(found, file.remark if found is not None else without_lines(file))
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        width = self.measure
+        self.query_one("#heading", Static).update(_heading(width))
+        self.query_one("#set", Static).update(self._set_row(width))
+        self.query_one("#files", Static).update(Content("\n").join(self._file_rows(width)))
+        note = self.query_one("#note", Static)
+        words = self._sets[self._set].note if self._sets else ""
+        note.display = bool(words)
+        note.update(Content.styled(words, Tone.QUIET.value).truncate(width, ellipsis=True))
+
+    def _set_row(self, width: int) -> Content:
+        if not self._sets:
+            return Content("")
+        one = self._sets[self._set]
+        sides = ("‹ " if self._set else "  ", " ›" if self._set < len(self._sets) - 1 else "")
+        left = Content.assemble((sides[0], Tone.QUIET.value), one.title, (sides[1], Tone.QUIET.value))
+        return joined_row(left, sum_row(one.files), width)
+
+    def _file_rows(self, width: int) -> list[Content]:
+        beside = self.size.width >= BESIDE_FROM
+        most = max(self._view.size.height, 1) if beside else FILES_ABOVE
+        first = max(min(self._file - most // 2, len(self._files) - most), 0)
+        return [
+            file_row(one, FILES_WIDTH if beside else width, chosen=place == self._file)
+            for place, one in enumerate(self._files[first : first + most], start=first)
+        ]
+
+
+def _heading(width: int) -> Content:
+    words = hint(
+        ("changes_set_before changes_set_after", "turn"),
+        ("changes_file_before changes_file_after", "file"),
+        ("changes_before changes_after", "change"),
+        ("changes_open", "editor"),
+        ("changes_copy", "copy"),
+        ("changes_turn", "layout"),
+    )
+    return Content.assemble(("Changes", "bold"), (f"   {words}", Tone.QUIET.value)).truncate(width, ellipsis=True)
