@@ -17,10 +17,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields
 
-from engine.machine.messages import Block, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, Usage
+from engine.machine.messages import (
+    Block,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResult,
+    ToolResultBlock,
+    ToolUseBlock,
+    Usage,
+)
 from engine.machine.states import STATE_NAMES, CompactingContext, Requesting, RetryWait, Routing, State
 from engine.records import EarlierView, Omission, Totals
-from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 
 Decoder: TypeAlias = Callable[[object], object]
 
@@ -38,6 +47,7 @@ NAMES: dict[type, str] = {
     TerminalDisplay: "terminal",
     DiffDisplay: "diff",
     ImageDisplay: "image",
+    AgentsDisplay: "agents",
     **STATE_NAMES,
 }
 """The `type` of every class that stands in a union; unique within each union."""
@@ -84,6 +94,11 @@ def encode_display(display: Display) -> str:
 def decode_display(text: str) -> Display | None:
     """What `encode_display` wrote; None for empty text. Raises CodecError."""
     return cast("Display", _decode(text, Display)) if text else None
+
+
+def display_text(result: ToolResult) -> str:
+    """The `display_json` of a settled call; that of sub-agents is made of how they ended."""
+    return encode_display(AgentsDisplay(result.agents)) if result.agents else result.display_json
 
 
 def encode_usage(usage: Usage) -> str:

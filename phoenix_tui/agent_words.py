@@ -14,8 +14,9 @@ from engine.machine.states import AgentStatus
 from engine.records import ConversationRecord, Totals
 from engine.updates import AgentView
 from phoenix_tui.labels import money
+from tools import wording
 from tools.clean import clean_line
-from tools.contract import JsonValue
+from tools.contract import AgentEnd, JsonValue
 
 SUBMISSIONS: Final = {"submit_result": "result", "submit_error": "error"}
 """The calls that end a sub-agent, and the argument that says what it found."""
@@ -77,9 +78,30 @@ def first_line(text: str) -> str:
     return clean_line(next((line for line in lines if line), ""))
 
 
+def is_good(end: AgentEnd) -> bool:
+    """Whether it did what it was to do."""
+    return end.status == AgentStatus.SUCCESS.value
+
+
+def succeeded(ends: Sequence[AgentEnd]) -> str:
+    """How many of them did what they were to do."""
+    good, count = sum(map(is_good, ends)), len(ends)
+    if good == count:
+        return f"{counted(good)} succeeded"
+    return f"{good} of {counted(count)} succeeded"
+
+
+def end_words(reason: str, text: str) -> str:
+    """The first line of a result, or why there is none."""
+    said = first_line(text)
+    if not reason:
+        return said or "done"
+    return f"{first_line(reason)} (partial kept)" if said else first_line(reason)
+
+
 def counted(number: int) -> str:
     """So many sub-agents."""
-    return "1 sub-agent" if number == 1 else f"{number} sub-agents"
+    return wording.counted(number, "sub-agent")
 
 
 def began_line(views: Sequence[AgentView]) -> str:

@@ -73,7 +73,27 @@ class ImageDisplay(Struct, frozen=True):
     height: int
 
 
-Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay
+class AgentEnd(Struct, frozen=True):
+    """How one of the sub-agents of a call ended; `status` is that of its outcome."""
+
+    id: str
+    task: str
+    status: str
+    reason: str = ""
+    """Why it failed; empty for a success."""
+    text: str = ""
+    """The beginning of what it found, or had written."""
+    turns: int = 0
+    seconds: float = 0.0
+
+
+class AgentsDisplay(Struct, frozen=True):
+    """What became of the sub-agents of a call, in its order."""
+
+    agents: tuple[AgentEnd, ...]
+
+
+Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay | AgentsDisplay
 
 
 class PreparedImage(Struct, frozen=True):

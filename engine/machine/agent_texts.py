@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
+from tools.contract import AgentEnd
 
 NUDGE = "Call submit_result with your findings."
 ONLY_TOOL = "submit_result must be the only tool in response"
@@ -22,6 +23,8 @@ NO_CONTEXT = "context exhausted before result submission"
 LONGEST_TASK = 200
 LONGEST_RESULT = 32_768
 """Characters of a task in a heading, and of one result in an aggregate; its transcript keeps the whole."""
+BEGINNING = 500
+"""Characters of a result that are kept for its row."""
 
 
 def bad_submission(tool: str, field: str) -> str:
@@ -31,9 +34,7 @@ def bad_submission(tool: str, field: str) -> str:
 
 def aggregate(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str = "") -> str:
     """The result of a spawn call, in request order; `unfinished` is the reason given for agents without an outcome."""
-    known = {outcome.agent_id: outcome for outcome in outcomes}
-    missing = AgentStatus.CANCELLED
-    all_of_them = [known.get(agent.id) or AgentOutcome(agent.id, missing, reason=unfinished) for agent in agents]
+    all_of_them = _settled(agents, outcomes, unfinished)
     succeeded = sum(outcome.status is AgentStatus.SUCCESS for outcome in all_of_them)
     parts = [f"Sub-agent results ({succeeded} of {len(agents)} succeeded):"]
     for number, (agent, outcome) in enumerate(zip(agents, all_of_them, strict=True), 1):
@@ -41,6 +42,28 @@ def aggregate(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unf
         heading = f"## {number}. {one_line(agent.task)} — {ended} [{agent.id}]"
         parts.append(f"{heading}\n{_bounded(outcome.text)}" if outcome.text else heading)
     return "\n\n".join(parts)
+
+
+def ends(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str = "") -> tuple[AgentEnd, ...]:
+    """The same as values, for the eye."""
+    return tuple(
+        AgentEnd(
+            agent.id,
+            one_line(agent.task),
+            outcome.status.value,
+            outcome.reason,
+            outcome.text[:BEGINNING],
+            outcome.turns,
+            outcome.seconds,
+        )
+        for agent, outcome in zip(agents, _settled(agents, outcomes, unfinished), strict=True)
+    )
+
+
+def _settled(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinished: str) -> Sequence[AgentOutcome]:
+    known = {outcome.agent_id: outcome for outcome in outcomes}
+    missing = AgentStatus.CANCELLED
+    return [known.get(agent.id) or AgentOutcome(agent.id, missing, reason=unfinished) for agent in agents]
 
 
 def completion(child_id: str, outcome: AgentOutcome, turns: int, tool_iterations: int) -> str:

@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from tools.contract import AgentEnd
+
 
 class TextBlock(Struct, frozen=True):
     """Plain or Markdown text."""
@@ -112,6 +114,8 @@ class ToolResult(Struct, frozen=True):
     display_json: str = ""
     """The encoded `tools.contract.Display`, empty when there is none."""
     truncated: bool = False
+    agents: tuple[AgentEnd, ...] = ()
+    """How its sub-agents ended, where it put some to work."""
 
     @property
     def is_error(self) -> bool:

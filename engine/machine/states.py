@@ -159,6 +159,9 @@ class AgentOutcome(Struct, frozen=True):
     """Its result, or what it had written when it failed."""
     reason: str = ""
     """Why it failed; empty for a success."""
+    turns: int = 0
+    """Model replies of its last run, and how long that took."""
+    seconds: float = 0.0
 
 
 class AwaitingSubagents(Struct, frozen=True):

@@ -137,5 +137,6 @@ def _agent(state: State, event: AgentFinished) -> Step:
         note = texts.stopped(onward.elapsed, onward.timed_out)
         return stop_round(onward.gen + 1, onward, event.message_id, note, timed_out=onward.timed_out)
     text = agent_texts.aggregate(onward.agents, onward.outcomes)
-    result = ToolResult(onward.round.current.id, text, ToolStatus.SUCCESS)
+    ends = agent_texts.ends(onward.agents, onward.outcomes)
+    result = ToolResult(onward.round.current.id, text, ToolStatus.SUCCESS, agents=ends)
     return settle(onward.gen + 1, onward.run, onward.round, result, event.message_id)

@@ -119,11 +119,11 @@ def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, timed_out: bool, p
 
 def stop_round(gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, timed_out: bool) -> Step:
     """End a stopped round: what is done stays, a spawn call keeps what its sub-agents had found."""
-    round_, text = state.round, texts.CANCELLED
+    round_, current = state.round, ToolResult(state.round.current.id, texts.CANCELLED, ToolStatus.CANCELLED)
     if isinstance(state, Cancelling) and state.agents:
         found = agent_texts.aggregate(state.agents, state.outcomes, agent_texts.CANCELLED)
-        text = f"{texts.CANCELLED}\n\n{found}"
-    current = ToolResult(round_.current.id, text, ToolStatus.CANCELLED)
+        ends = agent_texts.ends(state.agents, state.outcomes, agent_texts.CANCELLED)
+        current = replace(current, text=f"{texts.CANCELLED}\n\n{found}", agents=ends)
     saves = close_round(round_, message_id, current, texts.SKIPPED)
     return end_run(gen, state.run, (*saves, SaveNotice(note)), timed_out=timed_out)
 

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Final
 
 from engine.machine import agent_texts
-from engine.machine.messages import TextBlock
+from engine.machine.messages import TextBlock, ToolResult, ToolStatus
 from engine.machine.states import (
     STATE_NAMES,
     AgentOutcome,
@@ -40,13 +40,14 @@ def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at:
     inbox.deposit(connection, found.facts.parent_id, "completion", (TextBlock(text),), agent_id, at, quiet=quiet)
 
 
-def aggregate_after_crash(connection: sqlite3.Connection, state: State) -> str:
-    """What a spawn call that a crash cut off had come to; empty where none was open (SPEC c10)."""
+def result_after_crash(connection: sqlite3.Connection, state: State) -> ToolResult | None:
+    """What a spawn call that a crash cut off had come to; None where none was open (SPEC c10)."""
     if not isinstance(state, AwaitingSubagents | Cancelling) or not state.agents:
-        return ""
+        return None
     known = {outcome.agent_id: outcome for outcome in state.outcomes}
     outcomes = [known.get(agent.id) or _outcome_stored(connection, agent) for agent in state.agents]
-    return agent_texts.aggregate(state.agents, outcomes)
+    text, ends = agent_texts.aggregate(state.agents, outcomes), agent_texts.ends(state.agents, outcomes)
+    return ToolResult(state.round.current.id, text, ToolStatus.INTERRUPTED, agents=ends)
 
 
 def _outcome_stored(connection: sqlite3.Connection, agent: AgentTask) -> AgentOutcome:

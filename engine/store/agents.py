@@ -98,7 +98,14 @@ def _row(row: Any) -> AgentRow | None:
     outcome = None
     if isinstance(state, Completed | Failed) and row["result_status"]:
         status = AgentStatus(row["result_status"])
-        outcome = AgentOutcome(row["id"], status, row["result_text"] or "", row["result_error"] or "")
+        outcome = AgentOutcome(
+            row["id"],
+            status,
+            row["result_text"] or "",
+            row["result_error"] or "",
+            turns=row["reply_count"],
+            seconds=max((row["run_ended"] or 0.0) - (row["run_started"] or 0.0), 0.0),
+        )
     return AgentRow(
         id=row["id"],
         facts=facts,

@@ -88,7 +88,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> 
     state = _state_left(row["state_json"], row["gen"])
     scene = _Scene(connection, conversation_id, at, runs.active(connection, conversation_id))
     processes = tool_calls.running_processes(connection, conversation_id)
-    found = agent_ends.aggregate_after_crash(connection, state)
+    found = agent_ends.result_after_crash(connection, state)
     interrupted = tool_calls.interrupt_open(connection, conversation_id, at, found)
     added = _keep_partial(scene, state) + answer_dangling(connection, conversation_id, scene.run_id, at)
     kept_error = _keep_error(scene, state)

@@ -8,9 +8,9 @@ from typing import cast
 
 import msgspec
 
-from engine.codec import decode_blocks, encode_blocks, storable
+from engine.codec import decode_blocks, display_text, encode_blocks, storable
 from engine.machine.effects import MarkToolCall, SaveToolCalls, SaveToolResult
-from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, ToolStatus, ToolUseBlock
+from engine.machine.messages import ImageBlock, TextBlock, ToolResult, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import ToolCallRecord
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
@@ -65,7 +65,7 @@ def settle(connection: sqlite3.Connection, conversation_id: str, saving: SaveToo
             result.status,
             storable(result.text),
             encode_blocks(content) if result.images else "",
-            storable(result.display_json),
+            storable(display_text(result)),
             int(result.is_error),
             int(result.truncated),
             at,
@@ -119,7 +119,9 @@ def running_processes(connection: sqlite3.Connection, conversation_id: str) -> t
     return tuple((row["pid"], row["proc_start"]) for row in rows)
 
 
-def interrupt_open(connection: sqlite3.Connection, conversation_id: str, at: float, found: str = "") -> tuple[str, ...]:
+def interrupt_open(
+    connection: sqlite3.Connection, conversation_id: str, at: float, found: ToolResult | None = None
+) -> tuple[str, ...]:
     """End every call that has not ended; gives their ids in request order.
 
     `found` is what the running one had come to: sub-agents that ended before the crash are not asked twice.
@@ -130,12 +132,12 @@ def interrupt_open(connection: sqlite3.Connection, conversation_id: str, at: flo
             ORDER BY m.seq, t.ordinal""",
         (conversation_id,),
     ).fetchall()
+    whole = ("", "") if found is None else (f"\n\n{found.text}", display_text(found))
+    left = {row["id"]: whole if row["status"] == "running" else ("", "") for row in rows}
     connection.executemany(
-        "UPDATE tool_calls SET status = 'interrupted', output_text = ?, is_error = 1, ended_at = ? WHERE id = ?",
-        [
-            (f"{INTERRUPTED}\n\n{found}" if found and row["status"] == "running" else INTERRUPTED, at, row["id"])
-            for row in rows
-        ],
+        """UPDATE tool_calls SET status = 'interrupted', output_text = ?, display_json = ?, is_error = 1, ended_at = ?
+            WHERE id = ?""",
+        [(f"{INTERRUPTED}{text}", display, at, call_id) for call_id, (text, display) in left.items()],
     )
     return tuple(row["tool_use_id"] for row in rows)
 

@@ -32,7 +32,7 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.agent_words import began_line, ended_line, news
+from phoenix_tui.agent_words import began_line, ended_line, news, succeeded
 from phoenix_tui.labels import TROUBLES, clock
 from phoenix_tui.route_words import card_lines
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
@@ -228,6 +228,8 @@ class Spoken:
                 self.last_output = text
             case _:
                 pass  # an image went to the model
+        if result.agents:
+            parts.append(succeeded(result.agents))
         rows = self.last_output.strip().splitlines()
         parts += [counted(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
         parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []

@@ -69,7 +69,8 @@ def returns(teller: Teller, *outcomes: AgentOutcome) -> None:
     """All are back."""
     tasks = tuple(AgentTask(view.id, view.task) for view in VIEWS)
     text = agent_texts.aggregate(tasks, outcomes, agent_texts.CANCELLED)
-    teller.conversation.play(ToolEnded(ToolResult(SPAWN.id, text, ToolStatus.SUCCESS), 312.0))
+    ends = agent_texts.ends(tasks, outcomes, agent_texts.CANCELLED)
+    teller.conversation.play(ToolEnded(ToolResult(SPAWN.id, text, ToolStatus.SUCCESS, agents=ends), 312.0))
     teller.save(Role.USER, Origin.TOOL, ToolResultBlock(SPAWN.id, (TextBlock(text),)))
 
 
@@ -108,8 +109,8 @@ async def agents(place: Booth) -> None:
         await shell.until(lambda: shell.conversation is parent)
         for agent_id in ("a2", "a3", "a5"):
             crew.end(parent.id, agent_id, AgentStatus.CANCELLED, reason="cancelled", at=NOW)
-        done = AgentOutcome("a1", AgentStatus.SUCCESS, FOUND)
-        returns(teller, done, AgentOutcome("a4", AgentStatus.TIMEOUT, "The pool holds", "timed out"))
+        done = AgentOutcome("a1", AgentStatus.SUCCESS, FOUND, "", 5, 58.0)
+        returns(teller, done, AgentOutcome("a4", AgentStatus.TIMEOUT, "The pool holds", "timed out", 1, 300.0))
         teller.says("Seven files, and the pool holds its socket.")
         await shell.until(lambda: "1 of 5 sub-agents succeeded" in shell.text)
         await place.take(shell, "back", EVERY)

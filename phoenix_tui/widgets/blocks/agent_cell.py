@@ -6,57 +6,35 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
-
+from engine.machine.states import AgentStatus
+from phoenix_tui.agent_words import end_words, is_good
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
-from phoenix_tui.widgets.blocks.rows import column
+from phoenix_tui.widgets.blocks.rows import column, duration_text
 from phoenix_tui.widgets.blocks.tool_view import ToolView
+from tools.clean import clean_line
+from tools.contract import AgentEnd, AgentsDisplay
+from tools.wording import counted
 
-SPAWN_AGENTS: Final = "spawn_agents"
 SPAWN_TASK: Final = "spawn_task"
-_HEAD: Final = r"(?m)^Sub-agent results \((\d+) of (\d+) succeeded\):$"
-_TASK: Final = r"(?m)^## (\d+)\. (.*) — (success|failed: (.*)) \[([^\[\]\s]+)\]$"
 _STARTED: Final = r"^(\S+) started$"
-_COMPLETION: Final = r"(?m)^\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$"
+_COMPLETION: Final = r"\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$"
 """The texts of engine/machine/agent_texts.py, which are byte-stable; compiled with the first of them."""
 NAME_SHARE: Final = 45
 """Of a hundred cells of a row that names may take."""
+WIDE: Final = 60
+"""Cells of a row from which it says how much was used."""
+MARKS: Final = {
+    AgentStatus.SUCCESS.value: Span("✓ ", Look(Tone.GOOD)),
+    AgentStatus.CANCELLED.value: Span("■ ", QUIET),
+}
+"""Before a row; every other end is a failure."""
+FAILED: Final = Span("✗ ", Look(Tone.BAD))
 
 
-class Back(Struct, frozen=True):
-    """One sub-agent that is back."""
-
-    id: str
-    task: str
-    reason: str
-    """Empty where it succeeded."""
-    text: str
-
-    @property
-    def words(self) -> str:
-        """The first line of its result, or why there is none."""
-        first = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
-        if not self.reason:
-            return first or "done"
-        return f"{self.reason} (partial kept)" if first else self.reason
-
-
-def came_back(view: ToolView) -> list[Back]:
+def came_back(view: ToolView) -> Sequence[AgentEnd]:
     """The sub-agents of a call that has ended, in its order; none where it was no such call or failed itself."""
-    head = re.search(_HEAD, view.text) if view.name == SPAWN_AGENTS else None
-    if head is None:
-        return []
-    text = view.text[head.end() :]
-    found: list[re.Match[str]] = []
-    for match in re.finditer(_TASK, text):
-        if int(match[1]) == len(found) + 1 <= int(head[2]):
-            found.append(match)
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return [
-        Back(match[5], match[2], match[4] or "", text[match.end() : end].strip())
-        for match, end in zip(found, ends, strict=True)
-    ]
+    return view.display.agents if isinstance(view.display, AgentsDisplay) else ()
 
 
 def agents_of(view: ToolView) -> Sequence[str]:
@@ -65,37 +43,40 @@ def agents_of(view: ToolView) -> Sequence[str]:
     return [started[1]] if started is not None else [one.id for one in came_back(view)]
 
 
-def succeeded(backs: Sequence[Back]) -> str:
-    """How many of them did what they were to do."""
-    good, count = sum(not one.reason for one in backs), len(backs)
-    noun = "sub-agent" if count == 1 else "sub-agents"
-    return f"{good} {noun} succeeded" if good == count else f"{good} of {count} {noun} succeeded"
-
-
-def success_of(backs: Sequence[Back]) -> Span:
+def success_of(ends: Sequence[AgentEnd]) -> Span:
     """Good where all succeeded, bad where none did: a failure is never green."""
-    failed = sum(bool(one.reason) for one in backs)
-    if not failed:
+    good = sum(map(is_good, ends))
+    if good == len(ends):
         return Span("✓", Look(Tone.GOOD))
-    return Span("✗", Look(Tone.BAD)) if failed == len(backs) else Span("◇", QUIET)
+    return Span("◇", QUIET) if good else Span("✗", Look(Tone.BAD))
 
 
-def back_rows(backs: Sequence[Back], width: int) -> list[Line]:
+def back_rows(ends: Sequence[AgentEnd], width: int) -> list[Line]:
     """A row for each; a click opens its transcript."""
     room = column(width) - MARGIN - 4
-    names = max((len(one.task) for one in backs), default=0)
-    name_room = min(names, room * NAME_SHARE // 100)
-    lines: list[Line] = []
-    for one in backs:
-        mark = Span("✗ ", Look(Tone.BAD)) if one.reason else Span("✓ ", Look(Tone.GOOD))
-        name = ellipsize(one.task, name_room)
-        start = (Span(" " * (MARGIN + 2)), mark, Span(name))
-        gap = " " * max(name_room + MARGIN + 4 - spans_width(start), 0) + "  "
-        rest = ellipsize(one.words, max(column(width) - spans_width(start) - len(gap), 0))
-        action = open_action(one.id)
-        spans = (*start, Span(gap), Span(rest, QUIET))
-        lines.append(Line(tuple(span._replace(action=action) for span in spans), margin=MARGIN + 2))
-    return lines
+    used = [_used(one) if room >= WIDE else "" for one in ends]
+    right = max((len(text) + 2 for text in used if text), default=0)
+    names = max((len(one.task) for one in ends), default=0)
+    name_room = min(names, (room - right) * NAME_SHARE // 100)
+    return [_row(one, text, name_room, width, right) for one, text in zip(ends, used, strict=True)]
+
+
+def _row(one: AgentEnd, used: str, name_room: int, width: int, right: int) -> Line:
+    start = (Span(" " * (MARGIN + 2)), MARKS.get(one.status, FAILED), Span(ellipsize(clean_line(one.task), name_room)))
+    gap = " " * max(name_room + MARGIN + 4 - spans_width(start), 0) + "  "
+    room = max(column(width) - spans_width(start) - len(gap) - right, 0)
+    words = Span(ellipsize(end_words(one.reason, one.text), room), QUIET)
+    blank = " " * (room - spans_width((words,)) + right - len(used)) if used else ""
+    spans = (*start, Span(gap), words, Span(f"{blank}{used}", QUIET))
+    action = open_action(one.id)
+    return Line(tuple(span._replace(action=action) for span in spans), margin=MARGIN + 2)
+
+
+def _used(one: AgentEnd) -> str:
+    """Turns and time."""
+    parts = [counted(one.turns, "turn")] if one.turns else []
+    parts += [duration_text(one.seconds)] if one.seconds > 0 else []
+    return " · ".join(parts)
 
 
 def open_action(agent_id: str) -> str:
@@ -104,9 +85,9 @@ def open_action(agent_id: str) -> str:
 
 
 def completion_words(text: str) -> str:
-    """What a background sub-agent's end comes to, in one line; the text itself where it is something else."""
-    match = re.search(_COMPLETION, text)
+    """What a background sub-agent's end comes to, in one line; empty for any other text."""
+    match = re.match(_COMPLETION, text.partition("\n")[0])
     if match is None:
         return ""
     _, _, said = text.partition(" from child:\n")
-    return Back(match[1], "", match[3] or "", said).words
+    return end_words(match[3] or "", said)

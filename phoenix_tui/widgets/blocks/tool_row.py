@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
-from phoenix_tui.agent_words import SUBMISSIONS
+from phoenix_tui.agent_words import SUBMISSIONS, succeeded
 from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
-from phoenix_tui.widgets.blocks.agent_cell import Back, back_rows, came_back, succeeded, success_of
+from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from tools.clean import clean, clean_line
-from tools.contract import DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 from tools.wording import counted
 
 TAIL_LINES: Final = 3
@@ -53,7 +53,7 @@ def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     return lines
 
 
-def _agent_lines(view: ToolView, backs: Sequence[Back], width: int, *, is_open: bool, action: str) -> list[Line]:
+def _agent_lines(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> list[Line]:
     """A spawn call whose sub-agents are back: one row each, all they said only where it is opened."""
     right = duration_text(view.duration) if view.duration > 0 else ""
     mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
@@ -88,6 +88,8 @@ def _display_text(display: Display | None, text: str) -> str:
             return clean(display.diff)
         case ImageDisplay():
             return ""
+        case AgentsDisplay():
+            return text
         case _:
             assert_never(display)
 

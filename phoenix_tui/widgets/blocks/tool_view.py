@@ -8,10 +8,10 @@ from typing import Final
 from msgspec import Struct
 
 from engine.codec import CodecError, decode_display
-from engine.machine.messages import ToolCall, ToolStatus
+from engine.machine.messages import ToolCall, ToolResult, ToolStatus
 from engine.records import ToolCallRecord
 from tools.clean import clean, clean_line
-from tools.contract import Display, JsonValue
+from tools.contract import AgentsDisplay, Display, JsonValue
 from tools.wording import counted
 
 LIVE_TAIL: Final = 8_192
@@ -85,13 +85,18 @@ def stored_call(record: ToolCallRecord) -> ToolView:
         summary_of(record.input_json),
         record.status,
         text=clean(record.output_text),
-        display=display_of(record.display_json),
+        display=display_stored(record.display_json),
         duration=record.duration_ms / 1000,
     )
 
 
-def display_of(display_json: str) -> Display | None:
-    """The stored display; None where there is none or it cannot be read."""
+def display_of(result: ToolResult) -> Display | None:
+    """The display of a call that has just ended; None where there is none or it cannot be read."""
+    return AgentsDisplay(result.agents) if result.agents else display_stored(result.display_json)
+
+
+def display_stored(display_json: str) -> Display | None:
+    """A stored display; None where there is none or it cannot be read."""
     try:
         return decode_display(display_json)
     except CodecError:

@@ -121,7 +121,7 @@ class CallBook:
         view = self._views.get(result.call_id)
         if view is None:
             return
-        ended = replace(view, status=result.status, text=clean(result.text), display=display_of(result.display_json))
+        ended = replace(view, status=result.status, text=clean(result.text), display=display_of(result))
         processes = ended_processes or view.ended_processes
         self._put(replace(ended, duration=duration, ended_processes=processes))
 

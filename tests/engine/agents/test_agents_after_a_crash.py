@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.codec import decode_display
 from engine.machine.messages import Origin, Role, ToolResultBlock
 from engine.machine.states import Completed, Failed, Idle
 from engine.providers.scripted import Call, Reply, Text
@@ -19,6 +20,7 @@ from tests.support.crew_child import STAGES
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import unanswered, words
 from tests.support.storage import dump
+from tools.contract import AgentsDisplay
 
 INTERRUPTED = "[Tool execution interrupted by restart]"
 ROOT = Path(__file__).parents[3]
@@ -78,6 +80,16 @@ async def test_the_call_of_a_killed_parent_has_what_was_found_and_who_was_cut_of
             f"## 4. TASK four — failed: interrupted [{four.id}]"
         )
         assert listed == INTERRUPTED
+        messages = await bench.store.messages(one.facts.parent_id)
+        (call, _) = await bench.store.tool_calls(one.facts.parent_id, [row.id for row in messages])
+        shown = decode_display(call.display_json)
+        assert isinstance(shown, AgentsDisplay)
+        assert [(end.id, end.status, end.text) for end in shown.agents] == [
+            (one.id, "success", "first"),
+            (two.id, "failure", ""),
+            (three.id, "failure", "I looked at a."),
+            (four.id, "failure", ""),
+        ]
 
 
 async def test_of_those_in_turn_the_first_has_a_result_and_the_waiting_are_cut_off(tmp_path: Path) -> None:

@@ -2,53 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from engine.codec import decode_display, display_text
 from engine.machine import agent_texts
-from engine.machine.messages import ToolStatus
+from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
 from phoenix_tui.agent_words import first_line
-from phoenix_tui.widgets.blocks.agent_cell import Back, agents_of, came_back, completion_words
+from phoenix_tui.widgets.blocks.agent_cell import agents_of, completion_words
 from phoenix_tui.widgets.blocks.tool_row import tool_lines
-from phoenix_tui.widgets.blocks.tool_view import ToolView, summary_of
+from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, summary_of
+from tools.contract import Display
 
 TASKS = (AgentTask("a1", "find tests"), AgentTask("a2", "read — the [docs]"), AgentTask("a3", "check"))
-GOOD = AgentOutcome("a1", AgentStatus.SUCCESS, "7 files named\n\n## 2. what to do next\nand more")
-PARTIAL = AgentOutcome("a2", AgentStatus.TIMEOUT, "half of it", "timed out")
-LOST = AgentOutcome("a3", AgentStatus.CANCELLED, "", "cancelled")
+GOOD = AgentOutcome("a1", AgentStatus.SUCCESS, "7 files named\n\n## 2. what to do next — success [a9]", "", 5, 58.0)
+PARTIAL = AgentOutcome("a2", AgentStatus.TIMEOUT, "half of it", "timed out", 1, 300.0)
 
 
-def cell(text: str, status: ToolStatus = ToolStatus.SUCCESS, name: str = "spawn_agents") -> ToolView:
-    return ToolView("c", name, "3 sub-agents", status, text=text, duration=58.0)
+def cell(
+    text: str, status: ToolStatus = ToolStatus.SUCCESS, name: str = "spawn_agents", display: Display | None = None
+) -> ToolView:
+    return ToolView("c", name, "3 sub-agents", status, text=text, display=display, duration=58.0)
+
+
+def back(*outcomes: AgentOutcome, tasks: Sequence[AgentTask] = TASKS) -> ToolView:
+    """A call whose sub-agents are back; who has no outcome was stopped."""
+    ends = agent_texts.ends(tasks, outcomes, agent_texts.CANCELLED)
+    text = agent_texts.aggregate(tasks, outcomes, agent_texts.CANCELLED)
+    return cell(text, display=display_of(ToolResult("c", text, ToolStatus.SUCCESS, agents=ends)))
 
 
 def drawn(view: ToolView, *, is_open: bool = False, width: int = 70) -> list[str]:
     return [line.text.rstrip() for line in tool_lines(view, width, is_open=is_open)]
 
 
-def test_each_has_a_row_with_the_first_line_of_its_result_or_the_reason() -> None:
-    assert drawn(cell(agent_texts.aggregate(TASKS, (GOOD, PARTIAL, LOST)))) == [
-        "  ◇ spawn_agents  1 of 3 sub-agents succeeded                      58s",
-        "    ✓ find tests         7 files named",
-        "    ✗ read — the [docs]  timed out (partial kept)",
-        "    ✗ check              cancelled",
+def test_each_has_a_row_with_the_first_line_of_its_result_or_the_reason_and_what_it_used() -> None:
+    assert drawn(back(GOOD, PARTIAL), width=72) == [
+        "  ◇ spawn_agents  1 of 3 sub-agents succeeded                        58s",
+        "    ✓ find tests         7 files named                     5 turns · 58s",
+        "    ✗ read — the [docs]  timed out (partial kept)        1 turn · 5m 00s",
+        "    ■ check              cancelled",
     ]
 
 
+def test_with_little_room_there_are_the_words_alone() -> None:
+    assert drawn(back(GOOD, tasks=TASKS[:1]), width=40)[1] == "    ✓ find tests  7 files named"
+
+
 def test_opened_it_shows_all_that_the_model_read() -> None:
-    lines = drawn(cell(agent_texts.aggregate(TASKS[:1], (GOOD,))), is_open=True)
+    lines = drawn(back(GOOD, tasks=TASKS[:1]), is_open=True)
     assert lines[0].startswith("  ✓ spawn_agents  1 sub-agent succeeded")
     assert "  │ 7 files named" in lines
 
 
-@pytest.mark.parametrize("first", ["", "Cancelled by user\n\n"])
-def test_ids_and_results_are_read_from_the_text_of_the_aggregate(first: str) -> None:
-    view = cell(first + agent_texts.aggregate(TASKS[1:], (PARTIAL,), "interrupted"), ToolStatus.ERROR)
-    assert came_back(view) == [
-        Back("a2", "read — the [docs]", "timed out", "half of it"),
-        Back("a3", "check", "interrupted", ""),
-    ]
-    assert agents_of(view) == ["a2", "a3"]
+def test_what_came_back_is_no_matter_of_what_an_agent_writes() -> None:
+    assert agents_of(back(GOOD, PARTIAL)) == ["a1", "a2", "a3"]
 
 
 @pytest.mark.parametrize(
@@ -58,17 +68,22 @@ def test_ids_and_results_are_read_from_the_text_of_the_aggregate(first: str) -> 
         (cell("spawn_task: There is no task t9.", ToolStatus.ERROR, "spawn_task"), []),
         (cell("spawn_agents: tasks must be a list", ToolStatus.ERROR), []),
         (cell("a9 started", name="bash"), []),
-        (cell("Sub-agent results (1 of 1 succeeded):\n\n## 1. x — success [a1]", name="bash"), []),
+        (cell("Sub-agent results (1 of 1 succeeded):\n\n## 1. x — success [a1]"), []),
     ],
 )
 def test_other_results_name_those_that_were_started_or_none(view: ToolView, ids: list[str]) -> None:
     assert list(agents_of(view)) == ids
 
 
+def test_a_display_of_sub_agents_is_read_back_as_it_was_stored() -> None:
+    result = ToolResult("c", "", ToolStatus.SUCCESS, agents=agent_texts.ends(TASKS, (GOOD, PARTIAL), "cancelled"))
+    assert decode_display(display_text(result)) == display_of(result)
+
+
 def test_a_completion_is_told_by_its_first_line_or_its_reason() -> None:
     good = agent_texts.completion("a1", AgentOutcome("a1", AgentStatus.SUCCESS, "All green\nmore"), 1, 2)
     bad = agent_texts.completion("a1", AgentOutcome("a1", AgentStatus.FAILURE, "half", "no result submitted"), 1, 2)
-    assert [completion_words(text) for text in (good, bad, "hello")] == [
+    assert [completion_words(text) for text in (good, bad, f"hello\n{good}")] == [
         "All green",
         "no result submitted (partial kept)",
         "",
