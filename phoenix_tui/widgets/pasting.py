@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
+from phoenix_tui.keys_in_force import hint
 from tools.clean import clean
 
 FOLD_ABOVE: Final = 4_000
@@ -157,7 +158,7 @@ def remark_on(text: Pasted, original_length: int, window: int) -> str:
         said.append(f"{text.removed:,} control characters were taken out of the paste.")
     tokens = len(text.text) // CHARACTERS_PER_TOKEN
     if window and tokens > window:
-        way_out = "open it and press Ctrl+F, then it is a file that the agent can search"
+        way_out = f"open it, {hint(('paste_file', 'makes it a file'))} that the agent can search"
         said.append(f"The paste is about {tokens:,} tokens, the model reads {window:,}: {way_out}.")
     return " ".join(said)
 
