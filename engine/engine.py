@@ -57,7 +57,7 @@ class Engine:
         hires = ports.agents is not None
         self.crew = Crew(ports, self._settings, self._open, self._adopt, self.open, self.forget) if hires else None
         """Its sub-agents; None where there is nothing to keep them in."""
-        self._tools = all_tools(ports, self.crew)
+        self._tools = all_tools(ports, self.crew, self._settings.agent_depth)
         self.rules = RuleDesk(ports, self._open)
 
     @property

@@ -11,10 +11,10 @@ from engine.records import ConversationRecord
 from tools.contract import Tool
 
 
-def all_tools(ports: Ports, starter: Starter | None) -> dict[str, Tool]:
-    """The standard tools, and those that spawn where sub-agents can be had."""
+def all_tools(ports: Ports, starter: Starter | None, depth: int) -> dict[str, Tool]:
+    """The standard tools, and those that spawn where sub-agents can be had and are wanted."""
     tools = dict(ports.tools)
-    if starter is not None and ports.profiles is not None:
+    if starter is not None and ports.profiles is not None and depth:
         spawning = (SpawnAgents(starter, ports.profiles), SpawnTask(starter, ports.profiles))
         tools |= {tool.spec.name: tool for tool in spawning}
     return tools

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode
 from tools.contract import ToolInputError
 
+T = TypeVar("T", int, float)
 TITLE = 50
 """Characters (SPEC c11)."""
 
@@ -56,10 +58,11 @@ class Making:
     ) -> NewConversation:
         profile, settings = self._profile(order.profile, parent), self._settings
         model = profile.model or parent.model
+        turns, seconds = profile.limits_under(settings.agent_turns, settings.agent_timeout)
         limited = replace(
             facts,
-            max_turns=order.max_turns or profile.max_turns or settings.agent_turns,
-            timeout=order.timeout or profile.timeout or settings.agent_timeout,
+            max_turns=_asked(order.max_turns, turns, narrows=profile.project),
+            timeout=_asked(order.timeout, seconds, narrows=profile.project),
             priority=order.priority,
             context=context(self._window(model)),
         )
@@ -89,3 +92,8 @@ class Making:
             return self._ports.profiles.resolve(name, parent.cwd)
         except ProfileError as error:
             raise ToolInputError(error.sentence) from error
+
+
+def _asked(wanted: T, limit: T, *, narrows: bool) -> T:
+    """What the task itself says counts, but not above the limit of a profile that only narrows."""
+    return min(wanted, limit) if wanted and narrows else wanted or limit

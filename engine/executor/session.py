@@ -103,10 +103,14 @@ class EngineSettings(Struct, frozen=True):
     """How many of the newest messages a snapshot carries."""
     max_agents: int = 4
     """Sub-agents that work at the same time; more wait (SPEC SDK-10)."""
+    agent_depth: int = 1
+    """How deep sub-agents may go: 1, as they start none of their own (SPEC BED-009), or 0, none at all."""
     agent_turns: int = 20
-    """Model calls of a sub-agent's run (SPEC C11)."""
+    """Model calls of a sub-agent's run where neither its task nor its profile says another number (SPEC C11)."""
     agent_timeout: float = 300.0
-    """Seconds of a sub-agent's run (SPEC C16)."""
+    """Seconds of a sub-agent's run, likewise (SPEC C16)."""
+    agent_budget_usd: float = 0.0
+    """Dollars of a sub-agent's run, beside the budget of the run it works for; 0: none of its own."""
     cheap_model: str = ""
     """For small questions beside the conversation, such as who answers; empty: its own model."""
     route_wait: float = 0.0

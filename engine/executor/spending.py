@@ -33,15 +33,20 @@ def count(session: Session, usage: Usage, cost_usd: float | None) -> None:
 
 
 def check_budget(session: Session) -> None:
-    """Before a model call: what the run may cost, its sub-agents included. Theirs is the budget of their parent.
+    """Before a model call: what the run may cost, its sub-agents included, and what one of these may cost itself.
 
     Raises:
         ProviderError: it is used up.
     """
     run = (session.above or session).run
-    limit, spent = run.caps.max_budget_usd, total_cost(run.cost_usd, run.agents_cost_usd)
+    _check(run.caps.max_budget_usd, total_cost(run.cost_usd, run.agents_cost_usd), "this run")
+    if session.record.agent is not None:
+        _check(session.settings.agent_budget_usd, session.run.cost_usd, "a sub-agent")
+
+
+def _check(limit: float, spent: float | None, whose: str) -> None:
     if limit and spent is not None and spent >= limit:
-        text = f"The budget of {dollars(limit)} for this run is used up ({dollars(spent)} spent)."
+        text = f"The budget of {dollars(limit)} for {whose} is used up ({dollars(spent)} spent)."
         raise ProviderError(text, kind="budget", retryable=False)
 
 

@@ -69,6 +69,12 @@ class Profile(Struct, frozen=True):
         mode = self.permission_mode or parent
         return parent if self.project and FREEDOM[mode] > FREEDOM[parent] else mode
 
+    def limits_under(self, turns: int, seconds: float) -> tuple[int, float]:
+        """Model replies and seconds of a sub-agent where the user set these; a project's profile only lowers them."""
+        if not self.project:
+            return self.max_turns or turns, self.timeout or seconds
+        return min(self.max_turns or turns, turns), min(self.timeout or seconds, seconds)
+
     def protects(self, path: Path) -> bool:
         """Whether an agent of this profile may not write there."""
         return self.locked and self.source != BUILT_IN and path.resolve() == Path(self.source).resolve()

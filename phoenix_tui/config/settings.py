@@ -34,6 +34,8 @@ class Key(Struct, frozen=True):
     least: float = 0
     most: float = 0
     """The highest number that is allowed; 0: any."""
+    why: str = ""
+    """Why no other number is allowed."""
 
     @property
     def allowed(self) -> str:
@@ -41,7 +43,8 @@ class Key(Struct, frozen=True):
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.most:
-            return f"a {'whole ' if self.kind is int else ''}number from {self.least:g} to {self.most:g}"
+            reason = f" ({self.why})" if self.why else ""
+            return f"a {'whole ' if self.kind is int else ''}number from {self.least:g} to {self.most:g}{reason}"
         words = {str: "text", int: "a whole number, 0 for no limit", float: "a number, 0 for no limit"}
         return words.get(self.kind, "true or false")
 
@@ -55,6 +58,8 @@ class Key(Struct, frozen=True):
         return number >= self.least and (not self.most or number <= self.most)
 
 
+NO_DEEPER = "sub-agents start none of their own"
+UNLESS = "whose task and profile name none"
 KEYS = {
     key.name: key
     for key in (
@@ -74,8 +79,10 @@ KEYS = {
         Key("turn_summaries", bool, True, meaning="the model sums up each turn for the list of turns"),
         Key("compact_percent", int, 75, meaning="older messages are summarized when the window is this full; 0: never"),
         Key("max_agents", int, 4, meaning="sub-agents that work at once; more wait", least=1, most=32),
-        Key("agent_turns", int, 20, meaning="most model replies of a sub-agent", least=1, most=250),
-        Key("agent_timeout", float, 300.0, meaning="most seconds of a sub-agent", least=1, most=86_400),
+        Key("agent_depth", int, 1, meaning="0: no sub-agents at all", most=1, why=NO_DEEPER),
+        Key("agent_turns", int, 20, meaning=f"model replies of a sub-agent {UNLESS}", least=1, most=250),
+        Key("agent_timeout", float, 300.0, meaning=f"seconds of a sub-agent {UNLESS}", least=1, most=86_400),
+        Key("agent_budget_usd", float, 0.0, meaning="most dollars of a sub-agent; max_budget_usd counts it too"),
         Key("route", bool, False, meaning="a supervisor decides who answers in new conversations"),
         Key("route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600),
         Key("cheap_model", str, "", meaning="model that supervises and sums up turns; empty: the conversation's"),

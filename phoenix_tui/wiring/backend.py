@@ -112,8 +112,10 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
     )
 
 
+        agent_depth=int(settings.number("agent_depth")),
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:
     """Going back, files too where anything is kept on disk."""
+        agent_budget_usd=settings.number("agent_budget_usd"),
     kept = not store.warning and store.path == paths.database
     own = (paths.config, paths.data, paths.state)
     folders = CheckpointFolders(paths.checkpoints, own) if kept else NoFolders()

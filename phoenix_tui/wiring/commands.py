@@ -15,8 +15,9 @@ from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
-from phoenix_tui.cli.doctor import Finding, Health, machine_findings, report
+from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.settings import ConfigError, Settings
@@ -89,9 +90,13 @@ async def findings(setup: Setup) -> list[Finding]:
 def _sub_agents(settings: Settings) -> Finding:
     """The limits of sub-agents, and where they are changed."""
     at_once, turns = settings.number("max_agents"), settings.number("agent_turns")
-    seconds = settings.number("agent_timeout")
-    text = f"{at_once:g} work at once, {turns:g} model replies and {seconds:g} s each, none starts further ones"
-    return Finding("sub-agents", Health.OK, f"{text} (max_agents, agent_turns, agent_timeout)")
+    seconds, dollars = settings.number("agent_timeout"), settings.number("agent_budget_usd")
+    if not settings.number("agent_depth"):
+        return Finding("sub-agents", Health.OK, "none are started (agent_depth = 0)")
+    budget = f"${dollars:g}" if dollars else "no budget of their own"
+    text = f"{at_once:g} work at once, one level deep, {turns:g} model replies, {seconds:g} s and {budget} each"
+    keys = "max_agents, agent_depth, agent_turns, agent_timeout, agent_budget_usd"
+    return Finding("sub-agents", Health.OK, f"{text} ({keys})")
 
 
 def _database(path: Path) -> Finding:

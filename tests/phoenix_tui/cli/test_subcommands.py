@@ -153,9 +153,10 @@ async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
     found = {row["topic"]: row for row in ran.json}
     assert ran.code == 0
     assert found["keys"]["text"] == "anthropic from ANTHROPIC_API_KEY"
-    assert "1 conversations, sound" in found["database"]["text"]
+    assert "1 conversation, sound" in found["database"]["text"]
     assert {"phoenix", "packages", "terminal", "sqlite", "processes", "sandbox", "ripgrep"} <= found.keys()
-    assert found["sub-agents"]["text"].startswith("4 work at once, 20 model replies and 300 s each")
+    limits = "4 work at once, one level deep, 20 model replies, 300 s and no budget of their own each"
+    assert found["sub-agents"]["text"].startswith(limits)
     assert "planted" not in ran.out
     assert "archive" not in found
     await phoenix.run("conversations", "archive", "One")

@@ -40,6 +40,7 @@ def test_an_unknown_key_names_file_line_key_and_what_is_known() -> None:
     [
         ("max_turns = true", "config.toml:1: 'max_turns' must be a whole number, 0 for no limit, not True."),
         ("max_agents = 0", "config.toml:1: 'max_agents' must be a whole number from 1 to 32, not 0."),
+        ("agent_depth = 2", "must be a whole number from 0 to 1 (sub-agents start none of their own), not 2."),
         ("agent_turns = 251", "config.toml:1: 'agent_turns' must be a whole number from 1 to 250, not 251."),
         ("agent_timeout = 1e6", "config.toml:1: 'agent_timeout' must be a number from 1 to 86400, not 1000000.0."),
         ("\nmax_turns = 1.5", "config.toml:2: 'max_turns' must be a whole number, 0 for no limit, not 1.5."),

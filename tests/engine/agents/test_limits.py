@@ -1,0 +1,69 @@
+"""What sub-agents may use: the user's settings, what task and profile say, what a project's profile cannot raise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.agents.orders import TaskOrder
+from engine.executor.session import EngineSettings
+from engine.ports.profiles import Profile
+from engine.providers.scripted import Call, Hang, Reply, Text
+from tests.support.engine import engine_bench
+from tests.support.fates import words
+
+SPAWNS = Reply((Call("spawn_agents", json.dumps({"tasks": [{"task": "TASK one"}]})),), when="begin")
+
+
+async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
+    pity = Reply((Text("Pity."),))
+    async with engine_bench(tmp_path, SPAWNS, pity, settings=EngineSettings(agent_depth=0)) as bench:
+        assert bench.engine.tool_names == ("bash",)
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        told = [words(message.blocks) for message in await bench.store.messages(parent.id)]
+        assert told[-2:] == ["spawn_agents: no such tool. There are: bash", "Pity."]
+        assert await bench.store.agents.rows(parent.id) == []
+        assert parent.routing.why_alone == "there are no sub-agents here"
+
+
+async def test_one_that_has_used_up_its_own_budget_ends_and_its_parent_reads_so(tmp_path: Path) -> None:
+    works = Reply((Call("bash", '{"command": "make"}'),), when="TASK one", always=True)
+    done = Reply((Text("Too dear."),), when="Sub-agent results")
+    settings = EngineSettings(agent_budget_usd=0.02)  # each reply costs a cent
+    async with engine_bench(tmp_path, SPAWNS, done, works, settings=settings) as bench:
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        (row,) = await bench.store.agents.rows(parent.id)
+        assert row.outcome is not None
+        assert row.outcome.reason == "The budget of $0.02 for a sub-agent is used up ($0.02 spent)."
+        assert row.iterations == 2
+        assert words((await bench.store.messages(parent.id))[-1].blocks) == "Too dear."
+
+
+@pytest.mark.parametrize(
+    ("project", "asked", "limits"),
+    [
+        (False, TaskOrder("t"), (100, 30.0)),
+        (False, TaskOrder("t", max_turns=200, timeout=900.0), (200, 900.0)),
+        (True, TaskOrder("t"), (20, 30.0)),
+        (True, TaskOrder("t", max_turns=200, timeout=900.0), (20, 30.0)),
+        (True, TaskOrder("t", max_turns=5, timeout=9.0), (5, 9.0)),
+    ],
+)
+async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
+    tmp_path: Path, project: bool, asked: TaskOrder, limits: tuple[int, float]
+) -> None:
+    profile = Profile("own", max_turns=100, timeout=30.0, project=project)
+    settings = EngineSettings(agent_turns=20, agent_timeout=300.0)
+    async with engine_bench(tmp_path, Reply((Hang(),), always=True), settings=settings) as bench:
+        assert bench.engine.crew is not None
+        bench.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]
+        parent = await bench.conversation()
+        await bench.engine.crew.begin(parent.id, "call", asked)
+        (view,) = bench.engine.crew.views(parent.id)
+        assert (view.max_turns, view.timeout) == limits
