@@ -21,6 +21,7 @@ from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import CannotOpen, Launch, Services
@@ -157,6 +158,7 @@ class PhoenixApp(App[None]):
 
     async def _open(self) -> None:
         keymap = self._keymap_of_user()
+        late = self._workspace.late = LateStart(self._workspace)
         try:
             services, module, _ = await asyncio.gather(
                 self._open_services(),
@@ -164,9 +166,11 @@ class PhoenixApp(App[None]):
                 self._workspace.furnish(),
             )
         except CannotOpen as error:
-            self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, "Ctrl+Q quits")
+            late.over()
+            self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, hint(("quit", "quits")))
             return
         self._services = services
+        late.over()
         await self._workspace.attend(module.Backstage(self._workspace, services, self._terminal, keymap))
 
     def _keymap_of_user(self) -> dict[str, str]:
@@ -209,6 +213,8 @@ class PhoenixApp(App[None]):
             return
         self._finishing = True
         bench = self._workspace.bench
+        if bench is None and self._workspace.late is not None:
+            self._workspace.late.keep()
         if bench is not None:
             self.exit_note = self._way_back()
             await bench.desk.put_away()

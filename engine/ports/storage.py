@@ -180,6 +180,10 @@ class StorageError(Exception):
     """The database cannot do this; the message is one sentence for the user and names the fix."""
 
 
+class DatabaseBusy(StorageError):
+    """Another process keeps the database to itself; it may let go of it soon."""
+
+
 class NoConversation(StorageError):
     """There is no conversation of this id."""
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from engine.ports import StorageError
-from engine.store.connection import open_connections
+from engine.ports import DatabaseBusy, StorageError
+from engine.store.connection import Transactions, open_connections
 from engine.store.faults import DamagedDatabase, NewerDatabase, WritingStopped, is_out_of_space, is_read_only, sentence
-from engine.store.opening import open_copy_in_memory, open_for_reading, open_for_writing, open_in_memory
+from engine.store.opening import BUSY_SECONDS, open_copy_in_memory, open_for_reading, open_for_writing, open_in_memory
 from engine.store.paths import StorePaths
 from engine.store.store import SqliteStore
 
 __all__ = [
+    "BUSY_SECONDS",
     "DamagedDatabase",
     "NewerDatabase",
     "SqliteStore",
@@ -29,22 +32,24 @@ __all__ = [
 ]
 
 
+PAUSE = 0.05
+"""Seconds between two tries to open a database that is busy."""
 AS_FOUND = "Your conversations are shown as they were found."
 NOT_SHOWN = "Your conversations are safe but cannot be shown."
 """Ahead of the reason why nothing is kept."""
 
 
-async def open_store(paths: StorePaths, *, fresh_beside: bool = False) -> SqliteStore:
+async def open_store(paths: StorePaths, *, fresh_beside: bool = False, patience: float = BUSY_SECONDS) -> SqliteStore:
     """Open the store; where the disk takes nothing a copy of it in memory, or an empty one, with its `warning` set.
+
+    `patience` is for how many seconds a database is waited for that another process keeps busy.
 
     Raises:
         DamagedDatabase: the file is damaged; with `fresh_beside` the new one beside it is used instead.
         StorageError: the file cannot be opened; the sentence names the fix.
     """
     try:
-        transactions = await open_connections(
-            partial(open_for_writing, paths), partial(open_for_reading, paths.database), paths.database
-        )
+        transactions = await _open_patiently(paths, time.monotonic() + patience)
     except (StorageError, sqlite3.Error, OSError) as error:
         failure = error if isinstance(error, StorageError) else sentence(error, paths.database)
         if isinstance(failure, DamagedDatabase) and fresh_beside:
@@ -56,6 +61,19 @@ async def open_store(paths: StorePaths, *, fresh_beside: bool = False) -> Sqlite
             return await open_ephemeral_store(warning)
         return await _open_copy(paths, warning) or await open_ephemeral_store(f"{NOT_SHOWN} {warning}")
     return SqliteStore(transactions, paths)
+
+
+async def _open_patiently(paths: StorePaths, end: float) -> Transactions:
+    """Again and again while the database is busy, until `end`; each try is short, so that it can be given up."""
+    while True:
+        try:
+            return await open_connections(
+                partial(open_for_writing, paths), partial(open_for_reading, paths.database), paths.database
+            )
+        except sqlite3.Error as error:
+            if not isinstance(sentence(error, paths.database), DatabaseBusy) or time.monotonic() > end:
+                raise
+        await asyncio.sleep(PAUSE)
 
 
 async def open_ephemeral_store(warning: str = "") -> SqliteStore:

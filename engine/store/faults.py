@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from engine.codec import CodecError
-from engine.ports import StorageError
+from engine.ports import DatabaseBusy, StorageError
 
 
 class DamagedDatabase(StorageError):
@@ -81,7 +81,7 @@ def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
                 "check the disk, then start Phoenix again."
             )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StorageError("Another Phoenix keeps the database busy: try again in a moment.")
+            return DatabaseBusy("Another Phoenix keeps the database busy: try again in a moment.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StorageError(f"The database {path} cannot be written: check its permissions and its folder's.")
         case _:

@@ -19,6 +19,8 @@ SAFE_WAL = (3, 51, 3)
 """The first SQLite whose WAL survives several processes (FAULTS 3.3)."""
 BUSY_SECONDS = 30.0
 """How long a statement waits for another process before it gives up."""
+BUSY_AT_OPENING = 1.0
+"""How long at most while it is opened: the thread that waits cannot be stopped, and the user may want to leave."""
 PAGE_CACHE_KIB = 8 * 1024
 MOST_IN_MEMORY = 512 * 1024 * 1024
 """Bytes of a database that is shown from memory because it cannot be written."""
@@ -43,11 +45,12 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     elif not paths.database.stat().st_size:
         raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is empty")
     _refuse_read_only(paths.database)
-    connection = connect(str(paths.database))
+    connection = connect(str(paths.database), BUSY_AT_OPENING)
     try:
         _check(connection, paths, len(migrations))
         _bring_up_to_date(connection, paths, migrations)
         _set_journal_mode(connection)
+        connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000)}")
     except BaseException:
         connection.close()
         raise
@@ -101,10 +104,10 @@ def _immutable(path: Path) -> str:
     return "" if any(one.exists() and one.stat().st_size for one in journals) else "&immutable=1"
 
 
-def connect(target: str) -> sqlite3.Connection:
+def connect(target: str, patience: float = BUSY_SECONDS) -> sqlite3.Connection:
     """A connection as every one of ours is set up: transactions are explicit, rows have names."""
     connection = sqlite3.connect(
-        target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), cached_statements=256
+        target, timeout=patience, isolation_level=None, uri=target.startswith("file:"), cached_statements=256
     )
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA foreign_keys = ON")

@@ -31,13 +31,14 @@ from tools.clean import clean
 if TYPE_CHECKING:
     from phoenix_tui.commands.bench import Bench
     from phoenix_tui.screens.backstage import Backstage
+    from phoenix_tui.screens.late_start import LateStart
     from phoenix_tui.screens.welcoming import Welcoming
     from phoenix_tui.surface import Launch
 
 WIDE_FROM: Final = 160
 ROOMY_FROM: Final = 200
-LIST_WIDTH, WIDE_LIST, ROOMY_PERCENT = 29, 31, 30
 """Columns from which the list shows state, context and cost in columns of their own."""
+LIST_WIDTH, WIDE_LIST, ROOMY_PERCENT = 29, 31, 30
 READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
 TOAST_SECONDS: Final = 5.0
 READ_SECONDS: Final = 1.0
@@ -82,6 +83,8 @@ class Stage(PhoenixScreen[None]):
         self._furnishing = False
         """The first frame stands."""
         self._stillness = Stillness(self)
+        self.late: LateStart | None = None
+        """Until the services are there."""
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
 

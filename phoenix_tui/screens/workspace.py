@@ -24,6 +24,8 @@ class WorkspaceScreen(Writing):
         text = event.text
         if self.bench is not None and self._ready.is_set():
             self.bench.desk.typed("")  # what says that the box is empty now comes the long way
+        elif self.late is not None:
+            self.late.send(text)
         if not text.strip() and not self.parts.dock.chips.images:
             self._say_yes()
             return

@@ -96,7 +96,7 @@ class ConversationList(Still, Widget):
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Show these; `current` is the one on the screen."""
-        moved = current != self.model.current
+        moved = current != self.model.current or not self.model.known
         self.model.fill(summaries, live, current)
         self.model.arrange(self.model.chosen if self.has_focus else current, at_top=not self.has_focus)
         self._look(everything=moved)

@@ -35,6 +35,8 @@ class ListModel(Struct, eq=False):
     """The one on the screen."""
     top: int = 0
     height: int = 1
+    known: bool = False
+    """Whether it was read; before that nothing is said of it."""
     marked: dict[str, None] = field(default_factory=dict[str, None])
     """In the order of marking."""
     _cursor: int = 0
@@ -70,7 +72,7 @@ class ListModel(Struct, eq=False):
     def fill(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Take these."""
         self._summaries = {one.id: one for one in summaries}
-        self._live, self.current = live, current
+        self._live, self.current, self.known = live, current, True
         self.marked = {one: None for one in self.marked if one in self._summaries}
 
     def arrange(self, chosen: str = "", *, at_top: bool = False) -> None:

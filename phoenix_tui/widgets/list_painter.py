@@ -55,7 +55,7 @@ class ListPainter:
     def hint(self, y: int) -> Strip:
         """Below the last line: what an empty list says, else nothing."""
         words = NOTHING_FOUND if self._model.text else EMPTY[self._model.view]
-        return self._quiet("" if self._model.order or y >= len(words) else f" {words[y]}")
+        return self._quiet("" if self._model.order or not self._model.known or y >= len(words) else f" {words[y]}")
 
     def foot(self) -> Strip:
         """The last row: the filter, the marks, or how many there are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from msgspec import Struct
 
@@ -14,7 +15,7 @@ from engine.executor.session import NEVER, EngineSettings, Ports
 from engine.ports import Library
 from engine.rewinding.keeper import TurnKeeper
 from engine.rewinding.rewinding import Rewinding
-from engine.store import SqliteStore, StorePaths, open_ephemeral_store, open_store
+from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
@@ -54,11 +55,17 @@ class Backend(Struct, frozen=True):
 
 
 async def open_backend(
-    setup: Setup, environment: Mapping[str, str], *, strict_guide: bool = False, link: ZygoteLink | None = None
+    setup: Setup,
+    environment: Mapping[str, str],
+    *,
+    strict_guide: bool = False,
+    link: ZygoteLink | None = None,
+    patient: bool = False,
 ) -> Backend:
     """Open everything for `setup`; a sandbox that was asked for is tested here.
 
-    `strict_guide` is for runs that nobody watches: then no conversation is named by a model either.
+    `strict_guide` is for runs that nobody watches: then no conversation is named by a model either. `patient` waits
+    without end for a database that another process keeps busy: somebody watches who can leave.
 
     Raises:
         StorageError: the database cannot be opened.
@@ -66,7 +73,7 @@ async def open_backend(
     """
     paths = setup.paths
     processes = await start_processes(process_settings(setup, environment), link)
-    store = await open_the_store(paths, ephemeral=setup.ephemeral)
+    store = await open_the_store(paths, ephemeral=setup.ephemeral, patient=patient)
     models = model_files(paths, processes.runner, environment)
     embedded = embedded_factory(models.usable, processes.runner)
     registry = ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
@@ -105,17 +112,17 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
         compact_percent=int(settings.number("compact_percent")) or NEVER,
         max_agents=int(settings.number("max_agents")),
+        agent_depth=int(settings.number("agent_depth")),
         agent_turns=int(settings.number("agent_turns")),
         agent_timeout=settings.number("agent_timeout"),
+        agent_budget_usd=settings.number("agent_budget_usd"),
         cheap_model=settings.text("cheap_model"),
         route_wait=0.0 if unwatched else settings.number("route_wait"),
     )
 
 
-        agent_depth=int(settings.number("agent_depth")),
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:
     """Going back, files too where anything is kept on disk."""
-        agent_budget_usd=settings.number("agent_budget_usd"),
     kept = not store.warning and store.path == paths.database
     own = (paths.config, paths.data, paths.state)
     folders = CheckpointFolders(paths.checkpoints, own) if kept else NoFolders()
@@ -131,15 +138,16 @@ def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSet
     return ProcessSettings(clean, sandbox, protected=tuple(dict.fromkeys(protected)), environment=environment)
 
 
-async def open_the_store(paths: Paths, *, ephemeral: bool = False) -> SqliteStore:
-    """The store of this installation, or one in memory.
+async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool = False) -> SqliteStore:
+    """The store of this installation, or one in memory; `patient` as in `open_backend`.
 
     Raises:
         StorageError: the database cannot be opened; the sentence names the fix.
     """
     if ephemeral:
         return await open_ephemeral_store()
-    return await open_store(StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups"))
+    places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups")
+    return await open_store(places, patience=inf if patient else BUSY_SECONDS)
 
 
 def model_files(paths: Paths, runner: ProcessRunner, environment: Mapping[str, str]) -> ModelFiles:

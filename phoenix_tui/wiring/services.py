@@ -68,7 +68,7 @@ class ServiceOpener:
         setup = self.setup
         start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
         try:
-            backend = await open_backend(self.setup, self.environment, link=self.link)
+            backend = await open_backend(self.setup, self.environment, link=self.link, patient=True)
         except OSError as error:
             raise StorageError(f"Phoenix cannot start its process helper: {error}.") from error
         self._backend = backend

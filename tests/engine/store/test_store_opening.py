@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from engine.machine.messages import TextBlock
-from engine.ports import StorageError
+from engine.ports import DatabaseBusy, StorageError
 from engine.records import ConversationQuery
 from engine.search import SearchQuery
 from engine.store import (
@@ -348,3 +348,18 @@ async def test_closing_waits_for_what_is_queued(paths: StorePaths) -> None:
 
 def test_sqlite_is_new_enough() -> None:
     assert sqlite3.sqlite_version_info >= (3, 38, 0)  # json_each as a table of parameters
+
+
+async def test_a_busy_database_is_waited_for_and_can_be_given_up(
+    paths: StorePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening_module, "BUSY_AT_OPENING", 0.01)
+    await (await open_store(paths)).close()
+    other = sqlite3.connect(paths.database, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(DatabaseBusy, match="busy"):
+        await open_store(paths, patience=0.0)
+    opening = asyncio.create_task(open_store(paths))
+    other.execute("ROLLBACK")
+    other.close()
+    await (await opening).close()

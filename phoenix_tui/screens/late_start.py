@@ -1,0 +1,60 @@
+"""A start that takes long: what it waits for is said, and what was written meanwhile is not lost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.keys_in_force import hint
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.notices import Standing
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.stage import Stage
+
+PATIENCE: Final = 1.5
+"""Seconds that opening the services may take before one wonders."""
+SHOWN: Final = 60
+"""Characters that are shown of what was sent."""
+WORDS: Final = "The conversations are not open yet: another program may keep the database busy."
+KEPT: Final = "What you write and send is kept; it goes out when they are."
+
+
+class LateStart:
+    """From the first frame until the services are there."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._notice = stage.parts.dock.notice
+        self._said: Standing | None = None
+        self.sent: list[str] = []
+        """Messages and commands that wait, in order."""
+        self._timer = stage.set_timer(PATIENCE, self.show)
+
+    def show(self) -> None:
+        """Say that it takes long, and what goes out then."""
+        line = clean_line(" ".join(self.sent[-1].split())) if self.sent else ""
+        sent = f" “{line[:SHOWN]}{'…' * (len(line) > SHOWN)}”" if line else ""
+        self._said = Standing(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
+        self._notice.standing = self._said
+
+    def send(self, text: str) -> None:
+        """Something was sent that has to wait."""
+        self.sent.append(text)
+        if self._said is not None:
+            self.show()
+
+    def keep(self) -> None:
+        """Phoenix is left before they are there: Up finds the words at the next start."""
+        history = PromptHistory(self._stage.launch.state_folder, self._stage.launch.cwd)
+        for text in (*self.sent, self._stage.parts.dock.composer.content):
+            with suppress(OSError):  # there is nothing else that could be done for them
+                history.add(text)
+
+    def over(self) -> None:
+        """They are there, or will not be."""
+        self._timer.stop()
+        if self._notice.standing is self._said:
+            self._notice.standing = None

@@ -1,0 +1,64 @@
+"""Phoenix is drawn and its services are not there: nothing is claimed, what is written is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from phoenix_tui.app import PhoenixApp
+from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.screens.late_start import WORDS
+from phoenix_tui.surface import Services
+from tests.support.fake_engine import FakeEngine, launch, services
+from tests.support.waiting import poll
+
+
+def text(app: Any) -> str:
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def test_the_first_frame_has_the_composer_at_its_foot_and_claims_nothing(tmp_path: Path) -> None:
+    async def never() -> Services:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app: Any = PhoenixApp(launch(tmp_path), never)
+    async with app.run_test(size=(100, 20)):
+        rows = text(app).split("\n")
+        assert "Type to start" in rows[-2]
+        assert "No conversations yet" not in text(app)
+
+
+async def test_a_start_that_takes_long_says_so_and_sends_what_was_sent_when_it_can(tmp_path: Path) -> None:
+    engine, opened = FakeEngine(tmp_path), asyncio.Event()
+
+    async def late() -> Services:
+        await opened.wait()
+        return services(engine)
+
+    app: Any = PhoenixApp(launch(tmp_path), late)
+    async with app.run_test(size=(100, 20)) as pilot:
+        notice = app._workspace.parts.dock.notice
+        assert await poll(lambda: app._workspace.late is not None and notice.is_mounted)
+        app._workspace.late.show()
+        await pilot.press(*"hello", "enter")
+        assert await poll(lambda: notice.standing and "“hello”" in notice.standing.way_out)
+        assert notice.standing.text == WORDS
+        opened.set()
+        assert await poll(lambda: [one for one in engine.live() if one.said == [("hello", ())]])
+        assert notice.standing is None
+
+
+async def test_what_was_written_before_a_start_that_was_given_up_is_found_again(tmp_path: Path) -> None:
+    async def never() -> Services:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app: Any = PhoenixApp(launch(tmp_path), never)
+    async with app.run_test() as pilot:
+        assert await poll(lambda: app._workspace.late is not None)
+        await pilot.press(*"hello", "enter", *"draft", "ctrl+q")
+        assert await poll(lambda: app._finishing)
+    asked = launch(tmp_path)
+    assert PromptHistory(asked.state_folder, asked.cwd).entries == ("draft", "hello")
