@@ -20,6 +20,7 @@ from engine.machine.states import (
 )
 from phoenix_tui.keys_in_force import hint, keys
 from phoenix_tui.labels import Family
+from tools.wording import counted
 
 CLOSES: Final = "Esc closes"
 """Of whatever lies over the workspace; a sheet where Esc does something else says so itself."""
@@ -67,7 +68,7 @@ def _agent_hint(state: State, *, has_text: bool) -> str:
 
 def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
     """With sub-agents at work Esc stops them too: it says so before it does."""
-    those = f"{family.agents} sub-agent{'s' if family.agents > 1 else ''}"
+    those = counted(family.agents, "sub-agent")
     what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
     match state:
         case Cancelling():
@@ -75,7 +76,7 @@ def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
         case Errored():
             return hint(("stop", f"dismisses, stops {those}"))
         case _ if isinstance(state, AwaitingApproval) or family.asking:
-            return hint(_answers(has_text=has_text), ("stop", f"stops {family.agents} agents"))
+            return hint(_answers(has_text=has_text), ("stop", f"stops {counted(family.agents, 'agent')}"))
         case _:
             return hint(("send_now", "sends now") if has_text and is_busy(state) else "", ("stop", f"stops {what}"))
 

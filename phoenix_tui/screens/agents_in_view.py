@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
 from engine.updates import AgentView
 from phoenix_tui.labels import Family
-from phoenix_tui.sub_agents import asking, at_work, place_of, views_of
+from phoenix_tui.sub_agents import asking, at_work, family_of, place_of, views_of
 from phoenix_tui.surface import ConversationSurface, EngineSurface
 from phoenix_tui.widgets.dock import Dock
 
 
 class AgentsInView:
-    """Keeps those that are worth a row: at work, or ended during the work that still goes on."""
+    """Keeps those that are worth a row: at work, or ended during the work that still goes on.
+
+    In a sub-agent's own transcript that is itself.
+    """
 
     def __init__(
         self, conversation: ConversationSurface, engine: EngineSurface | None, update: Callable[..., None]
@@ -55,15 +58,18 @@ class AgentsInView:
     def show(self, dock: Dock) -> None:
         """Give the dock its rows; the panel is made with the first of them."""
         if dock.agents is None:
-            if not self._batch:
+            if not self._batch and self._conversation.record.agent is None:
                 return
             # Behind the first frame, with the first sub-agent.
             from phoenix_tui.widgets.agent_panel import AgentPanel  # noqa: PLC0415 - as said
 
             dock.agents = AgentPanel(plain=dock.plain)
             dock.mount(dock.agents, before=0)
-        dock.agents.show(self._current)
+        dock.agents.show(self._current, self._conversation.id if self._conversation.record.agent is not None else "")
 
     def _current(self) -> Sequence[AgentView]:
         """Read anew with each tick of the panel: not all that changes is told."""
-        return [view for view in views_of(self._engine, self._conversation.id) if view.id in self._batch]
+        views = views_of(self._engine, family_of(self._conversation))
+        if self._conversation.record.agent is not None:
+            return views
+        return [view for view in views if view.id in self._batch]

@@ -14,28 +14,34 @@ from textual.widget import Widget
 
 from engine.machine.states import AwaitingApproval
 from engine.updates import AgentView
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import AGENTS, Tone
 from phoenix_tui.still import Still
-from phoenix_tui.widgets.agent_rows import agent_rows
+from phoenix_tui.widgets.agent_rows import agent_rows, rows_each
 
-MOST_ROWS: Final = 6
-ROWS_EACH: Final = 6
-"""Rows of the screen for which the panel takes one."""
+MOST: Final = 10
+"""Sub-agents that have a row."""
+TALL: Final = 36
+"""Rows of the screen from which the panel may have every third of them; below that every sixth."""
 TICK: Final = 1.0
 """Seconds between two looks at the clocks, while one of them runs."""
 ROOMY: Final = 24
 """Rows of the screen from which a blank one stands between the rows and a question."""
-KEY: Final = "Alt+S shows all"
 SIDES: Final = 2
 
 
 class AgentPanel(Still, Widget):
-    """A heading, a row each, `+n more`. A click on the heading folds it, one on a row opens that sub-agent."""
+    """A heading, a row or two each, `+n more`. A click on the heading folds it, one on a row opens that sub-agent.
+
+    In the transcript of one of them it has its row alone, under the heading of all and the keys to the others.
+    """
 
     DEFAULT_CSS = """
     AgentPanel {
         height: auto; display: none; padding: 0 1; background: $background;
+        &.-tall { margin: 1 0 0 0; }
         &.-asked { margin: 0 0 1 0; }
+        &.-tall.-asked { margin: 1 0 1 0; }
     }
     """
     can_focus = False
@@ -45,8 +51,12 @@ class AgentPanel(Still, Widget):
         self._plain = plain
         self._wall = wall
         self._source: Callable[[], Sequence[AgentView]] = tuple
+        self._only = ""
+        """The id of the one in view; empty for all of them."""
         self._shown: Sequence[AgentView] = ()
         """Those that have a row now, in order."""
+        self._each = 1
+        """Rows of each."""
         self._folded = False
         self._timer: Timer | None = None
         self._drawn = ""
@@ -56,9 +66,9 @@ class AgentPanel(Still, Widget):
         """Whether its clock runs."""
         return self._timer is not None
 
-    def show(self, source: Callable[[], Sequence[AgentView]]) -> None:
-        """Show what `source` gives, now and with every tick."""
-        self._source = source
+    def show(self, source: Callable[[], Sequence[AgentView]], only: str = "") -> None:
+        """Show what `source` gives, now and with every tick; of `only` alone there is a row."""
+        self._source, self._only = source, only
         self._look()
 
     def fold(self) -> None:
@@ -71,7 +81,8 @@ class AgentPanel(Still, Widget):
         rows = self._rows(views)
         self.display = bool(views)
         asked = any(view.outcome is None and isinstance(view.state, AwaitingApproval) for view in views)
-        self.set_class(asked and self.is_attached and self.screen.size.height >= ROOMY, "-asked")
+        height = self.screen.size.height if self.is_attached else 0
+        self.set_class(asked and height >= ROOMY, "-asked").set_class(height >= TALL, "-tall")
         drawn = "\n".join(str(row) for row in rows)
         if drawn != self._drawn:
             taller = drawn.count("\n") != self._drawn.count("\n") or not self._drawn
@@ -98,33 +109,37 @@ class AgentPanel(Still, Widget):
         """The heading folds, a row opens."""
         if event.y == 0 or self._folded:
             self.fold()
-        elif event.y - 1 < len(self._shown):
-            self.call_later(self.run_action, f"screen.command({f'agents {self._shown[event.y - 1].id}'!r})")
+        elif (place := (event.y - 1) // self._each) < len(self._shown):
+            self.call_later(self.run_action, f"screen.command({f'agents {self._shown[place].id}'!r})")
         else:
             self.call_later(self.run_action, "screen.command('agents')")
 
     @property
-    def _most(self) -> int:
-        return max(min(self.screen.size.height // ROWS_EACH, MOST_ROWS), 2)
+    def _room(self) -> int:
+        """Rows it may take below its heading."""
+        height = self.screen.size.height
+        return max(height // (3 if height >= TALL else 6), 2)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A row of the screen each, whatever their width: none of them wraps."""
-        return len(self._rows(self._source()))
+        """As many rows as there are at `width`: none of them wraps."""
+        return len(self._rows(self._source(), width))
 
     def render(self) -> Content:
         """Heading and rows."""
         return Content("\n").join(self._rows(self._source()))
 
-    def _rows(self, views: Sequence[AgentView]) -> list[Content]:
+    def _rows(self, views: Sequence[AgentView], wide: int = 0) -> list[Content]:
         if not views or not self.is_attached:
             return []
-        width = max(self.size.width or self.screen.size.width - SIDES, 1)
+        width = max(wide or self.size.width or self.screen.size.width - SIDES, 1)
         heading = self._heading(views, width)
-        self._shown = chosen(views, self._most)
         if self._folded:
             return [heading]
-        rows = agent_rows(self._shown, width, self._wall(), plain=self._plain)
-        if more := len(views) - len(self._shown):
+        own = [view for view in views if not self._only or view.id == self._only]
+        self._each = rows_each(own, width, self._room)
+        self._shown = chosen(own, min(self._room // self._each, MOST))
+        rows = agent_rows(self._shown, width, self._wall(), plain=self._plain, each=self._each)
+        if more := len(own) - len(self._shown):
             rows.append(Content.styled(f"  +{more} more", Tone.QUIET.value))
         return [heading, *rows]
 
@@ -136,10 +151,18 @@ class AgentPanel(Still, Widget):
             (f"sub-agents {done}/{len(views)} done", Tone.QUIET.value),
             (f" · {asks} {'asks' if asks == 1 else 'ask'} you" if asks else "", Tone.NEEDS_YOU.value),
         )
-        gap = width - left.cell_length - len(KEY)
-        if gap < 1:
-            return left.truncate(width, ellipsis=True)
-        return Content.assemble(left, " " * gap, (KEY, Tone.QUIET.value))
+        shows = next((words for words in self._hints() if left.cell_length + len(words) < width), "")
+        gap = max(width - left.cell_length - len(shows), 0)
+        return Content.assemble(left.truncate(width, ellipsis=True), " " * gap, (shows, Tone.QUIET.value))
+
+    def _hints(self) -> tuple[str, ...]:
+        """The keys, in as many words as there may be room for."""
+        every = hint(("agents", "shows all"))
+        if not self._only:
+            return (every,)
+        others = f"{key('agent_previous')} {key('agent_next')}".strip()
+        parent, ways = hint(("agent_parent", "parent")), f"{others} others" if others else ""
+        return tuple(hint(*words) for words in ((parent, ways, every), (parent, ways), (parent,)))
 
 
 def chosen(views: Sequence[AgentView], most: int) -> Sequence[AgentView]:

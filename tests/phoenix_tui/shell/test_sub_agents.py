@@ -19,6 +19,7 @@ from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.snapshots.told import Teller, call
 from tests.support.fake_agents import RUNS, agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeEngine, question
+from tools.contract import AgentsDisplay
 
 
 def rows(background: bool = False) -> tuple[AgentView, ...]:
@@ -99,6 +100,12 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.until(lambda: "read the docs (sub-agent of api-retry) 2 of 3" in shell.text)
         assert "Read-only · what you write goes to this sub-agent as a hint" in shell.text
         assert "Esc stops this sub-agent" in shell.status
+        head, own, more, _ = shell.text.splitlines()[-6:-2]
+        assert "sub-agents 0/3 done" in head
+        assert head.rstrip().endswith("Alt+U parent · Alt+P Alt+N others · Alt+S shows all")
+        assert "read the docs" in own
+        assert "turn 3/20" in own
+        assert more.rstrip().endswith("s ago")
         await shell.type("look in pool")
         await shell.pilot.press("enter")
         await shell.until(lambda: engine.crew.hints == [("a2", "look in pool")])
@@ -181,7 +188,8 @@ async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: F
         await shell.type("/agents")
         await shell.pilot.press("escape", "enter")
         await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "1 sub-agent" in shell.text)
-        assert "✓ find-tests  7 files named" in shell.text
+        assert "✓ find-tests   " in shell.text
+        assert "  7 files named   " in shell.text
 
 
 async def test_without_any_the_command_says_how_one_comes_to_be(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -208,7 +216,8 @@ async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncIterator[S
             engine.crew.end(parent.id, view.id, text="found")
         outcomes = [AgentOutcome(one, AgentStatus.SUCCESS, "found") for one in ("a1", "a2")]
         tasks = [AgentTask("a1", "find-tests"), AgentTask("a2", "read the docs")]
-        teller.ran(spawn, "2 sub-agents", agent_texts.aggregate(tasks, outcomes))
+        display = AgentsDisplay(agent_texts.ends(tasks, outcomes))
+        teller.ran(spawn, "2 sub-agents", agent_texts.aggregate(tasks, outcomes), display)
         teller.says("Both are back.")
         await shell.until(lambda: "2 sub-agents succeeded" in shell.text)
         yield shell
