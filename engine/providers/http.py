@@ -1,18 +1,26 @@
-"""HTTP for providers: one lazy client per service, streaming bodies, failures as `ProviderError`."""
+"""HTTP for providers: one lazy carrier per service, streaming bodies, failures as `ProviderError`."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import logging
-import ssl
+import contextlib
 from collections.abc import AsyncGenerator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from engine.providers.addresses import is_loopback, is_straight
+from engine.providers.carrier import (
+    CONNECT_TIMEOUT,
+    Answer,
+    Carrier,
+    CarrierError,
+    NotConnected,
+    Silent,
+    Unreadable,
+)
+from engine.providers.direct import DirectCarrier
 from engine.providers.failures import (
     Refusal,
     Service,
@@ -27,21 +35,14 @@ from engine.providers.failures import (
 from engine.providers.pace import Pace
 
 if TYPE_CHECKING:
-    import httpx2
-
     from engine.ports import ProviderError
 
-CONNECT_TIMEOUT = 10.0
-"""Seconds (SPEC BED-006)."""
 IDLE_TIMEOUT = 120.0
 """Seconds without a byte before a stream counts as dead (SPEC BED-006)."""
 LOCAL_IDLE_TIMEOUT = 600.0
 """The same for a server on this machine, which may read a long prompt for minutes (SPEC BED-006)."""
-KEEPALIVE = 300.0
-"""Seconds an idle connection is kept, so that a turn after a pause needs no new handshake."""
 ERROR_BODY_LIMIT = 64 * 1024
-NOISY_LIBRARIES = ("httpcore2", "httpx2", "anthropic")
-"""Their debug lines quote headers and bodies, where a key or a conversation may stand."""
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class ErrorDetail(msgspec.Struct):
@@ -60,40 +61,6 @@ class ErrorBody(msgspec.Struct):
     detail: msgspec.Raw = msgspec.Raw()
 
 
-@cache
-def tls_context() -> ssl.SSLContext:
-    """The one TLS context of the process; making it takes about 20 ms, so it is made off the loop."""
-    import httpx2  # noqa: PLC0415 - 44 ms, must not load before the first frame (LIBRARIES 3)
-
-    return httpx2.create_ssl_context()
-
-
-def is_loopback(url: str) -> bool:
-    """Whether `url` names this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def new_client(base_url: str, idle_timeout: float) -> httpx2.AsyncClient:
-    """A client for one service: proxies honoured except towards this machine, no redirects, HTTP/1.1 kept alive."""
-    import httpx2  # noqa: PLC0415 - 44 ms, must not load before the first frame (LIBRARIES 3)
-
-    for library in NOISY_LIBRARIES:
-        logging.getLogger(library).setLevel(logging.WARNING)
-    plain = urlsplit(base_url).scheme == "http"
-    return httpx2.AsyncClient(
-        # An unloaded context trusts nobody: right for http://, where it is never used.
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain and is_loopback(base_url) else tls_context(),
-        timeout=httpx2.Timeout(idle_timeout, connect=CONNECT_TIMEOUT),
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=KEEPALIVE),
-        trust_env=not is_loopback(base_url),
-        follow_redirects=False,
-    )
-
-
 class HttpService:
     """Speaks HTTP to one service and turns every failure into a `ProviderError`."""
 
@@ -101,7 +68,7 @@ class HttpService:
         self.service = service
         self._headers = dict(headers)
         self._idle_timeout = idle_timeout
-        self._client: httpx2.AsyncClient | None = None
+        self._carrier: Carrier | None = None
         self._making = asyncio.Lock()
 
     async def post_stream(self, path: str, body: bytes) -> AsyncGenerator[bytes, None]:
@@ -112,24 +79,21 @@ class HttpService:
         Raises:
             ProviderError: the request failed, or the answer broke off.
         """
-        client = await self.client()
-        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
-
+        carrier = await self._carried()
         started = False
         try:
-            async with client.stream("POST", self.url(path), content=body, headers=self._headers) as response:
-                if response.status_code != 200:
-                    raise await self._refusal(response)
+            async with carrier.ask("POST", self.url(path), self._headers, body) as answer:
+                if answer.status != 200:
+                    raise await self._refusal(answer)
                 started = True
-                encoded = "content-encoding" in response.headers
                 pace = Pace()
-                async for chunk in response.aiter_bytes() if encoded else response.aiter_raw():
+                async for piece in answer.pieces():
                     pace.arrived()
-                    yield chunk
+                    yield piece
                     if (seconds := pace.rest()) is not None:
                         await asyncio.sleep(seconds)
                         pace.rested()
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except CarrierError as error:
             raise self.failure(error, started) from None
 
     async def get(self, path: str) -> bytes:
@@ -138,71 +102,71 @@ class HttpService:
         Raises:
             ProviderError: it could not be fetched.
         """
-        client = await self.client()
-        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
-
+        carrier = await self._carried()
         try:
-            async with client.stream("GET", self.url(path), headers=self._headers) as response:
-                if response.status_code != 200:
-                    raise await self._refusal(response)
-                return await response.aread()
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            async with carrier.ask("GET", self.url(path), self._headers) as answer:
+                if answer.status != 200:
+                    raise await self._refusal(answer)
+                return b"".join([piece async for piece in answer.pieces()])
+        except CarrierError as error:
             raise self.failure(error, started=False) from None
 
     async def warm(self) -> None:
-        """Make the client and, towards another machine, open a connection; failures are silent."""
-        client = await self.client()
-        import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
-
+        """Get ready and, towards another machine, open a connection; failures are silent."""
+        carrier = await self._carried()
         if is_loopback(self.service.base_url):
             return
-        try:
-            await client.head(self.service.base_url)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError):
-            return
-
-    async def client(self) -> httpx2.AsyncClient:
-        """The client, made on first use in a thread."""
-        async with self._making:
-            if self._client is None:
-                self._client = await asyncio.to_thread(new_client, self.service.base_url, self._idle_timeout)
-            return self._client
+        with contextlib.suppress(CarrierError):
+            await carrier.warm()
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        if self._carrier is not None:
+            await self._carrier.close()
+            self._carrier = None
 
     def url(self, path: str) -> str:
         """The address of `path` under the base URL."""
         return self.service.base_url.rstrip("/") + path
 
-    def failure(self, error: Exception, started: bool) -> ProviderError:
-        """What an error of the HTTP library means; its text may quote headers, so only its class and cause count."""
-        import httpx2  # noqa: PLC0415 - loaded by the client already
-
+    def failure(self, error: CarrierError, started: bool) -> ProviderError:
+        """What a failure on the way means, before or after the answer had `started`."""
         match error:
-            case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+            case NotConnected():
                 return unreachable(self.service, f"no connection within {CONNECT_TIMEOUT:g} s")
-            case httpx2.ReadTimeout():
+            case Silent():
                 return silent(self.service, self._idle_timeout)
-            case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+            case Unreadable():
                 return unreadable(self.service, str(error))
             case _ if started:
                 return broken(self.service)
             case _:
                 return unreachable(self.service, str(error))
 
-    async def _refusal(self, response: httpx2.Response) -> ProviderError:
-        if response.is_redirect:
-            return redirected(self.service, response.headers.get("location", ""))
+    async def _carried(self) -> Carrier:
+        """The carrier, loaded on first use: httpx2 in a thread, since that takes 110 ms."""
+        async with self._making:
+            if self._carrier is None:
+                self._carrier = await _carrier_to(self.service.base_url, self._idle_timeout)
+            return self._carrier
+
+    async def _refusal(self, answer: Answer) -> ProviderError:
+        if answer.status in REDIRECTS and "location" in answer.headers:
+            return redirected(self.service, answer.headers["location"])
         body = b""
-        async for chunk in response.aiter_bytes():
-            body += chunk
+        async for piece in answer.pieces():
+            body += piece
             if len(body) > ERROR_BODY_LIMIT:
                 break
-        return refused(self.service, read_refusal(response.status_code, response.headers, body))
+        return refused(self.service, read_refusal(answer.status, answer.headers, body))
+
+
+async def _carrier_to(base_url: str, idle_timeout: float) -> Carrier:
+    if is_straight(base_url):
+        return DirectCarrier(base_url, idle_timeout)
+    module = await asyncio.to_thread(import_module, "engine.providers.by_httpx")
+    carrier: Carrier = module.HttpxCarrier(base_url, idle_timeout)
+    return carrier
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:

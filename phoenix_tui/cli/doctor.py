@@ -9,13 +9,11 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from msgspec import Struct
-
 from phoenix_tui.cli.exits import Exit
+from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.output import write_json, write_table
 from phoenix_tui.config.credentials import Credentials
@@ -26,23 +24,6 @@ CLIPBOARDS = ("wl-copy", "wl-paste", "xclip", "xsel", "pbcopy", "pbpaste")
 SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 SERVER_PATIENCE = 0.3
 """Seconds a local server has to take a connection (CONTRACT 5)."""
-
-
-class Health(StrEnum):
-    """How a thing stands."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Something is missing that Phoenix can do without."""
-    BAD = "bad"
-
-
-class Finding(Struct, frozen=True):
-    """One line of the report."""
-
-    topic: str
-    health: Health
-    text: str
 
 
 def report(findings: Sequence[Finding], *, as_json: bool) -> Exit:

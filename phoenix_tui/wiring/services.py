@@ -133,7 +133,7 @@ class ServiceOpener:
 
 async def _settle(backend: Backend) -> None:
     """Load what a first turn will need, a thread at a time; what a prompt typed ahead needs comes first."""
-    await asyncio.to_thread(import_module, "httpx2")
+    await asyncio.to_thread(import_module, "engine.providers.http")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
     await asyncio.sleep(LET_PASS)

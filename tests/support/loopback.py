@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
 import msgspec
 
 from tests.support.waiting import PATIENCE
 
+CERTIFICATE: Final = Path(__file__).with_name("loopback.pem")
+"""Of 127.0.0.1, with its key; nobody trusts it."""
 DEADLINE = PATIENCE
 """Seconds a test waits for something the server sees."""
 
@@ -108,8 +112,8 @@ class Loopback:
 
 
 @contextlib.asynccontextmanager
-async def serve(*answers: Answer) -> AsyncGenerator[Loopback, None]:
-    """Serve `answers` in turn, the last one again and again."""
+async def serve(*answers: Answer, secure: bool = False) -> AsyncGenerator[Loopback, None]:
+    """Serve `answers` in turn, the last one again and again; `secure` by TLS, with the certificate beside this file."""
     loopback = Loopback("")
     tasks: set[asyncio.Task[None]] = set()
 
@@ -136,8 +140,11 @@ async def serve(*answers: Answer) -> AsyncGenerator[Loopback, None]:
             loopback.changed.set()
             tasks.discard(task)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 26)
-    loopback.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if secure else None
+    if context is not None:
+        context.load_cert_chain(CERTIFICATE)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 26, ssl=context)
+    loopback.url = f"{'https' if secure else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield loopback
     finally:

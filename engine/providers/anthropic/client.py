@@ -121,7 +121,7 @@ class AnthropicProvider:
 
 
 class HttpTransport:
-    """The Messages API over httpx2."""
+    """The Messages API over HTTP."""
 
     def __init__(self, settings: AnthropicSettings) -> None:
         headers = {

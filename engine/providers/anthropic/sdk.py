@@ -12,8 +12,9 @@ import msgspec
 
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
+from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
 from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds
-from engine.providers.http import CONNECT_TIMEOUT, ErrorBody, HttpService, error_in, new_client
+from engine.providers.http import ErrorBody, HttpService, error_in
 
 if TYPE_CHECKING:
     import anthropic
@@ -59,10 +60,9 @@ class SdkTransport:
         except anthropic.APIStatusError as error:
             raise self._refused(error) from None
         except anthropic.APIConnectionError as error:
-            cause = error.__cause__
-            raise self._http.failure(cause if isinstance(cause, Exception) else error, started) from None
+            raise self._http.failure(_carried(error.__cause__ or error), started) from None
         except (httpx2.HTTPError, OSError) as error:
-            raise self._http.failure(error, started) from None
+            raise self._http.failure(_carried(error), started) from None
         except _sdk_errors() as error:
             # Half an event at the end of a cut stream is a ValueError of the JSON or UTF-8 decoder.
             raise (broken(self._service) if started else self._misconfigured(error)) from None
@@ -79,8 +79,7 @@ class SdkTransport:
         except anthropic.APIStatusError as error:
             raise self._refused(error) from None
         except anthropic.APIConnectionError as error:
-            cause = error.__cause__
-            raise self._http.failure(cause if isinstance(cause, Exception) else error, started=False) from None
+            raise self._http.failure(_carried(error.__cause__ or error), started=False) from None
 
     async def warm(self) -> None:
         """Import the SDK and make the client; what keeps it from being made is said with the first request."""
@@ -119,6 +118,13 @@ class SdkTransport:
         return refused(self._service, error_in(body, response.status_code, retry_after))
 
 
+def _carried(error: BaseException) -> CarrierError:
+    """A failure of the HTTP library underneath; what it is not sorted by is only said to have failed."""
+    from engine.providers.by_httpx import carried  # noqa: PLC0415 - httpx2, which the SDK has loaded
+
+    return carried(error) if isinstance(error, Exception) else CarrierError(str(error))
+
+
 def _sdk_errors() -> tuple[type[Exception], ...]:
     """What the SDK raises besides its API errors, and the clouds' own libraries where they are loaded."""
     named = (
@@ -143,6 +149,8 @@ def _client(settings: AnthropicSettings) -> Client:
     import anthropic  # noqa: PLC0415 - 2 s of CPU and 45 MB (LIBRARIES 0), so in a thread and only when chosen
     from anthropic.lib.bedrock import AsyncAnthropicBedrock  # noqa: PLC0415 - part of the SDK
     from anthropic.lib.vertex import AsyncAnthropicVertex  # noqa: PLC0415 - part of the SDK
+
+    from engine.providers.by_httpx import new_client  # noqa: PLC0415 - httpx2, which the SDK has loaded
 
     timeout = anthropic.Timeout(settings.idle_timeout, connect=CONNECT_TIMEOUT)
     match settings.backend:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engine.providers.addresses import is_loopback
 from engine.providers.failures import Service
-from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT, is_loopback
+from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 

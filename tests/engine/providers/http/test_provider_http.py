@@ -12,9 +12,12 @@ import pytest
 
 from engine.machine.messages import Role, TextBlock
 from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, ProviderError
+from engine.providers.addresses import is_loopback
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
+from engine.providers.by_httpx import new_client
+from engine.providers.connection import tls_context
 from engine.providers.failures import Service, retry_after_seconds
-from engine.providers.http import HttpService, is_loopback, new_client, tls_context
+from engine.providers.http import HttpService
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from engine.providers.scripted import ScriptedProvider
 from tests.support import loopback_anthropic, loopback_openai
@@ -32,6 +35,21 @@ def providers(url: str) -> list[Provider]:
         AnthropicProvider(AnthropicSettings(api_key=KEY, base_url=url, transport="sdk")),
         OpenAiCompatibleProvider(OpenAiCompatibleSettings(api_key=KEY, base_url=url)),
     ]
+
+
+def test_a_request_without_a_proxy_loads_nothing_heavy() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from engine.ports import ProviderError\n"
+        "from engine.providers.anthropic import AnthropicProvider, AnthropicSettings\n"
+        "async def ask():\n"
+        "    try: await AnthropicProvider(AnthropicSettings(api_key='k', base_url='http://127.0.0.1:9')).models()\n"
+        "    except ProviderError as error: print(error.kind)\n"
+        "asyncio.run(ask())\n"
+        f"print([name for name in {(*HEAVY, 'anyio', 'email')!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["network", "[]"]
 
 
 def test_importing_every_provider_loads_nothing_heavy() -> None:

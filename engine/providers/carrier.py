@@ -1,0 +1,66 @@
+"""What carries a request to a service and its answer back: the port, and how it fails."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds (SPEC BED-006)."""
+KEEPALIVE: Final = 300.0
+"""Seconds an idle connection is kept, so that a turn after a pause needs no new handshake."""
+MOST_KEPT: Final = 8
+"""Idle connections to one service."""
+
+
+class CarrierError(Exception):
+    """The request failed, or its answer broke off; the text says how, if anything does."""
+
+
+class NotConnected(CarrierError):
+    """No connection came about within `CONNECT_TIMEOUT`."""
+
+
+class Silent(CarrierError):
+    """Nothing came for the idle limit."""
+
+
+class Unreadable(CarrierError):
+    """The address is none, or the body is in no known encoding."""
+
+
+class Answer(Protocol):
+    """The answer of a service, its body still to come."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By their names in lower case."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body, decoded, as it arrives. Raises CarrierError."""
+        ...
+
+
+class Carrier(Protocol):
+    """Carries requests to one service."""
+
+    def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> AbstractAsyncContextManager[Answer]:
+        """Send, and wait for the head of the answer; leaving early drops the connection. Raises CarrierError."""
+        ...
+
+    async def warm(self) -> None:
+        """Open a connection ahead of the first request. Raises CarrierError."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...

@@ -1,0 +1,149 @@
+"""One connection to a server, and what HTTP/1.1 has come to on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import ssl
+from functools import cache
+from pathlib import Path
+from time import monotonic
+from typing import Final
+from urllib.parse import SplitResult
+
+import h11
+
+from engine.providers.carrier import CONNECT_TIMEOUT, KEEPALIVE, CarrierError, NotConnected, Silent
+
+PIECE: Final = 64 * 1024
+LONGEST_HEAD: Final = 100 * 1024
+SECOND_ADDRESS: Final = 0.25
+"""Seconds until the next address of a host is tried beside the first (RFC 8305)."""
+CERTIFICATES: Final = (
+    "/etc/ssl/cert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/cert.pem",
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/ssl/ca-bundle.pem",
+)
+"""Where Linux systems keep them, for an interpreter that was built for another one."""
+_HASHED: Final = re.compile(r"[0-9a-f]{8}\.\d")
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """The one TLS context of the process; making it takes about 20 ms, so it is made off the loop."""
+    paths = ssl.get_default_verify_paths()  # SSL_CERT_FILE and SSL_CERT_DIR count
+    folder = Path(paths.capath or os.devnull)
+    hashed = folder.is_dir() and any(_HASHED.fullmatch(each.name) for each in folder.iterdir())
+    found = None if paths.cafile or hashed else next(filter(os.path.isfile, CERTIFICATES), None)
+    return ssl.create_default_context(cafile=found)
+
+
+class _Watched(asyncio.StreamReaderProtocol):
+    """Notes that a connection at rest is of no more use, and lets what had arrived be read after it was lost."""
+
+    resting = False
+    spoilt = False
+    lost: Exception | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self.spoilt |= self.resting
+        super().data_received(data)
+
+    def eof_received(self) -> bool | None:
+        self.spoilt |= self.resting
+        return super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.spoilt, self.lost = True, exc
+        super().connection_lost(None)
+
+
+class Line:
+    """One connection, and what HTTP/1.1 has come to on it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, protocol: _Watched) -> None:
+        self._reader, self._writer, self._protocol = reader, writer, protocol
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
+        self._rested_at = 0.0
+
+    async def send(self, request: h11.Request, body: bytes, patience: float) -> None:
+        """Send all of a request, or what the server takes of it: its answer says why it took no more."""
+        events = (request, h11.Data(data=body), h11.EndOfMessage())
+        self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
+        try:
+            async with asyncio.timeout(patience):
+                await self._writer.drain()
+        except TimeoutError:
+            raise CarrierError(f"the request could not be sent within {patience:g} s") from None
+        except ConnectionError:
+            return
+
+    async def event(self, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """What the server says next."""
+        try:
+            while True:
+                event = self._http.next_event()
+                if event is not h11.NEED_DATA:
+                    return event
+                async with asyncio.timeout(patience):
+                    received = await self._reader.read(PIECE)
+                if not received and self._http.their_state is h11.SEND_RESPONSE:
+                    raise CarrierError(str(self._protocol.lost or "the server hung up without an answer"))
+                self._http.receive_data(received)
+        except TimeoutError:
+            raise Silent from None
+        except h11.RemoteProtocolError as error:
+            raise CarrierError(str(self._protocol.lost or error)) from None
+
+    def rest(self) -> bool:
+        """Get ready for another request; False where nothing more can be asked over this connection."""
+        states = {self._http.our_state, self._http.their_state}
+        if self._protocol.spoilt or states not in ({h11.DONE}, {h11.IDLE}):
+            return False
+        if states == {h11.DONE}:
+            self._http.start_next_cycle()
+        self._protocol.resting, self._rested_at = True, monotonic()
+        return True
+
+    def wake(self) -> bool:
+        """Whether the connection still stands after its rest."""
+        self._protocol.resting = False
+        return not self._protocol.spoilt and monotonic() - self._rested_at < KEEPALIVE
+
+    def drop(self) -> None:
+        """End it at once: the server may still be sending."""
+        self._writer.transport.abort()
+
+    async def close(self) -> None:
+        """End it, and wait until it has ended."""
+        self.drop()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
+
+
+async def connect(address: SplitResult) -> Line:
+    """A connection to the server at `address`.
+
+    Raises:
+        CarrierError: none came about.
+    """
+    secure = address.scheme == "https"
+    host, port = address.hostname or "", address.port or (443 if secure else 80)
+    context = await asyncio.to_thread(tls_context) if secure else None
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=PIECE, loop=loop)
+    protocol = _Watched(reader, loop=loop)
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            transport, _ = await loop.create_connection(
+                lambda: protocol, host, port, ssl=context, happy_eyeballs_delay=SECOND_ADDRESS
+            )
+    except TimeoutError:
+        raise NotConnected from None
+    except OSError as error:  # what TLS refuses, too
+        raise CarrierError(str(error)) from None
+    return Line(reader, asyncio.StreamWriter(transport, protocol, reader, loop), protocol)

@@ -1,0 +1,109 @@
+"""HTTP/1.1 straight to a server, over asyncio and h11.
+
+httpx2 does this as well, for 5 MB and 140 ms of processor time until its first request is out, both of which every
+start of Phoenix would pay. What is not straight goes over it still (`by_httpx`): proxies, credentials in an address,
+certificates that another system keeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from urllib.parse import SplitResult, urlsplit
+
+import h11
+
+from engine.providers.carrier import MOST_KEPT, CarrierError, Unreadable
+from engine.providers.connection import Line, connect
+
+
+class DirectAnswer:
+    """Implements `Answer`."""
+
+    def __init__(self, line: Line, head: h11.Response, patience: float) -> None:
+        self._line = line
+        self._patience = patience
+        self.status = head.status_code
+        self.headers: Mapping[str, str] = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """See `Answer.pieces`."""
+        unpack = _decoder(self.headers.get("content-encoding", ""))
+        while isinstance(event := await self._line.event(self._patience), h11.Data):
+            try:
+                piece = unpack(event.data)
+            except zlib.error as error:
+                raise Unreadable(str(error)) from None
+            yield piece
+
+
+class DirectCarrier:
+    """Implements `Carrier`."""
+
+    def __init__(self, base_url: str, idle_timeout: float) -> None:
+        self._base = urlsplit(base_url)
+        self._patience = idle_timeout
+        self._resting: list[Line] = []
+
+    @contextlib.asynccontextmanager
+    async def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> AsyncGenerator[DirectAnswer]:
+        """See `Carrier.ask`."""
+        line = self._rested() or await connect(self._base)
+        try:
+            await line.send(_request(method, urlsplit(url), headers, len(body)), body, self._patience)
+            head = await line.event(self._patience)
+            while isinstance(head, h11.InformationalResponse):
+                head = await line.event(self._patience)
+            if not isinstance(head, h11.Response):
+                raise CarrierError("the server answered in another protocol")
+            yield DirectAnswer(line, head, self._patience)
+        finally:
+            self._put_down(line)
+
+    async def warm(self) -> None:
+        """See `Carrier.warm`."""
+        self._put_down(await connect(self._base))
+
+    async def close(self) -> None:
+        """See `Carrier.close`."""
+        lines, self._resting = self._resting, []
+        for line in lines:
+            await line.close()
+
+    def _rested(self) -> Line | None:
+        while self._resting:
+            line = self._resting.pop()
+            if line.wake():
+                return line
+            line.drop()
+        return None
+
+    def _put_down(self, line: Line) -> None:
+        if len(self._resting) < MOST_KEPT and line.rest():
+            self._resting.append(line)
+        else:
+            line.drop()
+
+
+def _request(method: str, url: SplitResult, headers: Mapping[str, str], length: int) -> h11.Request:
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    own = {"host": url.netloc, "accept": "*/*", "accept-encoding": "identity", "content-length": str(length)}
+    lines = [(name.encode(), value.encode()) for name, value in (own | dict(headers)).items()]
+    try:
+        return h11.Request(method=method, target=target, headers=lines)
+    except h11.LocalProtocolError:  # which quotes the header, and that may be the key
+        raise CarrierError("a header of the request holds what HTTP does not allow") from None
+
+
+def _decoder(encoding: str) -> Callable[[bytes], bytes]:
+    """What unpacks a body, for a server that packs it although it was asked not to."""
+    match encoding.strip().lower():
+        case "identity" | "":
+            return bytes
+        case "gzip" | "x-gzip" | "deflate":
+            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
+        case _:
+            raise Unreadable(f"a body encoded as {encoding}")
