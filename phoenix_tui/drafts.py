@@ -112,6 +112,16 @@ class PromptHistory:
         return self._entries
 
 
+def remember(history: PromptHistory | None, text: str) -> str:
+    """Add a prompt to the history of its folder; where the disk does not take it, the sentence that says so."""
+    try:
+        if history is not None:
+            history.add(text)
+    except OSError as error:
+        return f"The prompt history cannot be written: {error.strerror}."
+    return ""
+
+
 def _append(path: Path, text: str) -> None:
     """One line in one write; a line that a kill cut off before it stays alone on its own."""
     with path.open("ab+") as file:

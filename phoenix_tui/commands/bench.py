@@ -14,6 +14,7 @@ from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.screens.base import Result, Sheet
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
+from phoenix_tui.screens.sending import Sending
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Bench(Struct, frozen=True):
     """Everything a command may touch."""
 
     desk: Desk
+    sending: Sending
     dock: Dock
     sheets: Sheets
     tell: Teller

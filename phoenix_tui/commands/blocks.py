@@ -64,7 +64,7 @@ async def edit_again(bench: Bench, prompt: Target) -> None:
     images = await bench.desk.services.engine.attachments(prompt.image_ids)
     await fork_at(bench, prompt.conversation_id, prompt.seq - 1)
     bench.dock.composer.load(prompt.text)
-    await bench.desk.attach([image.path for image in images])
+    await bench.sending.attach([image.path for image in images])
     bench.dock.composer.focus()
     bench.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")
 

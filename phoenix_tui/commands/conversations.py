@@ -69,7 +69,7 @@ async def retry(bench: Bench, _: str) -> None:
 
 async def stop(bench: Bench, _: str) -> None:
     """Stop the run in view."""
-    if not bench.desk.stop():
+    if not bench.sending.stop():
         bench.tell("Nothing runs here.")
 
 

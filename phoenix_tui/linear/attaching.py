@@ -13,7 +13,7 @@ from engine.records import Attachment
 from phoenix_tui.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.image_files import read_image
 from phoenix_tui.linear.command import LinearCommand
-from phoenix_tui.linear.talk import TROUBLES
+from phoenix_tui.surface import ENGINE_ERRORS
 from phoenix_tui.widgets.pasting import dropped_images
 from tools.clean import clean_line
 from tools.contract import ImageRejected
@@ -32,7 +32,7 @@ async def attach_all(front: LinearFront, images: Sequence[Path | bytes]) -> None
             attachment = await (await front.talk.current()).attach(content)
         except OSError as error:
             front.say(f"Refused: {name} cannot be read: {error.strerror}.")
-        except (*TROUBLES, ImageRejected) as error:
+        except (*ENGINE_ERRORS, ImageRejected) as error:
             front.say(f"Refused: {clean_line(str(error))}")
         else:
             front.talk.images.append(attachment)

@@ -11,16 +11,16 @@ from typing import Final
 from engine.machine.states import Errored
 from engine.updates import Question
 from phoenix_tui.commands.catalogue import is_command, split_command
-from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.drafts import PromptHistory, remember
 from phoenix_tui.linear.approving import OthersAsk, answer_of
 from phoenix_tui.linear.attaching import attach_all, attach_dropped
 from phoenix_tui.linear.commands import run_linear
 from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
 from phoenix_tui.linear.queueing import queue_up
 from phoenix_tui.linear.spoken import said
-from phoenix_tui.linear.talk import TROUBLES, Talk
+from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.surface import ConversationSurface, Launch, Services
+from phoenix_tui.surface import ENGINE_ERRORS, ConversationSurface, Launch, Services
 from tools.clean import clean_line
 
 SAY_PROMPT: Final = "You: "
@@ -145,7 +145,7 @@ class LinearFront:
                 await self._send(text)
             elif not text.strip() and talk.conversation is not None:
                 await self._go_on(talk.conversation)
-        except TROUBLES as error:
+        except ENGINE_ERRORS as error:
             self.say(f"Refused: {clean_line(str(error))}")
 
     async def _go_on(self, conversation: ConversationSurface) -> None:
@@ -162,10 +162,8 @@ class LinearFront:
             await queue_up(self, text)
         else:
             await self.talk.send(text)
-        try:
-            self.history.add(text)
-        except OSError as error:
-            self.say(f"Note: the prompt history cannot be written: {error.strerror}.")
+        if trouble := remember(self.history, text):
+            self.say(f"Note: {trouble}")
 
     async def _answer(self, question: Question, text: str) -> None:
         answer = await answer_of(self, question, text)

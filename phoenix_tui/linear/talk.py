@@ -7,16 +7,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from engine.engine import EngineError
 from engine.executor.requests import Answer, Receipt, Refused
 from engine.machine.states import is_busy
-from engine.ports import ConversationChanges, ProviderError, StorageError
+from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
 from engine.updates import AgentsChanged, Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.labels import clock
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
 from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
-from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
+from phoenix_tui.surface import ENGINE_ERRORS, ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.unsent import joined, parsed
 from tools.clean import clean, clean_line
 from tools.wording import counted
@@ -29,7 +28,6 @@ NEWEST: Final = 1 << 40
 """A seq above all others."""
 ROWS_A_MESSAGE: Final = 8
 """Stored messages looked through for each one that has words: tools leave many without."""
-TROUBLES: Final = (EngineError, StorageError, ProviderError)
 
 
 class Talk:
@@ -81,7 +79,7 @@ class Talk:
         """Wait for something asked of the engine; a refusal is said. Whether it was done."""
         try:
             outcome = await request
-        except TROUBLES as error:
+        except ENGINE_ERRORS as error:
             outcome = Refused(str(error))
         if isinstance(outcome, Refused):
             self.say(f"Refused: {clean_line(outcome.reason)}")
@@ -159,7 +157,7 @@ class Talk:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
             receipt: Receipt = await ask(text, [image.id for image in self.images], self.launch.caps)
-        except TROUBLES as error:
+        except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if isinstance(receipt, Refused):
             self.say(f"Refused: {clean_line(receipt.reason)} Up brings your text back.")

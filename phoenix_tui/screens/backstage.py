@@ -21,11 +21,13 @@ from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.screens.base import Result, Sheet
-from phoenix_tui.screens.desk import ENGINE_ERRORS, Desk
+from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.elsewhere import follow
 from phoenix_tui.screens.overview import Overview
+from phoenix_tui.screens.sending import Sending
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.surface import ENGINE_ERRORS
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.images.previewing import Previewer
 
@@ -60,7 +62,8 @@ class Backstage:
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         overview.shown = self.around.mark.show
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
-        self.bench = Bench(desk, parts.dock, self, stage.tell, clipboard, keymap, self._deeds, self.around)
+        sending = Sending(desk, stage.tell)
+        self.bench = Bench(desk, sending, parts.dock, self, stage.tell, clipboard, keymap, self._deeds, self.around)
         join_sources(self.bench)
         parts.dock.question.others = lambda: titles_of_others(services.engine, desk.conversation)
         self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
@@ -97,13 +100,13 @@ class Backstage:
         library, overview = self._services.library, desk.overview
         self._stage.run_worker(follow(library.changed_elsewhere, overview.reload), group="elsewhere")
         if composer.content:
-            desk.typed(composer.content)
+            desk.drafts.typed(composer.content)
         if self._services.warning:
             self._stage.tell(self._services.warning, bad=True)
         if launch.images:
-            await desk.attach(launch.images)
+            await self.bench.sending.attach(launch.images)
         if launch.prompt:
-            await desk.send(launch.prompt)
+            await self.bench.sending.send(launch.prompt)
         if launch.pick:
             await run_command(self.bench, "resume", "")
 

@@ -10,7 +10,6 @@ from phoenix_tui.commands.catalogue import split_command
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.desk import resume
 from phoenix_tui.screens.editor import edit_outside
 from phoenix_tui.screens.writing_deeds import WritingDeeds
 from phoenix_tui.sub_agents import asked_by
@@ -48,7 +47,7 @@ class Deeds:
 
     async def resume(self, bench: Bench, *, interrupted: bool) -> None:
         """Enter on an empty line: go on with what was interrupted."""
-        await resume(bench.desk, interrupted=interrupted)
+        await bench.sending.resume(interrupted=interrupted)
 
     async def answer(self, bench: Bench, call_id: str, answer: Answer) -> None:
         """Answer the question in view: the conversation's own, or that of one of its sub-agents."""
@@ -82,7 +81,7 @@ class Deeds:
         """An image or text from the clipboard."""
         match await bench.clipboard.paste():
             case ClipboardImage(content=content):
-                await bench.desk.attach([content])
+                await bench.sending.attach([content])
             case ClipboardText(text=text):
                 await bench.dock.composer.insert_pasted(text)
             case ClipboardTrouble(reason=reason):

@@ -23,7 +23,7 @@ class WorkspaceScreen(Writing):
         """Enter: a message, a command, a shell command, or a yes to what is offered."""
         text = event.text
         if self.bench is not None and self._ready.is_set():
-            self.bench.desk.typed("")  # what says that the box is empty now comes the long way
+            self.bench.desk.drafts.typed("")  # what says that the box is empty now comes the long way
         elif self.late is not None:
             self.late.send(text)
         if not text.strip() and not self.parts.dock.chips.images:
@@ -33,9 +33,9 @@ class WorkspaceScreen(Writing):
             self.remember(text)
             self.when_ready(lambda bench: bench.deeds.command(bench, text))
         elif is_shell_line(text):
-            self.when_ready(lambda bench: bench.desk.shell(text))
+            self.when_ready(lambda bench: bench.sending.shell(text))
         else:
-            self.when_ready(lambda bench: bench.desk.send(text))
+            self.when_ready(lambda bench: bench.sending.send(text))
 
     def _say_yes(self) -> None:
         route = self.parts.dock.route
@@ -56,7 +56,7 @@ class WorkspaceScreen(Writing):
         if event.text and self.welcoming is not None:
             self.welcoming.choose(False)
         if self.bench is not None and self._ready.is_set():
-            self.bench.desk.typed(event.text)
+            self.bench.desk.drafts.typed(event.text)
 
     @on(Dock.Opened)
     def open_thing_changed(self, event: Dock.Opened) -> None:
@@ -84,7 +84,7 @@ class WorkspaceScreen(Writing):
     @on(Composer.ImagesDropped)
     def attach(self, event: Composer.ImagesDropped) -> None:
         """Images by path."""
-        self.when_ready(lambda bench: bench.desk.attach(event.paths))
+        self.when_ready(lambda bench: bench.sending.attach(event.paths))
 
     @on(Composer.ChoiceWanted)
     def choose_offer(self) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
+from phoenix_tui.drafts import remember
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.stage import Stage
@@ -36,7 +37,7 @@ class WorkspaceKeys(Stage):
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""
-        if self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
+        if self._close_innermost() or (self.bench is not None and self.bench.sending.stop()):
             return
         self.clear_selection()
         if self.rows.has_focus:
@@ -79,12 +80,8 @@ class WorkspaceKeys(Stage):
 
     def remember(self, text: str) -> None:
         """Keep a prompt in the history of this folder."""
-        history = self.parts.dock.composer.history_of_prompts
-        try:
-            if history is not None:
-                history.add(text)
-        except OSError as error:
-            self.tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)
+        if trouble := remember(self.parts.dock.composer.history_of_prompts, text):
+            self.tell(trouble, bad=True)
 
     def interrupt(self) -> bool:
         """Ctrl+C: copy a selection, else stop, else clear the draft; True when it asks to quit."""
@@ -92,7 +89,7 @@ class WorkspaceKeys(Stage):
         selected = composer.selected_text or self.get_selected_text()
         if selected:
             self.when_ready(lambda bench: bench.deeds.copy(bench, selected))
-        elif self._close_innermost() or (self.bench is not None and self.bench.desk.stop()):
+        elif self._close_innermost() or (self.bench is not None and self.bench.sending.stop()):
             pass
         elif composer.text:
             self._clear_draft()
@@ -142,9 +139,9 @@ class WorkspaceKeys(Stage):
         if is_command(text):
             self.post_message(Composer.Submitted(text))
         elif is_shell_line(text):
-            self.when_ready(lambda bench: bench.desk.shell(text, now=True))
+            self.when_ready(lambda bench: bench.sending.shell(text, now=True))
         elif text.strip():
-            self.when_ready(lambda bench: bench.desk.send(text, interrupt=True))
+            self.when_ready(lambda bench: bench.sending.send(text, interrupt=True))
         elif self.parts.dock.queue.waiting:
             self.when_ready(lambda bench: bench.desk.attempt(lambda one: one.queue.send_now("", self.launch.caps)))
 

@@ -22,7 +22,7 @@ class Writing(WorkspaceKeys):
         if is_command(text):
             self.post_message(Composer.Submitted(text))
         else:
-            self.when_ready(lambda bench: bench.desk.send(text, queue=True))
+            self.when_ready(lambda bench: bench.sending.send(text, queue=True))
 
     @on(Composer.PasteOpened)
     def open_paste(self, event: Composer.PasteOpened) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.executor.requests import Refused
 from engine.records import QueuedMessage
+from phoenix_tui.drafts import remember
 from phoenix_tui.screens.edit_sheet import EditSheet
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class WritingDeeds:
                 if isinstance(receipt, Refused):
                     bench.tell(receipt.reason, bad=True)
                 else:
-                    _remember(bench, message.text)
+                    if trouble := remember(bench.dock.composer.history_of_prompts, message.text):
+                        bench.tell(trouble, bad=True)
                     bench.tell("Removed from the queue; Up brings it back.")
             case _:
                 await bench.desk.attempt(lambda one: one.queue.send_now(message.id, bench.desk.launch.caps))
@@ -77,12 +79,3 @@ def _spill(folder: Path, text: str) -> Path:
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
     return path
-
-
-def _remember(bench: Bench, text: str) -> None:
-    history = bench.dock.composer.history_of_prompts
-    try:
-        if history is not None:
-            history.add(text)
-    except OSError as error:
-        bench.tell(f"The prompt history cannot be written: {error.strerror}.", bad=True)

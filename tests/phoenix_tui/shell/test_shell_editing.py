@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from phoenix_tui.screens import desk
+from phoenix_tui.screens import drafting
 from phoenix_tui.screens.history_sheet import HistorySheet
 
 
@@ -37,7 +37,7 @@ async def test_the_editing_keys_of_a_shell(open_shell: Any, text: str, keys: lis
 
 
 async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "DRAFT_PAUSE", 60.0)
+    monkeypatch.setattr(drafting, "PAUSE", 60.0)
     async with open_shell() as shell:
         await shell.type("never a pause")
         await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft)

@@ -128,7 +128,7 @@ async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_s
         await shell.type("where is it")
         await shell.until(lambda: shell.bench.desk.conversation)
         drafted = shell.conversation
-        await shell.bench.desk.keep_draft()
+        await shell.bench.desk.drafts.keep()
         shell.screen.when_ready(lambda bench: use(bench, "explore"))
         await shell.until(lambda: shell.composer.content == "where is it" and shell.bench.desk.mode == "plan")
         await shell.pilot.press("enter")
