@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from engine.checkpoints.contents import Contents
 from engine.checkpoints.looks import NOTHING, RACY_NS, LookAt, Seen, stamp_of
 from engine.checkpoints.places import holder, kind_of, opened_root, read_file
-from engine.checkpoints.walk import Stopped, Walked
+from engine.checkpoints.walk import MADE_AGAIN, Stopped, Walked
 from engine.ports.files import Coverage, FileKind, FileState
 
 Found: TypeAlias = "tuple[bytes, os.stat_result]"
@@ -174,7 +174,7 @@ def _by_its_look(state: os.stat_result, *, trusted: bool) -> Seen:
 
 def _coverage(entries: Mapping[bytes, Seen], left_out: frozenset[bytes]) -> Coverage:
     large = sorted(path for path, seen in entries.items() if not seen.state.kept)
-    names = sorted(left_out)
+    names = sorted(path for path in left_out if path.rpartition(b"/")[2] not in MADE_AGAIN)
     return Coverage(
         tuple(os.fsdecode(one) for one in names[:SHOWN]), len(names), tuple(os.fsdecode(one) for one in large[:SHOWN])
     )

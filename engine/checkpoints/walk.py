@@ -19,11 +19,13 @@ from tools.files.ignoring import RULES, allowed, blocks_rules, blocks_rules_abov
 
 MOST_ENTRIES = 50_000
 """Files and folders after which a folder is too large to be covered."""
-CACHES = frozenset(
-    {b".git", b".hg", b".svn", b".jj", b"node_modules", b".venv", b"venv", b"__pycache__", b".tox", b".nox"}
-    | {b".mypy_cache", b".pytest_cache", b".ruff_cache", b".cache", b".gradle", b".terraform", b".direnv", b".eggs"}
+MADE_AGAIN = frozenset(
+    {b"node_modules", b".venv", b"venv", b"__pycache__", b".tox", b".nox", b".mypy_cache", b".pytest_cache"}
+    | {b".ruff_cache", b".cache", b".gradle", b".terraform", b".direnv", b".eggs"}
 )
-"""Folders that are large and made again by tools, or that belong to version control."""
+"""Folders that are large and made again by tools: nobody misses them where files go back."""
+CACHES = MADE_AGAIN | {b".git", b".hg", b".svn", b".jj"}
+"""Those and what belongs to version control."""
 CACHE_MARKS = frozenset({b"CACHEDIR.TAG", b"pyvenv.cfg"})
 
 

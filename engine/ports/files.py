@@ -67,7 +67,10 @@ class Coverage(Struct, frozen=True):
     """What a look does not cover, to be said where files are restored."""
 
     left_out: tuple[str, ...] = ()
-    """Folders and files passed over: ignored by .gitignore, caches, Phoenix's own; at most 20 of them."""
+    """Folders and files passed over: ignored by .gitignore, of version control, Phoenix's own; at most 20 of them.
+
+    What tools make again, such as caches, is not named.
+    """
     left_out_count: int = 0
     too_large: tuple[str, ...] = ()
     """Files whose content is not kept, at most 20 of them."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
-from phoenix_tui.going_back import GoingBack, HowFar, Order, OtherWay, others_of
+from phoenix_tui.going_back import GoingBack, HowFar, Order, OtherWay, left_alone, others_of
 from phoenix_tui.labels import age
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.surface import ConversationSurface
@@ -119,9 +119,8 @@ def _disk(preview: Preview) -> Iterator[str]:
         yield f"And {len(files) - MOST_FILES} more."
     if not files and not preview.refusal:
         yield "Every file is already as it was."
-    if preview.coverage.left_out:
-        names = ", ".join(clean_line(name) for name in preview.coverage.left_out[:4])
-        yield f"Not covered: {names}."
+    if not preview.refusal and (words := left_alone(preview.coverage)):
+        yield words
 
 
 def _file(file: PreviewFile) -> str:

@@ -14,12 +14,12 @@ from textual.widgets import Static
 from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
-from phoenix_tui.going_back import HowFar
+from phoenix_tui.going_back import HowFar, left_alone
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind import FRAME, SHARE
-from phoenix_tui.screens.rewind_rows import preview_row, sum_of, uncovered
+from phoenix_tui.screens.rewind_rows import preview_row, sum_of
 from phoenix_tui.screens.text_sheet import TextSheet
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -151,7 +151,7 @@ class GoBackSheet(Sheet[HowFar]):
         overwrites = ("rewind_overwrite", "overwrites") if conflict else ""
         shows = ("rewind_diff", "shows it") if self._files else ""
         notes = [hint(("sheet_take", "does it"), overwrites, shows)]
-        covered = uncovered(self._preview.coverage) if not self._preview.refusal else ""
+        covered = left_alone(self._preview.coverage) if not self._preview.refusal else ""
         return [covered, *notes] if covered else notes
 
 

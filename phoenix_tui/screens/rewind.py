@@ -13,12 +13,12 @@ from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
 from phoenix_tui.changes import files_of, when
-from phoenix_tui.going_back import Order, OtherWay
+from phoenix_tui.going_back import Order, OtherWay, left_alone
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.rewind_rows import change_row, point_row, stay_row, uncovered
+from phoenix_tui.screens.rewind_rows import change_row, point_row, stay_row
 from phoenix_tui.widgets.blocks.rows import count_text
 
 INDENT: Final = 2
@@ -137,7 +137,7 @@ class RewindSheet(Sheet[Order]):
             rows.append(Content.styled("  This turn changed no file.", Tone.QUIET.value))
         most = min(FILES_SHOWN, max((len(files_of(one.files)) for one in self._found.points), default=0) or 1)
         rows += [Content("")] * (most - len(rows))
-        note = uncovered(point.coverage) if point else ""
+        note = left_alone(point.coverage) if point else ""
         return [Content(""), *rows, Content.styled(note, Tone.QUIET.value).truncate(width, ellipsis=True)]
 
 

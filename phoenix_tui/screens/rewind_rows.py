@@ -1,4 +1,4 @@
-"""The rows of going back: prompts, files, what is not covered. Pure: values in, text out."""
+"""The rows of going back: prompts and files. Pure: values in, text out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.ports.files import Coverage, FileChange
+from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, RewindPoint
-from phoenix_tui.changes import NAMES_SHOWN, ShownFile, files_of, sign_of, when
+from phoenix_tui.changes import ShownFile, files_of, sign_of, when
 from phoenix_tui.labels import Tone
 from tools.clean import clean_line
 from tools.wording import counted
@@ -17,7 +17,6 @@ from tools.wording import counted
 WHEN_WIDTH: Final = 6
 COUNT_WIDTH: Final = 10
 SIGNS: Final = {"+": Tone.GOOD, "-": Tone.BAD, "~": Tone.WORK}
-VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
 
 
 def lines_of(added: int, removed: int) -> Content:
@@ -108,23 +107,6 @@ def sum_of(preview: Preview, taken: frozenset[bytes]) -> str:
         if stays
         else words
     )
-
-
-def uncovered(coverage: Coverage) -> str:
-    """What is not watched, so that nobody trusts in it; empty where that is nothing."""
-    if coverage.refusal:
-        return coverage.refusal
-    parts: list[str] = []
-    names = [clean_line(name) for name in coverage.left_out if name not in VERSION_CONTROL]
-    if names:
-        more = coverage.left_out_count - (len(coverage.left_out) - len(names)) - len(names[:NAMES_SHOWN])
-        parts.append(f"{', '.join(names[:NAMES_SHOWN])}{f' and {more} more' if more > 0 else ''}")
-    if coverage.too_large:
-        parts.append("too large: " + ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN]))
-    words = [f"Not covered: {'; '.join(parts)}."] if parts else []
-    if len(names) < len(coverage.left_out):
-        words.append("Commits are not taken back.")
-    return " ".join(words)
 
 
 def joined_row(left: Content, right: Content, width: int, *, chosen: bool = False) -> Content:

@@ -95,7 +95,7 @@ async def test_d_shows_what_going_back_does_to_a_file(open_shell: OpenShell) -> 
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "notes.md" in shell.text)
         await shell.pilot.press("down", "down", "down", "d")
-        await shell.until(lambda: "+is here" in shell.text)
+        await shell.until(lambda: "+ is here" in shell.text)
 
 
 async def test_going_back_shows_the_branch_with_the_prompt_in_the_box(open_shell: OpenShell) -> None:
@@ -190,14 +190,14 @@ async def test_without_files_only_the_conversation_is_offered_and_the_reason_sai
         assert "the conversation stays" not in shell.text
 
 
-async def test_what_is_not_covered_is_said(open_shell: OpenShell) -> None:
+async def test_what_is_left_as_it_is_now_is_said(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        coverage = Coverage((".git", "node_modules"), 2, ("film.mp4",))
+        coverage = Coverage((".git", ".env"), 2, ("film.mp4",))
         await prepare(shell, two_turns(files=(HERS,), coverage=coverage))
         await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "Not covered: node_modules; too large: film.mp4." in shell.text)
+        await shell.until(lambda: "Left as now: .env, film.mp4 (too large)." in shell.text)
         assert "Commits are not taken back." in shell.text
 
 
