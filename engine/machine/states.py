@@ -243,7 +243,6 @@ State: TypeAlias = (
     | Completed
     | Failed
 )
-Busy: TypeAlias = AwaitingLlm | ToolExecuting | AwaitingApproval | AwaitingSubagents | Cancelling | Compacting
 
 STATE_NAMES: dict[type[State], str] = {
     Idle: "idle",

@@ -73,7 +73,6 @@ class BranchRow(Struct, frozen=True):
     """Empty for the first of the family."""
     branch_seq: int
     """How many messages of `branch_of` it shares."""
-    superseded_by: str
     message_count: int
     updated_at: float
     newest_prompt: str

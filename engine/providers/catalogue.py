@@ -71,11 +71,6 @@ SMALLEST_WINDOW = min(model.window for _, model in _FAMILIES)
 ESTIMATED_WINDOW = "context window estimated"
 """The note of a model whose window is assumed; the meter shows it with a tilde."""
 
-ANTHROPIC_MODELS = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-sonnet-4-5")
-OPENAI_MODELS = ("gpt-5.5", "gpt-5.4-mini", "gpt-5.3-codex", "gpt-5.2", "gpt-5", "gpt-5-mini", "gpt-5-nano")
-DEFAULT_ANTHROPIC_MODEL = ANTHROPIC_MODELS[0]
-"""What bare `anthropic` means (CONTRACT 5)."""
-
 
 def bare_name(model: str) -> str:
     """The part of a name that says which model it is: no publisher, no cloud's prefix, lower case."""

@@ -59,7 +59,6 @@ def _row(connection: sqlite3.Connection, row: Any) -> BranchRow:
         title=row["title"],
         branch_of=row["branch_of"] or "",
         branch_seq=row["branch_seq"],
-        superseded_by=row["superseded_by"] or "",
         message_count=row["message_count"] or 0,
         updated_at=row["updated_at"],
         newest_prompt=_prompt(connection, row["id"], row["branch_seq"], "DESC"),

@@ -32,9 +32,9 @@ SEARCHES: Final = (
      "The lock is taken before every flush, so that two customers never see one another's counters; " * 3, 90),
 )  # fmt: skip
 BRANCHES: Final = (
-    BranchRow("c0000001", "Relay", "", 0, "c0000002", 9, NOW - 7_200, "Does forward use it?", ""),
-    BranchRow("c0000002", "Relay", "c0000001", 4, "", 6, NOW - 60, "Shorter, please", "Shorter, please"),
-    BranchRow("c0000003", "Relay, but with a queue", "c0000002", 2, "", 3, NOW - 90, "重試 first", "重試 first"),
+    BranchRow("c0000001", "Relay", "", 0, 9, NOW - 7_200, "Does forward use it?", ""),
+    BranchRow("c0000002", "Relay", "c0000001", 4, 6, NOW - 60, "Shorter, please", "Shorter, please"),
+    BranchRow("c0000003", "Relay, but with a queue", "c0000002", 2, 3, NOW - 90, "重試 first", "重試 first"),
 )
 
 

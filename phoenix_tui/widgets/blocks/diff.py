@@ -26,11 +26,6 @@ class DiffBlock(NamedTuple):
     colours: DiffColours
 
 
-def diff_lines(display: DiffDisplay, width: int, *, is_open: bool, action: str = "", right: str = "") -> list[Line]:
-    """The block of one changed file in plain lines."""
-    return diff_block(display, width, is_open=is_open, action=action, right=right).lines
-
-
 def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str = "", right: str = "") -> DiffBlock:
     """The block of one changed file; lines that are too long are cut while it is folded and wrapped once it is open."""
     rows = list(diff_rows(clean(display.diff)))

@@ -206,8 +206,8 @@ async def test_branches_stand_as_a_tree_and_enter_goes_to_one(open_shell: OpenSh
         conversation = shell.engine.seed("Relay", messages=4)
         other = shell.engine.seed("Relay", messages=2)
         family = (
-            BranchRow(conversation.id, "Relay", "", 0, "", 4, 0.0, "second", "first"),
-            BranchRow(other.id, "Relay", conversation.id, 2, "", 3, 0.0, "again", "again"),
+            BranchRow(conversation.id, "Relay", "", 0, 4, 0.0, "second", "first"),
+            BranchRow(other.id, "Relay", conversation.id, 2, 3, 0.0, "again", "again"),
         )
         rewinding = FakeRewinding(family=family)
         desk = shell.bench.desk
@@ -243,7 +243,7 @@ async def test_a_third_escape_begins_another_pair(open_shell: OpenShell) -> None
 
 async def test_the_heading_names_every_key_also_where_there_is_little_room(open_shell: OpenShell) -> None:
     async with open_shell((60, 20)) as shell:
-        family = tuple(BranchRow(name, name, "", 0, "", 4, 0.0, "second", "first") for name in "abc")
+        family = tuple(BranchRow(name, name, "", 0, 4, 0.0, "second", "first") for name in "abc")
         await prepare(shell, two_turns(takeback=Takeback("step", 0.0, 2, "another"), family=family))
         await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)

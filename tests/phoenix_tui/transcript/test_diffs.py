@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.markdown.lines import Line, Surface, spans_width
-from phoenix_tui.widgets.blocks.diff import diff_lines
+from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, compared, diff_rows, runs
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
@@ -41,7 +41,7 @@ def marked(line: Line) -> list[str]:
 
 
 def test_a_narrow_pane_shows_what_went_above_what_came() -> None:
-    lines = diff_lines(display(), 80, is_open=False)
+    lines = diff_block(display(), 80, is_open=False).lines
     assert texts(lines) == [
         "  ± a.py  +2 -1",
         "   7   def delay(n):",
@@ -57,7 +57,7 @@ def test_a_narrow_pane_shows_what_went_above_what_came() -> None:
 
 
 def test_a_wide_pane_shows_them_side_by_side_with_both_numbers() -> None:
-    lines = texts(diff_lines(display(), SPLIT_FROM, is_open=False))
+    lines = texts(diff_block(display(), SPLIT_FROM, is_open=False).lines)
     halves = [[half.rstrip() for half in line.split(" │ ")] for line in lines[1:5]]
     assert halves == [
         ["   7   def delay(n):", " 7   def delay(n):"],
@@ -66,13 +66,13 @@ def test_a_wide_pane_shows_them_side_by_side_with_both_numbers() -> None:
         ["     ⋯"],
     ]
     assert lines[-1].split("│")[0].strip() == ""
-    assert {spans_width(line.spans) for line in diff_lines(display(), SPLIT_FROM, is_open=False)[1:4]} == {137}
+    assert {spans_width(line.spans) for line in diff_block(display(), SPLIT_FROM, is_open=False).lines[1:4]} == {137}
 
 
 @pytest.mark.parametrize("width", [40, 80, 139, 140, 200])
 def test_a_long_line_is_cut_while_folded_and_wrapped_once_open_and_no_row_is_too_wide(width: int) -> None:
     long = display("@@ -1 +1 @@\n-" + "a" * 900 + "\n+" + "世界" * 400)
-    folded, opened = (diff_lines(long, width, is_open=is_open) for is_open in (False, True))
+    folded, opened = (diff_block(long, width, is_open=is_open).lines for is_open in (False, True))
     assert len(folded) <= 3
     assert len(opened) > 5
     assert all(spans_width(line.spans) <= width for line in [*folded, *opened])
@@ -81,7 +81,7 @@ def test_a_long_line_is_cut_while_folded_and_wrapped_once_open_and_no_row_is_too
 
 def test_a_huge_diff_stays_folded_and_even_open_never_lays_out_more_than_its_limit() -> None:
     huge = display("@@ -1,0 +1,50000 @@\n" + "\n".join(f"+{n}" for n in range(50_000)))
-    folded, opened = (diff_lines(huge, 80, is_open=is_open, action="fold") for is_open in (False, True))
+    folded, opened = (diff_block(huge, 80, is_open=is_open, action="fold").lines for is_open in (False, True))
     assert texts(folded)[-1].endswith("… +49,989 lines")
     assert texts(opened)[-1].endswith("… +48,001 lines")
     assert len(opened) == MOST_ROWS + 1

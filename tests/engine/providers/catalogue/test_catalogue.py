@@ -10,14 +10,14 @@ import pytest
 from engine.machine.messages import Usage
 from engine.providers import prices
 from engine.providers.catalogue import (
-    ANTHROPIC_MODELS,
     ESTIMATED_WINDOW,
-    OPENAI_MODELS,
     SMALLEST_WINDOW,
     describe,
     known_model,
 )
 from engine.providers.prices import load, price
+from phoenix_tui.models.choice import DEFAULT_MODELS
+from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL
 
 MILLION = Usage(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 
@@ -58,8 +58,9 @@ def test_what_the_server_says_of_the_window_counts_more() -> None:
     assert (info.context_window, info.note) == (50_000, "")
 
 
-def test_every_model_on_offer_is_known() -> None:
-    assert [name for name in ANTHROPIC_MODELS + OPENAI_MODELS if known_model(name) is None] == []
+def test_every_default_is_known() -> None:
+    defaults = [*DEFAULT_MODELS.values(), DEFAULT_OPENAI_MODEL]
+    assert [name for name in defaults if known_model(name) is None] == []
 
 
 @pytest.mark.parametrize(
