@@ -8,33 +8,14 @@ from typing import Any, Final
 from tests.support.journeys import Answer
 from tests.support.loopback import Talk
 from tests.support.loopback_anthropic import event, plays, recording, refuse, start, stop, text, tool
+from tests.support.story import AS_EXPECTED, NO_LIMIT, READ_FIRST, TEST
 
 USAGE: Final[dict[str, int | None]] = {"input_tokens": 18_400, "output_tokens": 1, "cache_read_input_tokens": 64_200}
-FIX = "Why does test_backoff fail? Please fix it."
-TEST = "python3 -m unittest -q tests.test_backoff"
 SUMMARY = '"""Seconds before the next try: doubles each time'
 EDITS: Final = [
     {"op": "replace", "old": f'{SUMMARY}."""', "new": f'{SUMMARY}, up to LIMIT."""'},
     {"op": "replace", "old": "return base * 2**attempt", "new": "return min(LIMIT, base * 2**attempt)"},
 ]
-REPORT = """\
-`delay` grew without a bound: the twelfth try would have waited **34 minutes**. It now stops at `LIMIT`.
-
-| attempt | before | after |
-|---|---:|---:|
-| 0 | 0.5 s | 0.5 s |
-| 5 | 16 s | 16 s |
-| 6 | 32 s | 30 s |
-| 12 | 2048 s | 30 s |
-
-```python
-def delay(attempt: int, base: float = 0.5) -> float:
-    return min(LIMIT, base * 2**attempt)
-```
-
-- Both tests pass.
-- `forward` needs no change: it asks `delay` before every try."""
-REST = "\n\nOne thing to decide: should `LIMIT` come from the configuration?"
 
 
 def says(words: str) -> Answer:
@@ -78,13 +59,13 @@ def runs(command: str, words: str = "", call_id: str = "toolu_1") -> Answer:
 
 
 READS = does(
-    "I read the function and its test first.",
+    READ_FIRST,
     ("read_file", "toolu_a", {"path": "relay/backoff.py"}),
     ("read_file", "toolu_b", {"path": "tests/test_backoff.py"}),
 )
-TESTS = runs(TEST, "Nothing in `delay` looks at `LIMIT`. I run the test to be sure.", "toolu_c")
+TESTS = runs(TEST, NO_LIMIT, "toolu_c")
 PATCHES = does(
-    "As expected: 2048 seconds. The limit belongs into `delay`.",
+    AS_EXPECTED,
     ("patch", "toolu_d", {"path": "relay/backoff.py", "edits": EDITS}),
 )
 TESTS_AGAIN = runs(TEST, "", "toolu_e")

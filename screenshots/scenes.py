@@ -22,12 +22,13 @@ from screenshots import (
     scenes_search,
     scenes_transcript,
 )
-from screenshots.dialogue import FIX, PATCHES, READS, REPORT, REST, TESTS, THE_FIX, offers, runs, says, stops_in
+from screenshots.dialogue import PATCHES, READS, TESTS, THE_FIX, offers, runs, says, stops_in
 from screenshots.studio import Studio, screen
 from tests.support.journeys import Answer, picks
 from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import refuses
 from tests.support.program import CTRL_N, ENTER, ESC, Program, family
+from tests.support.story import FIX, REPORT, REST
 
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 F1 = b"\x1bOP"

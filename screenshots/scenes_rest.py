@@ -12,24 +12,13 @@ from screenshots.scenes_search import library
 from screenshots.studio import Studio, screen
 from tests.support.browser import CHROMIUM, browser
 from tests.support.program import ESC, program
+from tests.support.story import DAWN
 
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 SHOWN: Final = 3.0
 """Seconds until a tab shows what was asked of it: what it draws cannot be read."""
 CTRL_P: Final = b"\x10"
 F1: Final = b"\x1bOP"
-DAWN: Final = """base = "phoenix-light"
-background = "#fdf6e3"
-surface = "#eee8d5"
-panel = "#e8e1cc"
-foreground = "#4f5b62"
-you = "#6c71c4"
-work = "#1f77b4"
-needs_you = "#a06a00"
-good = "#5f7500"
-bad = "#c22a26"
-quiet = "#7b8783"
-"""
 SETTINGS: Final = '# mine\nmodel = "demo/guide"\nnotifications = "bell"\nmax_turns = 40\n'
 
 

@@ -7,28 +7,17 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from screenshots.dialogue import FIX, REPORT, REST, THE_FIX, says
+from screenshots.dialogue import THE_FIX, says
 from screenshots.studio import Studio, screen
 from tests.support.loopback import serve
 from tests.support.program import ENTER, Program
+from tests.support.story import CODE, FIX, REPORT, REST
 
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 ALT_UP: Final = b"\x1b[1;3A"
 F2: Final = b"\x1bOQ"
 CTRL_O: Final = b"\x0f"
 MOST_BLOCKS: Final = 12
-CODE: Final = """The delay is asked before every try:
-
-```python
-async def send(self, request):
-    for attempt in range(self.tries):
-        await asyncio.sleep(self.delay(attempt))
-        if (reply := await self.try_once(request)).ok:
-            return reply
-```
-
-Run it with `make test`."""
-"""An answer with a piece of code."""
 
 
 async def image(place: Studio, name: str, columns: int, rows: int) -> None:

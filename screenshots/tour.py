@@ -20,12 +20,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine.store import StorePaths  # noqa: E402 - started as a file: the root must be importable first
-from screenshots.dialogue import FIX, PATCHES, READS, REPORT, TESTS, says, stops_in  # noqa: E402 - as above
+from screenshots.dialogue import PATCHES, READS, TESTS, says, stops_in  # noqa: E402 - as above
 from screenshots.library import make_library  # noqa: E402 - as above
 from screenshots.relay import write_relay  # noqa: E402 - as above
 from screenshots.studio import Studio, screen, studio  # noqa: E402 - as above
 from tests.support.loopback import serve  # noqa: E402 - as above
 from tests.support.program import CTRL_N, CTRL_Q, ENTER, ESC, Program  # noqa: E402 - as above
+from tests.support.story import FIX, REPORT  # noqa: E402 - as above
 
 Stop: TypeAlias = Callable[["Tour"], Awaitable[None]]
 CTRL_F, CTRL_L, CTRL_P, CTRL_R, TAB = b"\x06", b"\x0c", b"\x10", b"\x12", b"\t"

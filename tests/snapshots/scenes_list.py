@@ -13,9 +13,10 @@ from phoenix_tui.commands.panes import panes_of, split_with
 from phoenix_tui.screens.peek import PeekScreen
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import SMALL, Booth
-from tests.snapshots.told import REPORT, Teller, call, model_of
+from tests.snapshots.told import Teller, call, model_of
 from tests.support.fake_engine import RUN, FakeConversation
 from tests.support.still_time import NOW
+from tests.support.story import REPORT
 
 HOUR: Final = 3_600.0
 CLEAN: Final = "rm -rf build && make all\nmake test"

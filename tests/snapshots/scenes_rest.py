@@ -9,20 +9,9 @@ from phoenix_tui.surface import Setting
 from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import older
 from tests.support.fake_engine import FakeSettings
+from tests.support.story import DAWN
 
 OWN: Final = {"model": "demo/guide", "notifications": "bell", "max_turns": "40"}
-DAWN: Final = """base = "phoenix-light"
-background = "#fdf6e3"
-surface = "#eee8d5"
-panel = "#e8e1cc"
-foreground = "#4f5b62"
-you = "#6c71c4"
-work = "#1f77b4"
-needs_you = "#a06a00"
-good = "#5f7500"
-bad = "#c22a26"
-quiet = "#7b8783"
-"""
 
 
 def settings() -> FakeSettings:

@@ -16,7 +16,6 @@ from phoenix_tui.themes import HIGH_CONTRAST, LIGHT
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import ALL, MIDDLE, SMALL, Booth, Size
 from tests.snapshots.told import (
-    REPORT,
     Teller,
     asks_to_patch,
     asks_to_run,
@@ -29,22 +28,12 @@ from tests.snapshots.told import (
 )
 from tests.support.fake_engine import RUN
 from tests.support.still_time import UPTIME
+from tests.support.story import CODE, REPORT
 from tools.contract import OutputChunk
 
 SOAK: Final = call("soak", "bash", command="sh soak.sh")
 ROUNDS: Final = "".join(f"round {n}: 250 webhooks forwarded, 0 lost\n" for n in range(1, 8))
 TITLE: Final = "Why does test_backoff fail?"
-CODE: Final = """The delay is asked before every try:
-
-```python
-async def send(self, request):
-    for attempt in range(self.tries):
-        await asyncio.sleep(self.delay(attempt))
-        if (reply := await self.try_once(request)).ok:
-            return reply
-```
-
-Run it with `make test`."""
 
 
 @asynccontextmanager

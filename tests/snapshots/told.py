@@ -27,10 +27,9 @@ from engine.records import StoredMessage
 from engine.updates import ContextChanged, MessageSaved, Question, RunEnded, ToolEnded, ToolStarted
 from tests.support.fake_engine import RUN, FakeConversation
 from tests.support.still_time import NOW, UPTIME
+from tests.support.story import AS_EXPECTED, FIX, NO_LIMIT, READ_FIRST, REPORT, REST, TEST
 from tools.contract import DiffDisplay, Display, PlainDisplay, TerminalDisplay, ToolClass, ToolRequest
 
-FIX: Final = "Why does test_backoff fail? Please fix it."
-TEST: Final = "python3 -m unittest -q tests.test_backoff"
 FAILED: Final = """\
 F
 ======================================================================
@@ -56,23 +55,6 @@ DIFF: Final = '''\
 +    """Seconds before the next try: doubles each time, up to LIMIT."""
 +    return min(LIMIT, base * 2**attempt)
 '''
-REPORT: Final = """\
-`delay` grew without a bound: the twelfth try would have waited **34 minutes**. It now stops at `LIMIT`.
-
-| attempt | before | after |
-|---|---:|---:|
-| 0 | 0.5 s | 0.5 s |
-| 6 | 32 s | 30 s |
-| 12 | 2048 s | 30 s |
-
-```python
-def delay(attempt: int, base: float = 0.5) -> float:
-    return min(LIMIT, base * 2**attempt)
-```
-
-- Both tests pass.
-- `forward` needs no change: it asks `delay` before every try."""
-REST: Final = "\n\nOne thing to decide: should `LIMIT` come from the configuration?"
 
 
 @dataclass
@@ -160,7 +142,7 @@ CHANGE: Final = DiffDisplay("relay/backoff.py", DIFF, 2, 2)
 def reads(teller: Teller) -> None:
     """The prompt, and two files that are read."""
     teller.prompt(FIX)
-    teller.wants("I read the function and its test first.", *READS)
+    teller.wants(READ_FIRST, *READS)
     for one, count in zip(READS, (8, 12), strict=True):
         path = str(json.loads(one.input_json)["path"])
         teller.ran(one, path, f"{count} lines", PlainDisplay("\n".join(f"line {n}" for n in range(1, count + 1))), 0.1)
@@ -169,13 +151,13 @@ def reads(teller: Teller) -> None:
 
 def fails(teller: Teller) -> None:
     """The test fails as it should."""
-    teller.wants("Nothing in `delay` looks at `LIMIT`. I run the test to be sure.", RUNS)
+    teller.wants(NO_LIMIT, RUNS)
     teller.ran(RUNS, TEST, FAILED, TerminalDisplay(FAILED, 1), 0.6, ToolStatus.ERROR)
 
 
 def patches(teller: Teller) -> None:
     """The change, and the test again."""
-    teller.wants("As expected: 2048 seconds. The limit belongs into `delay`.", PATCH)
+    teller.wants(AS_EXPECTED, PATCH)
     teller.ran(PATCH, "relay/backoff.py", "changed", CHANGE, 0.1)
     teller.wants("", AGAIN)
     passed = "..\n" + "-" * 70 + "\nRan 2 tests in 0.001s\n\nOK\n"
@@ -194,7 +176,7 @@ def fixes(teller: Teller) -> None:
 def asks_to_run(teller: Teller) -> None:
     """Stops at the first question."""
     reads(teller)
-    teller.wants("Nothing in `delay` looks at `LIMIT`. I run the test to be sure.", RUNS)
+    teller.wants(NO_LIMIT, RUNS)
     teller.asks(RUNS, TEST, "commands ask in mode ask", "bash(python3 -m unittest *)")
 
 
@@ -202,7 +184,7 @@ def asks_to_patch(teller: Teller) -> None:
     """Stops at the second."""
     reads(teller)
     fails(teller)
-    teller.wants("As expected: 2048 seconds. The limit belongs into `delay`.", PATCH)
+    teller.wants(AS_EXPECTED, PATCH)
     teller.asks(
         PATCH, "relay/backoff.py", "edits ask in mode ask", "patch(relay/*)", preview=CHANGE, tool_class=ToolClass.EDIT
     )
