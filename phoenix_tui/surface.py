@@ -281,6 +281,8 @@ class Setting(Struct, frozen=True):
     choices: tuple[str, ...] = ()
     live: bool = False
     """Whether a change counts at once; else from the next start."""
+    words: str = ""
+    """What the value means; empty where it says so itself."""
 
 
 class SettingsSurface(Protocol):

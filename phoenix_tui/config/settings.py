@@ -93,6 +93,41 @@ KEYS = {
     )
 }
 
+EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_usd"), "no limit") | {
+    "model": "the first that is ready",
+    "profile": "general",
+    "permission_mode": "ask",
+    "append_system_prompt": "nothing",
+    "theme": "light or dark, as the terminal is",
+    "compact_percent": "never",
+    "agent_depth": "no sub-agents",
+    "route_wait": "at once",
+    "cheap_model": "the conversation's",
+    "retention_days": "for good",
+}
+"""What no text, or 0, means."""
+UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
+    "max_budget_usd": "dollars",
+    "agent_budget_usd": "dollars",
+    "timeout": "seconds",
+    "agent_timeout": "seconds",
+    "route_wait": "seconds",
+    "compact_percent": "% full",
+    "max_agents": "at once",
+    "retention_days": "days",
+}
+"""What a number counts."""
+
+
+def in_words(name: str, value: Value) -> str:
+    """What a value means to somebody who reads it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if not value:
+        return EMPTY.get(name, "none")
+    return f"{value:g} {UNITS.get(name, '')}".rstrip() if isinstance(value, float | int) else value
+
+
 PROVIDER_KINDS = ("openai", "anthropic")
 BUILT_IN_KINDS = dict.fromkeys(("openai", "ollama", "lmstudio", "llamacpp", "vllm"), "openai") | {
     "anthropic": "anthropic"

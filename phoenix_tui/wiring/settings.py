@@ -11,7 +11,7 @@ from msgspec import Struct
 from engine.executor.requests import EngineError, RunCaps
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.load import from_text
-from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value
+from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value, in_words
 from phoenix_tui.config.write import remove_value, set_value
 from phoenix_tui.surface import Setting
 
@@ -46,6 +46,7 @@ class SettingsBoard(Struct, frozen=True):
                 key.meaning,
                 ("true", "false") if key.kind is bool else key.choices,
                 key.live,
+                in_words(name, settings.values[name]),
             )
             for name, key in KEYS.items()
         ]

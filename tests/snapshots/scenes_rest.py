@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.config.settings import KEYS
+from phoenix_tui.config.settings import KEYS, in_words
 from phoenix_tui.surface import Setting
 from tests.snapshots.booth import MIDDLE, SMALL, Booth
 from tests.snapshots.scenes_list import older
@@ -25,6 +25,7 @@ def settings() -> FakeSettings:
             key.meaning,
             ("true", "false") if key.kind is bool else key.choices,
             key.live,
+            in_words(name, key.kind(OWN.get(name, key.default))),
         )
         for name, key in KEYS.items()
     ]

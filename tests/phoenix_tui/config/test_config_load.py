@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
-from phoenix_tui.config.settings import ConfigError, ProviderSettings
+from phoenix_tui.config.settings import KEYS, ConfigError, ProviderSettings, in_words
 
 PATH = Path("/home/u/config.toml")
 
@@ -106,3 +106,13 @@ def test_added_providers_are_read() -> None:
 
 def test_a_missing_file_is_an_empty_layer(tmp_path: Path) -> None:
     assert user_layer(tmp_path / "config.toml") == Layer()
+
+
+def test_a_value_is_said_in_words_and_no_limit_is_no_zero() -> None:
+    assert [in_words("max_turns", 0), in_words("timeout", 90.0), in_words("mouse", False)] == [
+        "no limit",
+        "90 seconds",
+        "off",
+    ]
+    unsaid = {name for name, key in KEYS.items() if in_words(name, key.default) in {"", "none", "0"}}
+    assert unsaid == set()
