@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from engine.machine.messages import ToolCall, ToolStatus
-from engine.updates import AgentsChanged, AgentView, Asked, Snapshot, ToolEnded, ToolStarted, Update
+from engine.machine.messages import Origin, Role, ToolCall, ToolStatus, Usage
+from engine.records import StoredMessage
+from engine.updates import AgentsChanged, AgentView, Asked, MessageSaved, Snapshot, ToolEnded, ToolStarted, Update
+from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue
 
 DENIED = ("Permission mode '", "User denied permission")
@@ -39,9 +41,42 @@ class Denials:
 
 
 @dataclass(slots=True)
+class Used:
+    """The model's replies of a conversation during a run, and what they used."""
+
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    by_model: dict[str, Usage] = field(default_factory=dict[str, Usage])
+
+    def count(self, message: StoredMessage) -> bool:
+        """Take in a message; whether it is a reply of a model."""
+        if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
+            return False
+        self.turns += 1
+        self._add(message.model, message.usage or Usage())
+        return True
+
+    def add(self, other: Used) -> None:
+        """Take in what another conversation used."""
+        self.turns += other.turns
+        for model, usage in other.by_model.items():
+            self._add(model, usage)
+
+    def _add(self, model: str, usage: Usage) -> None:
+        self.usage += usage
+        self.by_model[model] = self.by_model.get(model, Usage()) + usage
+
+    def models(self) -> JsonObject:
+        """What each model used."""
+        return {model: usage_object(usage) for model, usage in self.by_model.items()}
+
+
+@dataclass(slots=True)
 class AgentResults:
     """The sub-agents that worked during a run, oldest first."""
 
+    used: dict[str, Used] = field(default_factory=dict[str, Used])
+    """By their ids, of this run alone."""
     _before: dict[str, float] = field(default_factory=dict[str, float])
     """When those of earlier runs began last."""
     _views: tuple[AgentView, ...] = ()
@@ -56,18 +91,29 @@ class AgentResults:
             case _:
                 pass  # nothing of sub-agents
 
+    def follow_agent(self, agent_id: str, update: Update) -> None:
+        """Take in an update of one of them."""
+        if isinstance(update, MessageSaved):
+            self.used.setdefault(agent_id, Used()).count(update.message)
+
     def objects(self) -> list[JsonValue]:
         """One object each."""
-        return [agent_object(view) for view in self._views]
+        return [agent_object(one) | {"usage": usage_object(self._usage(one.id))} for one in self._views]
+
+    def _usage(self, agent_id: str) -> Usage:
+        return self.used[agent_id].usage if agent_id in self.used else Usage()
 
 
 def agent_object(view: AgentView) -> JsonObject:
     """A sub-agent for scripts."""
+    outcome = view.outcome
     return {
         "id": view.id,
         "task": view.task,
         "profile": view.profile,
-        "status": view.outcome.status.value if view.outcome is not None else "running",
+        "model": view.model,
+        "status": outcome.status.value if outcome is not None else "running",
+        "error": outcome.reason if outcome is not None else "",
         "turns": view.turn,
         "cost_usd": view.cost_usd,
         "duration_ms": max(0, round((view.ended - view.started) * 1000)) if view.ended and view.started else 0,

@@ -137,6 +137,7 @@ class HeadlessRun:
         if facts is None or facts.parent_id != self.conversation.id:
             return
         self.outcome.denials.follow(update, agent.id)
+        self.outcome.agents.follow_agent(agent.id, update)
         if isinstance(update, Asked) and update.question is not None:
             self._deny(agent, update.question)
         self._report(lambda: self.reporter.follow_agent(agent.record, facts, update))

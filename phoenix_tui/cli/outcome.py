@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.machine.messages import Origin, Role, TextBlock, Usage
+from engine.machine.messages import TextBlock
 from engine.machine.states import Errored, State
 from engine.records import StoredMessage
 from engine.updates import (
@@ -15,7 +15,7 @@ from engine.updates import (
     StateChanged,
     Update,
 )
-from phoenix_tui.cli.agents import AgentResults, Denials
+from phoenix_tui.cli.agents import AgentResults, Denials, Used
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import Exit
 from tools.contract import JsonObject
@@ -37,8 +37,8 @@ class Outcome:
     session_id: str
     model: str
     text: str = ""
-    turns: int = 0
-    usage: Usage = field(default_factory=Usage)
+    used: Used = field(default_factory=lambda: Used())
+    """By the conversation itself; its sub-agents' stands in `agents`."""
     denials: Denials = field(default_factory=lambda: Denials())
     agents: AgentResults = field(default_factory=lambda: AgentResults())
     ended: RunEnded | None = None
@@ -106,18 +106,21 @@ class Outcome:
 
     def result_object(self) -> JsonObject:
         """The object that ends json and stream-json."""
-        code = self.exit_code
+        code, whole = self.exit_code, self._whole()
         result: JsonObject = {
             "type": "result",
             "subtype": self._subtype(code),
             "is_error": code is not Exit.OK,
             "duration_ms": self.duration_ms,
             "num_turns": self.turns,
+            "total_turns": whole.turns,
             "result": self.text,
             "session_id": self.session_id,
             "task_id": self.ended.run_id if self.ended is not None else "",
             "total_cost_usd": self.cost,
-            "usage": usage_object(self.usage),
+            "usage": usage_object(self.used.usage),
+            "total_usage": usage_object(whole.usage),
+            "model_usage": whole.models(),
             "model": self.model,
             "permission_denials": list(self.denials.found),
             "agents": self.agents.objects(),
@@ -125,6 +128,18 @@ class Outcome:
         if code is not Exit.OK:
             result["error"] = self.error
         return result
+
+    @property
+    def turns(self) -> int:
+        """Replies of its own model, which --max-turns counts."""
+        return self.used.turns
+
+    def _whole(self) -> Used:
+        """All that the conversation and its sub-agents used."""
+        whole = Used()
+        for used in (self.used, *self.agents.used.values()):
+            whole.add(used)
+        return whole
 
     @property
     def _failed(self) -> Errored | None:
@@ -146,14 +161,11 @@ class Outcome:
         return "error_during_execution"
 
     def _count(self, message: StoredMessage) -> None:
-        if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
+        if not self.used.count(message):
             return
-        self.turns += 1
         self.model = self.model or message.model
         spoken = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
         self.text = spoken or self.text
-        if message.usage is not None:
-            self.usage += message.usage
 
 
 def _failure_code(state: Errored) -> Exit:

@@ -88,6 +88,11 @@ async def test_the_result_object_names_every_sub_agent_and_its_cost_is_part_of_t
     assert told == [("TASK one", "general", "success", 1), ("TASK two", "general", "success", 1)]
     assert all(one["cost_usd"] == 0.00007 and one["duration_ms"] > 0 for one in agents)
     assert result["total_cost_usd"] == pytest.approx(0.00028)
+    each = result["usage"] | {name: count // 2 for name, count in result["usage"].items()}
+    assert [one["usage"] for one in agents] == [each, each]
+    whole = {name: 2 * count for name, count in result["usage"].items()}
+    assert (result["total_turns"], result["total_usage"]) == (4, whole)
+    assert result["model_usage"] == {agents[0]["model"].removeprefix("anthropic/"): whole}
     assert "• Sub-agent done: TASK one" in ran.err
     listed = await phoenix_in(tmp_path).run("conversations", "list", "--json")
     assert [one["total_cost_usd"] for one in listed.json] == [pytest.approx(0.00028)]
