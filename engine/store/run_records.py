@@ -12,6 +12,7 @@ from msgspec import Struct
 from engine.codec import CodecError, decode_usage, encode_usage, storable
 from engine.machine.effects import SaveRoute, Strategy
 from engine.machine.messages import Usage
+from engine.records import total_cost
 from engine.run_records import ModelUsage, RunAgents, RunRecord
 
 TYPES = {"review": "code_review", "code": "code_generate", "explore": "research", "research": "research"}
@@ -91,9 +92,9 @@ def complete(connection: sqlite3.Connection, run_id: str) -> None:
         "UPDATE runs SET artifacts_json = ?, usage_json = ?, model_usage_json = ?, cost_usd = ? WHERE id = ?",
         (
             msgspec.json.encode(list(written)).decode(),
-            encode_usage(_add_all(one.usage for one in used)),
+            encode_usage(sum((one.usage for one in used), Usage())),
             msgspec.json.encode(by_model).decode(),
-            _cost(one.cost_usd for one in used),
+            total_cost(*(one.cost_usd for one in used)),
             run_id,
         ),
     )
@@ -107,8 +108,8 @@ def summed(used: Iterable[ModelUsage]) -> list[ModelUsage]:
     return [
         ModelUsage(
             model,
-            _add_all(one.usage for one in ones),
-            _cost(one.cost_usd for one in ones),
+            sum((one.usage for one in ones), Usage()),
+            total_cost(*(one.cost_usd for one in ones)),
             sum(o.requests for o in ones),
         )
         for model, ones in found.items()
@@ -147,12 +148,12 @@ def _agents(connection: sqlite3.Connection, conversation_id: str, run_id: str) -
         return None
     results = {row["id"]: row["result_status"] for row in rows}
     ended = [row for row in rows if row["ended_at"] is not None]
-    usage = _add_all(_usage(row["usage_json"]) for row in ended)
+    usage = sum((_usage(row["usage_json"]) for row in ended), Usage())
     return RunAgents(
         count=len(results),
         succeeded=sum(status == "success" for status in results.values()),
         tokens=usage.context_tokens,
-        cost_usd=_cost(row["cost_usd"] for row in ended),
+        cost_usd=total_cost(*(row["cost_usd"] for row in ended)),
         artifacts=tuple(dict.fromkeys(path for row in ended for path in _paths(row["artifacts_json"]))),
     )
 
@@ -187,21 +188,3 @@ def _paths(text: str | None) -> tuple[str, ...]:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
-
-
-def _add_all(usages: Iterable[Usage]) -> Usage:
-    total = Usage()
-    for one in usages:
-        total = Usage(
-            total.input_tokens + one.input_tokens,
-            total.output_tokens + one.output_tokens,
-            total.cache_creation_tokens + one.cache_creation_tokens,
-            total.cache_read_tokens + one.cache_read_tokens,
-        )
-    return total
-
-
-def _cost(costs: Iterable[float | None]) -> float | None:
-    """A sum; unknown where one of them is."""
-    known = list(costs)
-    return None if any(one is None for one in known) else sum(one for one in known if one is not None)
