@@ -10,8 +10,8 @@ from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.context_sheet import COMPACT, ContextSheet
 from phoenix_tui.screens.summary_sheet import SummarySheet
-from phoenix_tui.widgets.blocks.rows import count_text
 from tools.clean import clean, clean_line
+from tools.wording import counted
 
 NOTHING: Final = "Nothing was sent yet: the context is empty."
 
@@ -38,7 +38,7 @@ async def prompt(bench: Bench, _: str) -> None:
     sent = conversation.context.prompt()
     lines = clean(f"{sent.static}\n\n{sent.dynamic}").split("\n")
     text = Content("\n").join(Content.styled(line, "bold" if line.startswith("# ") else "") for line in lines)
-    tools = f"\n\n{count_text(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}"
+    tools = f"\n\n{counted(len(sent.tools), 'tool')}: {clean_line(', '.join(sent.tools)) or 'none'}"
     bench.sheets.read("System prompt", Content.assemble(text, (tools, Tone.QUIET.value)))
 
 

@@ -23,6 +23,7 @@ from phoenix_tui.surface import EngineSurface, Unsubscribe
 from phoenix_tui.widgets.question_panel import ROWS_BESIDE, QuestionPanel
 from phoenix_tui.widgets.question_text import one_line
 from tools.clean import clean_line
+from tools.wording import counted
 
 MOST_ROWS: Final = 6
 """Approvals in sight at once; the text of the chosen one needs the room."""
@@ -123,7 +124,7 @@ class ApprovalsSheet(Sheet[str]):
 
     def _draw(self) -> None:
         count = len(self._waiting)
-        words = f"{count} approvals wait" if count > 1 else "1 approval waits"
+        words = f"{counted(count, 'approval')} {'wait' if count > 1 else 'waits'}"
         keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(self.measure, ellipsis=True))

@@ -19,7 +19,7 @@ from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind_rows import change_row, point_row, stay_row
-from phoenix_tui.widgets.blocks.rows import count_text
+from tools.wording import counted
 
 INDENT: Final = 2
 SHARE: Final = 0.92
@@ -110,7 +110,7 @@ class RewindSheet(Sheet[Order]):
         if not self._found.unfinished:
             return []
         ways = hint(("rewind_finish", "finishes it"), ("rewind_take_back", "takes it back"))
-        words = f"A restore of {count_text(self._found.unfinished, 'file')} was cut off: {ways}."
+        words = f"A restore of {counted(self._found.unfinished, 'file')} was cut off: {ways}."
         return [Content.styled(words, Tone.NEEDS_YOU.value).truncate(width, ellipsis=True)]
 
     def _list(self, width: int, room: int) -> list[Content]:

@@ -30,11 +30,6 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 3600}h {whole % 3600 // 60:02}m"
 
 
-def count_text(count: int, singular: str) -> str:
-    """`1 line`, `38 lines`, `1,204 lines`."""
-    return f"{count:,} {singular}{'' if count == 1 else 's'}"
-
-
 def row(mark: Span, name: str, text: str, right: str, width: int, *, action: str = "", look: Look = PLAIN) -> Line:
     """One row: glyph, bold name, text cut to what is left, and `right` flush with the column's end."""
     room = column(width) - MARGIN
