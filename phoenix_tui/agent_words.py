@@ -17,6 +17,7 @@ from phoenix_tui.labels import money
 from tools import wording
 from tools.clean import clean_line
 from tools.contract import AgentEnd, JsonValue
+from tools.wording import one_line
 
 SUBMISSIONS: Final = {"submit_result": "result", "submit_error": "error"}
 """The calls that end a sub-agent, and the argument that says what it found."""
@@ -55,8 +56,7 @@ def news(before: Sequence[AgentView], after: Sequence[AgentView]) -> AgentNews:
 
 def task_words(task: str) -> str:
     """A task in one line, cut."""
-    words = clean_line(" ".join(task.split()))
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+    return one_line(clean_line(task), LONGEST)
 
 
 def handed_in(call: ToolUseBlock) -> str:

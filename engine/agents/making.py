@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.agents.orders import TaskOrder
 from engine.agents.prompting import snapshot
 from engine.executor.session import EngineSettings, Ports
-from engine.machine.agent_texts import one_line
+from engine.machine.agent_texts import heading_of
 from engine.ports import ProviderError
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, ProfileError
@@ -70,7 +70,7 @@ class Making:
             id=self._ports.ids.new(),
             cwd=parent.cwd,
             model=model,
-            title=one_line(facts.task)[:TITLE],
+            title=heading_of(facts.task)[:TITLE],
             permission_mode=profile.mode_under(parent.permission_mode),
             profile=profile.name,
             agent=limited,

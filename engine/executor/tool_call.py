@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.codec import encode_display
 from engine.executor.session import Session
-from engine.machine.agent_texts import one_line
+from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
@@ -168,7 +168,7 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool
 def actor(record: ConversationRecord) -> str:
     """How other conversations are told who wrote a file."""
     if record.agent is not None:
-        return f"sub-agent '{one_line(record.agent.task)}' ({record.id})"
+        return f"sub-agent '{heading_of(record.agent.task)}' ({record.id})"
     return f"conversation '{record.title}' ({record.id})" if record.title else ""
 
 

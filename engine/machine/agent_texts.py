@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
 from tools.contract import AgentEnd
+from tools.wording import one_line
 
 NUDGE = "Call submit_result with your findings."
 ONLY_TOOL = "submit_result must be the only tool in response"
@@ -39,7 +40,7 @@ def aggregate(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unf
     parts = [f"Sub-agent results ({succeeded} of {len(agents)} succeeded):"]
     for number, (agent, outcome) in enumerate(zip(agents, all_of_them, strict=True), 1):
         ended = "success" if outcome.status is AgentStatus.SUCCESS else f"failed: {outcome.reason}"
-        heading = f"## {number}. {one_line(agent.task)} — {ended} [{agent.id}]"
+        heading = f"## {number}. {heading_of(agent.task)} — {ended} [{agent.id}]"
         parts.append(f"{heading}\n{_bounded(outcome.text)}" if outcome.text else heading)
     return "\n\n".join(parts)
 
@@ -49,7 +50,7 @@ def ends(agents: Sequence[AgentTask], outcomes: Sequence[AgentOutcome], unfinish
     return tuple(
         AgentEnd(
             agent.id,
-            one_line(agent.task),
+            heading_of(agent.task),
             outcome.status.value,
             outcome.reason,
             outcome.text[:BEGINNING],
@@ -81,10 +82,9 @@ def completion(child_id: str, outcome: AgentOutcome, turns: int, tool_iterations
     return "\n".join(lines)
 
 
-def one_line(task: str) -> str:
+def heading_of(task: str) -> str:
     """A task as it stands in a heading."""
-    words = " ".join(task.split())
-    return words if len(words) <= LONGEST_TASK else f"{words[: LONGEST_TASK - 1]}…"
+    return one_line(task, LONGEST_TASK)
 
 
 def _bounded(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from tools.contract import ToolClass, ToolRequest, ToolSpec
+from tools.wording import one_line
 
 SHELL_SYNTAX = re.compile(r"[;&|<>`$(){}\n\r\\*?\[\]~!#]|^\s*\w+=")
 EXACT_ONLY = frozenset(
@@ -190,8 +191,7 @@ def _why_no_command(pattern: str, command: str) -> str:
 
 def shortened(text: str) -> str:
     """A text in quotes, as short as a sentence can bear."""
-    line = " ".join(text.split())
-    return f"“{line if len(line) <= SHORTEST_TO_CUT else f'{line[: SHORTEST_TO_CUT - 1]}…'}”"
+    return f"“{one_line(text, SHORTEST_TO_CUT)}”"
 
 
 def _command_matches(pattern: str, command: str) -> bool:

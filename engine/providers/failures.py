@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from engine.ports import ProviderError
+from tools.wording import one_line
 
 OVERFLOW_MARKS = (
     "prompt is too long",
@@ -51,8 +52,7 @@ class Service:
         for secret in self.secrets:
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "[key]")
-        line = " ".join(text.split())
-        return line if len(line) <= QUOTE_LIMIT else line[: QUOTE_LIMIT - 1] + "…"
+        return one_line(text, QUOTE_LIMIT)
 
 
 class Refusal(Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from tools.clean import clean_line
+from tools.wording import one_line
 
 KEEP_TITLE: Final = "\x1b[22;0t"
 GIVE_TITLE_BACK: Final = "\x1b[23;0t"
@@ -124,8 +125,7 @@ def notification(skills: Skills, heading: str, body: str) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(clean_line(text).split())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+    return one_line(clean_line(text), LONGEST)
 
 
 def _base64(text: str) -> str:

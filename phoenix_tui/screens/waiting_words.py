@@ -11,6 +11,7 @@ from phoenix_tui.labels import Tone
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Standing
 from tools.clean import clean_line
+from tools.wording import one_line
 
 PATIENCE: Final = 1.0
 """Seconds a message may take to be stored before one wonders where it is."""
@@ -23,10 +24,8 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
     """Around the sending of `text`."""
     notice = dock.notice
     before = notice.standing
-    line = " ".join(clean_line(text).split())
-    short = line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
     words = Standing(
-        f"Not stored yet, the database is busy: “{short}”",
+        f"Not stored yet, the database is busy: “{one_line(clean_line(text), SHOWN)}”",
         Tone.NEEDS_YOU,
         "It is tried for half a minute; then the words come back into the box.",
     )

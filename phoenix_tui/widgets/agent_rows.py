@@ -35,6 +35,7 @@ from phoenix_tui.labels import (
 from phoenix_tui.widgets import agent_figures
 from phoenix_tui.widgets.agent_figures import GAP, SILENT_FROM, Column, figures, silence
 from tools.clean import clean_line
+from tools.wording import one_line
 
 WAITING: Final = Glyph("·", ".", Tone.QUIET)
 LEAST_NAME: Final = 8
@@ -156,7 +157,7 @@ def _sign(view: AgentView, plain: bool) -> tuple[str, str]:
 
 
 def _name(view: AgentView) -> Content:
-    name = Content(clean_line(" ".join(view.task.split())))
+    name = Content(one_line(clean_line(view.task)))
     return name if view.waits else name.stylize("bold")
 
 
