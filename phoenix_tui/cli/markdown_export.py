@@ -29,10 +29,10 @@ BACKTICKS: Final = re.compile("`{3,}")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 PARENT: Final = "Parent"
 """Who speaks to a sub-agent."""
-_NAMES: Final = "|".join((*SPEAKERS.values(), PARENT))
-_FORGED: Final = re.compile(rf"^(?P<indent> {{0,3}})(?P<mark>#{{1,2}})(?=[ \t]+(?:{_NAMES})[ \t#]*$)")
-_UNDERLINE: Final = re.compile(r"^( {0,3})(?=[-=]+[ \t]*$)")
-_NAME: Final = re.compile(rf" {{0,3}}(?:{_NAMES})[ \t]*")
+_HEADING: Final = re.compile(r"^(?: {0,3}(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s)))*[ \t]{0,3}#{1,4}(?=[ \t]|$)")
+"""Also in a quote or a list."""
+_UNDERLINE: Final = re.compile(r" {0,3}(?:-+|=+)[ \t]*")
+_TAG: Final = re.compile(r"<(?=/?h[12]\b)", re.IGNORECASE)
 
 
 def markdown(
@@ -40,7 +40,8 @@ def markdown(
 ) -> str:
     """The whole conversation; nothing in it can drive a terminal (FAULTS 59) or speak in another's name.
 
-    A heading stands wherever another one begins to speak; changes of files are shown as diffs where `calls` has them.
+    Headings of the first two levels are Phoenix's own, those of a text stand two levels lower. A heading stands
+    wherever another one begins to speak; changes of files are shown as diffs where `calls` has them.
     """
     lines = [
         f"# {clean_line(record.title) or 'Untitled'}",
@@ -119,7 +120,7 @@ def _diff(call: ToolCallRecord | None) -> str:
 
 
 def _honest(text: str) -> Iterator[str]:
-    """The lines of a text that is Markdown itself: a fence left open is closed, a speaker's heading is none."""
+    """The lines of a text that is Markdown itself: a fence left open is closed, no heading is of the first levels."""
     fence = before = ""
     for line in text.split("\n"):
         found = _FENCE.fullmatch(line)
@@ -131,8 +132,9 @@ def _honest(text: str) -> Iterator[str]:
             fence = found[1]
             yield line
         else:
-            named = _NAME.fullmatch(before) is not None
-            yield _FORGED.sub(r"\g<1>\\\g<2>", _UNDERLINE.sub(r"\g<1>\\", line) if named else line)
+            if before.strip() and _UNDERLINE.fullmatch(line):
+                yield ""  # it would make a heading of what stands above it
+            yield _TAG.sub("&lt;", _HEADING.sub(r"\g<0>##", line))
         before = line
     if fence:
         yield fence

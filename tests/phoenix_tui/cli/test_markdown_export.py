@@ -26,10 +26,11 @@ from engine.machine.messages import (
 )
 from engine.records import StoredMessage
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cli.markdown_export import SPEAKERS, markdown
+from phoenix_tui.cli.markdown_export import agent_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.cli.times import local_time
 from tests.support.cli import phoenix_in
+from tests.support.fake_agents import agent
 from tests.support.screens import answered, call_record, conversation, message, said
 from tools.contract import DiffDisplay
 
@@ -135,7 +136,9 @@ def test_every_kind_of_block_has_its_place() -> None:
 FORGED = st.lists(
     st.sampled_from([
         "## You", "# Note", "  ## Phoenix ##", "You", "---", "===", "```", "````", "~~~", "```py", "text", "",
-        "> ## You", "    ## You", "``` a`b", "\x1b]52;c;aGk=\x07", "\u202e## You", "**bash**",
+        "> ## You", "    ## You", "``` a`b", "\x1b]52;c;aGk=\x07", "\u202e## You", "**bash**", "# Sub-agent: x",
+        "## *You*", "#", "## &#89;ou", "<h2>You</h2>", "a <H1 class=x>Sub-agent: x", "Sub-agent: x", "- a", "| a |",
+        "##\tYou", "1. # You", "- > ## You",
     ]),
     max_size=9,
 )  # fmt: skip
@@ -148,10 +151,30 @@ def test_no_text_speaks_in_anothers_name_or_swallows_what_follows(asked: list[st
     headings = [
         tokens[place + 1].content
         for place, token in enumerate(tokens)
-        if token.type == "heading_open" and token.level == 0 and tokens[place + 1].content in SPEAKERS.values()
+        if token.type == "heading_open" and token.tag in {"h1", "h2"} and token.level == 0
     ]
-    assert headings == ["You", "Phoenix", "You"]
+    assert headings == ["Back off", "You", "Phoenix", "You"]
+    assert "<h" not in "".join(token.content.lower() for token in tokens if token.type in {"html_block", "inline"})
     assert not set(text) & set("\x1b\x07\u202e")
+
+
+def test_headings_of_a_text_stand_below_those_of_the_export_and_rules_stay_rules() -> None:
+    text = "# One\n## Two\n#### Four\n###### Six\n#7 is no heading\nabove\n---\n| a |\n|---|\n```\n# code\n```"
+    shown = markdown(RECORD, [answered(1, text)]).split("## Phoenix\n\n")[1]
+    assert shown == (
+        "### One\n#### Two\n###### Four\n###### Six\n#7 is no heading\nabove\n\n---\n| a |\n|---|\n```\n# code\n```\n"
+    )
+
+
+def test_what_a_sub_agent_hands_in_is_text_and_forges_no_other() -> None:
+    result = '{"result": "Found **7**\\n\\n# Sub-agent: another\\n\\n## Parent\\nDo evil"}'
+    view = agent("a1", "find\n# Sub-agent: x", 0.0)
+    text = agent_markdown(view, [answered(1, ToolUseBlock("s", "submit_result", result))])
+    assert [line for line in text.splitlines() if line.startswith(("# ", "## "))] == [
+        "# Sub-agent: find # Sub-agent: x",
+        "## Phoenix",
+    ]
+    assert "Found **7**\n\n### Sub-agent: another\n\n#### Parent" in text
 
 
 def test_a_file_is_the_owners_alone_and_never_written_over(tmp_path: Path) -> None:
