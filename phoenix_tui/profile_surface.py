@@ -11,6 +11,7 @@ from msgspec import Struct
 from engine.records import PermissionMode
 
 if TYPE_CHECKING:
+    from engine.executor.requests import RunCaps
     from engine.ports import Profile
     from phoenix_tui.config.profile_files import ProfileTrouble
 
@@ -60,6 +61,10 @@ class ProfilesSurface(Protocol):
 
     def create(self, name: str, text: str) -> Path:
         """A new file of the user's. Raises EngineError."""
+        ...
+
+    def caps(self, name: str, cwd: Path) -> RunCaps | None:
+        """What limits a run in a conversation of this profile and folder; None where the profile is gone or broken."""
         ...
 
     def chosen(self, name: str) -> ProfileChoice:

@@ -347,7 +347,7 @@ class Launch(Struct, frozen=True):
     """Sent as the first message."""
     images: tuple[Path, ...] = ()
     caps: RunCaps = field(default_factory=RunCaps)
-    """Limits of every run of this session."""
+    """Limits of runs in conversations without a profile; `caps.caps_for` knows those of the others."""
     image_display: str = "auto"
     """How images are shown: auto, kitty, sixel, blocks or off."""
     theme: str = ""

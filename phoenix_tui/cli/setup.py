@@ -24,8 +24,8 @@ from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
 class SettingsNow(Protocol):
     """Reads the files again and merges them as at the start."""
 
-    def __call__(self, profile: str | None = None) -> Settings:
-        """The settings in force, or as they would be with another profile. Raises ConfigError."""
+    def __call__(self, profile: str | None = None, cwd: Path | None = None) -> Settings:
+        """The settings in force, or as they would be with another profile, of another folder. Raises ConfigError."""
         ...
 
 
@@ -79,15 +79,23 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
 
 
 def _merged(
-    paths: Paths, cwd: Path, narrowing: Layer, asked: tuple[Layer, Layer], profile: str | None = None
+    paths: Paths,
+    own: Path,
+    narrowing: Layer,
+    asked: tuple[Layer, Layer],
+    profile: str | None = None,
+    cwd: Path | None = None,
 ) -> Settings:
     user = user_layer(paths.config_file)
     name = merge(user, Layer(), *asked).text("profile") if profile is None else profile
-    chosen = chosen_profile(open_profiles(paths.profiles, TrustFile(paths.trust_file)), name, cwd) if name else None
+    profiles = open_profiles(paths.profiles, TrustFile(paths.trust_file)) if name else None
+    chosen = chosen_profile(profiles, name, cwd or own) if profiles is not None else None
     return instructed(merge(*with_profile(user, narrowing, chosen), *asked), chosen)
 
 
-def _merged_for_command(paths: Paths, environment: Layer, profile: str | None = None) -> Settings:
+def _merged_for_command(
+    paths: Paths, environment: Layer, profile: str | None = None, cwd: Path | None = None
+) -> Settings:
     """A sub-command begins no conversation, so no profile counts."""
     return merge(user_layer(paths.config_file), Layer(), environment, Layer())
 

@@ -6,6 +6,7 @@ import time
 from typing import Final
 
 from engine.records import ConversationQuery, ConversationSummary
+from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.shelving import put_aside, rename_one
 from phoenix_tui.labels import age
@@ -64,7 +65,8 @@ async def fork(bench: Bench, _: str) -> None:
 
 async def retry(bench: Bench, _: str) -> None:
     """Resume an interrupted turn, or try again."""
-    await bench.desk.attempt(lambda conversation: conversation.retry(bench.desk.launch.caps))
+    desk = bench.desk
+    await desk.attempt(lambda one: one.retry(caps_for(desk, one)))
 
 
 async def stop(bench: Bench, _: str) -> None:

@@ -12,6 +12,7 @@ from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.agent_words import cost_lines
+from phoenix_tui.caps import caps_for
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.exporting import export
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
@@ -238,8 +239,9 @@ async def _config(front: LinearFront, text: str) -> None:
 
 
 async def _retry(front: LinearFront, _: str) -> None:
-    if front.talk.conversation is not None:
-        await front.talk.attempt(front.talk.conversation.retry(front.launch.caps))
+    conversation = front.talk.conversation
+    if conversation is not None:
+        await front.talk.attempt(conversation.retry(caps_for(front, conversation)))
 
 
 async def _stop(front: LinearFront, _: str) -> None:

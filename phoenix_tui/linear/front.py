@@ -10,6 +10,7 @@ from typing import Final
 
 from engine.machine.states import Errored
 from engine.updates import Question
+from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, split_command
 from phoenix_tui.drafts import PromptHistory, remember
 from phoenix_tui.linear.approving import OthersAsk, answer_of
@@ -151,9 +152,9 @@ class LinearFront:
     async def _go_on(self, conversation: ConversationSurface) -> None:
         """Enter on an empty line: try again after an error, send what waits for the user, or images alone."""
         if isinstance(conversation.state, Errored):
-            await self.talk.attempt(conversation.retry(self.launch.caps))
+            await self.talk.attempt(conversation.retry(caps_for(self, conversation)))
         elif conversation.queue.held and conversation.queue.waiting:
-            await self.talk.attempt(conversation.queue.go_on(self.launch.caps))
+            await self.talk.attempt(conversation.queue.go_on(caps_for(self, conversation)))
         elif self.talk.images and not self.talk.busy:
             await self.talk.send("")
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Receipt, Refused
 from engine.records import QueuedMessage
+from phoenix_tui.caps import caps_for
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
-from phoenix_tui.queue_surface import QueueSurface
 from tools.clean import clean_line
 from tools.wording import counted
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
+    from phoenix_tui.surface import ConversationSurface
 
 LONGEST: Final = 120
 DEEDS: Final = ("Send it now, stopping what runs", "Change its text", "Take it out", "Move it up", "Move it down")
@@ -22,7 +23,7 @@ async def queue_up(front: LinearFront, text: str) -> Receipt:
     """Put a message behind the others, with the images that are attached, and say where it stands."""
     conversation = await front.talk.current()
     images = [image.id for image in front.talk.images]
-    receipt = await conversation.queue.add(text, images, front.launch.caps)
+    receipt = await conversation.queue.add(text, images, caps_for(front, conversation))
     if not isinstance(receipt, Refused):
         front.talk.images.clear()
     place = len(conversation.queue.waiting)
@@ -48,13 +49,17 @@ async def _queue(front: LinearFront, text: str) -> None:
         return
     deed = await front.choose(f"{_row(waiting[chosen])}:", DEEDS)
     if deed is not None:
-        await _do(front, queue, waiting[chosen], chosen, deed)
+        await _do(front, conversation, waiting[chosen], chosen, deed)
 
 
-async def _do(front: LinearFront, queue: QueueSurface, message: QueuedMessage, place: int, deed: int) -> None:
+async def _do(
+    front: LinearFront, conversation: ConversationSurface, message: QueuedMessage, place: int, deed: int
+) -> None:
+    queue = conversation.queue
     match deed:
         case 0:
-            tell_outcome(front, await queue.send_now(message.id, front.launch.caps), "It goes now.")
+            caps = caps_for(front, conversation)
+            tell_outcome(front, await queue.send_now(message.id, caps), "It goes now.")
         case 1:
             text = await front.ask_line("New text: ", message.text)
             if text:

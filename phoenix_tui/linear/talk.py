@@ -12,6 +12,7 @@ from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
 from engine.updates import AgentsChanged, Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
+from phoenix_tui.caps import caps_for
 from phoenix_tui.labels import clock
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
 from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
@@ -156,7 +157,8 @@ class Talk:
         try:
             conversation = await self.current()
             ask = conversation.interrupt_and_say if interrupt else conversation.say
-            receipt: Receipt = await ask(text, [image.id for image in self.images], self.launch.caps)
+            caps = caps_for(self, conversation)
+            receipt: Receipt = await ask(text, [image.id for image in self.images], caps)
         except ENGINE_ERRORS as error:
             receipt = Refused(str(error))
         if isinstance(receipt, Refused):

@@ -10,6 +10,7 @@ from typing import Final
 from engine.executor.requests import Accepted, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
+from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
 from phoenix_tui.image_files import read_image
 from phoenix_tui.screens.desk import Desk
@@ -45,7 +46,7 @@ class Sending:
                 ask = conversation.queue.add if queue else ask
                 if conversation.record.agent is not None:
                     ask = Hinting(desk.services.engine, conversation.id).say
-                receipt: Receipt = await ask(text, images, desk.launch.caps)
+                receipt: Receipt = await ask(text, images, caps_for(desk, conversation))
                 if stopped.is_set():
                     stop_in_view(desk.services.engine, conversation)
         except ENGINE_ERRORS as error:
@@ -110,11 +111,10 @@ class Sending:
         conversation = self._desk.conversation
         if conversation is None:
             return
-        caps = self._desk.launch.caps
         if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and interrupted):
-            await self._desk.attempt(lambda one: one.retry(caps))
+            await self._desk.attempt(lambda one: one.retry(caps_for(self._desk, one)))
         if conversation.queue.waiting:
-            await self._desk.attempt(lambda one: one.queue.go_on(caps))
+            await self._desk.attempt(lambda one: one.queue.go_on(caps_for(self._desk, one)))
 
 
 async def _run_line(conversation: ConversationSurface, line: str, *, now: bool) -> Receipt:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import BindingType
 
+from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.drafts import remember
 from phoenix_tui.keymap import Scope, bindings
@@ -16,6 +17,12 @@ from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.composer import Composer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from phoenix_tui.screens.desk import Desk
+    from phoenix_tui.surface import ConversationSurface
 
 DOUBLE: Final = 0.6
 """Seconds within which a second Esc makes a pair."""
@@ -143,7 +150,7 @@ class WorkspaceKeys(Stage):
         elif text.strip():
             self.when_ready(lambda bench: bench.sending.send(text, interrupt=True))
         elif self.parts.dock.queue.waiting:
-            self.when_ready(lambda bench: bench.desk.attempt(lambda one: one.queue.send_now("", self.launch.caps)))
+            self.when_ready(lambda bench: bench.desk.attempt(partial(_send_queued, bench.desk)))
 
     def action_view(self, what: str) -> None:
         """Move or unfold the transcript from any focus; a question in focus scrolls itself."""
@@ -180,3 +187,7 @@ class WorkspaceKeys(Stage):
     def action_editor(self) -> None:
         """Write the draft in $EDITOR."""
         self.when_ready(lambda bench: bench.deeds.edit(bench))
+
+
+def _send_queued(desk: Desk, conversation: ConversationSurface) -> Awaitable[object]:
+    return conversation.queue.send_now("", caps_for(desk, conversation))

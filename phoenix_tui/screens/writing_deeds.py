@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.executor.requests import Refused
 from engine.records import QueuedMessage
+from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
 from phoenix_tui.screens.edit_sheet import EditSheet
 
@@ -45,7 +46,8 @@ class WritingDeeds:
                         bench.tell(trouble, bad=True)
                     bench.tell("Removed from the queue; Up brings it back.")
             case _:
-                await bench.desk.attempt(lambda one: one.queue.send_now(message.id, bench.desk.launch.caps))
+                desk = bench.desk
+                await desk.attempt(lambda one: one.queue.send_now(message.id, caps_for(desk, one)))
 
     async def paste(self, bench: Bench, mark: str) -> None:
         """View and change a long paste; it may become a file that the message names."""

@@ -10,7 +10,7 @@ from engine.executor.requests import RunCaps
 from engine.machine.messages import Usage
 from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError
 from engine.providers import prices
-from engine.records import ConversationQuery, PermissionMode
+from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.conversations import find_one
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -22,7 +22,7 @@ from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, Te
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
-from phoenix_tui.wiring.settings import caps_of
+from phoenix_tui.wiring.settings import caps_of, caps_with
 
 
 async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes]) -> Exit:
@@ -39,7 +39,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await _check_sandbox(backend, setup)
         await backend.engine.start()
         conversation = await _conversation(backend, arguments, setup)
-        caps = await _caps(backend, setup, conversation.record.model)
+        caps = await _caps(backend, setup, conversation.record)
         reporter = _reporter(arguments, conversation, backend.tool_names)
         outcome = Outcome(conversation.id, conversation.record.model)
         if backend.engine.warning:
@@ -115,17 +115,17 @@ async def _changes(backend: Backend, arguments: RunArguments) -> ConversationCha
     return ConversationChanges(arguments.name, model=model, permission_mode=PermissionMode(mode) if mode else None)
 
 
-async def _caps(backend: Backend, setup: Setup, model: str) -> RunCaps:
-    settings = setup.settings
-    budget = settings.number("max_budget_usd")
+async def _caps(backend: Backend, setup: Setup, record: ConversationRecord) -> RunCaps:
+    """The limits of its profile hold in a conversation however it is opened."""
+    caps, model = caps_with(setup, record.profile, record.cwd) or caps_of(setup.settings), record.model
     try:
         backend.providers.resolve(model)
     except ProviderError as error:
         raise _refused(error) from error
     await prices.load(model.partition("/")[2])
-    if budget and backend.providers.price(model, Usage(1, 1)) is None:
+    if caps.max_budget_usd and backend.providers.price(model, Usage(1, 1)) is None:
         raise CommandError(f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns.")
-    return caps_of(settings)
+    return caps
 
 
 def _refused(error: ProviderError) -> CommandError:

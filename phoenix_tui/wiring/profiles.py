@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from engine.executor.requests import EngineError
+from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import BUILT_IN, GENERAL
 from engine.records import PermissionMode
@@ -17,6 +17,7 @@ from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.profile_surface import ProfileChoice
+from phoenix_tui.wiring.settings import caps_with
 
 
 def profile_files(setup: Setup) -> ProfileFiles:
@@ -70,6 +71,10 @@ class ProfileBoard(Struct, frozen=True):
             raise EngineError(str(error)) from error
         except OSError as error:
             raise EngineError(f"{self.profiles.folder} cannot be written: {error.strerror}.") from error
+
+    def caps(self, name: str, cwd: Path) -> RunCaps | None:
+        """What limits a run in a conversation of this profile and folder; None where the profile is gone or broken."""
+        return caps_with(self.setup, name, cwd)
 
     def chosen(self, name: str) -> ProfileChoice:
         """What a conversation begun with it is made with, as with `--profile NAME`. Raises EngineError."""

@@ -30,7 +30,7 @@ from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.open_mark import left_open
 from phoenix_tui.plain_signs import is_plain
 from phoenix_tui.surface import Launch, Services
-from phoenix_tui.wiring.settings import caps_of
+from phoenix_tui.wiring.settings import caps_of, caps_with
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         pick=arguments.resume == "",
         prompt=arguments.prompt or "",
         images=tuple(Path(name).expanduser() for name in arguments.images),
-        caps=caps_of(settings),
+        caps=caps_with(setup, "", setup.cwd) or caps_of(settings),
         image_display=settings.text("images"),
         theme=settings.text("theme"),
         light_terminal=remembered_light(setup.paths.state),

@@ -21,6 +21,14 @@ def caps_of(settings: Settings) -> RunCaps:
     return RunCaps(int(settings.number("max_turns")), settings.number("max_budget_usd"), settings.number("timeout"))
 
 
+def caps_with(setup: Setup, profile: str, cwd: Path) -> RunCaps | None:
+    """The limits of a run in a conversation begun with a profile (empty: none); None where it is gone or broken."""
+    try:
+        return caps_of(setup.settings_now(profile, cwd))
+    except ConfigError:
+        return None
+
+
 def default_setter(config_file: Path) -> Callable[[str], None]:
     """What makes a model reference the default of new conversations."""
     return partial(set_value, config_file, "model")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.executor.requests import EngineError
+from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
 from engine.ports.profiles import BUILT_IN, GENERAL
 from engine.records import PermissionMode
@@ -44,6 +44,14 @@ class FakeProfiles:
             return self.real.create(name, text)
         except ProfileError as error:
             raise EngineError(str(error)) from error
+
+    def caps(self, name: str, cwd: Path) -> RunCaps | None:
+        """Those that its file names alone."""
+        try:
+            found = self.real.resolve(name, self.cwd)
+        except ProfileError:
+            return None
+        return RunCaps(found.max_turns, 0.0, found.timeout) if found.source != BUILT_IN else None
 
     def chosen(self, name: str) -> ProfileChoice:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.executor.requests import RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.screens.profiles_sheet import ProfilesSheet
@@ -77,14 +78,16 @@ async def test_the_list_names_every_profile_with_what_is_special_about_it(
 
 
 async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: OpenShell, tmp_path: Path) -> None:
-    put(tmp_path, "migrations", MINE)
+    put(tmp_path, "migrations", MINE.replace("plan", "plan\nmax_turns: 3\ntimeout: 60"))
     async with open_shell() as shell:
         await listed(shell)
         await shell.pilot.press(*["down"] * 5, "enter")
         await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
         assert (shell.bench.desk.model, shell.bench.desk.mode) == ("openai/big", PermissionMode.PLAN)
         await shell.until(lambda: shell.status.startswith("plan · migrations · big"))
-        record = (await shell.say("hello")).record
+        conversation = await shell.say("hello")
+        assert conversation.caps == [RunCaps(max_turns=3, timeout=60.0)], "as with --profile"
+        record = conversation.record
         assert (record.profile, record.append_system_prompt) == ("migrations", "Be careful.")
         await shell.until(lambda: shell.status.startswith("plan · migrations · big"))
         assert (record.model, record.permission_mode) == ("openai/big", PermissionMode.PLAN)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor.requests import EngineError
+from engine.executor.requests import EngineError, RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.cli.arguments import run_arguments
 from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
+from phoenix_tui.config.project import find_project
+from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.wiring.profiles import ProfileBoard, profile_files
 
 MINE = "---\nmodel: a/b\npermission_mode: auto\nsandbox: read-only\n---\nBe kind.\n"
@@ -41,6 +43,21 @@ def test_what_is_chosen_is_what_a_start_with_it_would_give(tmp_path: Path) -> No
     )
     begun = board(tmp_path, "--append-system-prompt", "In French.", "--profile", "mine").setup.settings
     assert choice.append_system_prompt == begun.text("append_system_prompt") == "Be kind.\n\nIn French."
+
+
+def test_its_limits_hold_in_every_conversation_begun_with_it_and_in_no_other(tmp_path: Path) -> None:
+    put(tmp_path / "home" / "profiles", "mine", "---\nmax_turns: 3\n---\n")
+    put(tmp_path / "other" / ".phoenix" / "profiles", "release", "---\nmax_turns: 7\n---\n")
+    (tmp_path / "home" / "config.toml").write_text("max_turns = 40\nmax_budget_usd = 2.0\n")
+    start, cwd, other = board(tmp_path, "--profile", "mine"), tmp_path / "work", tmp_path / "other"
+    assert start.caps("", cwd) == RunCaps(40, 2.0)
+    assert start.caps("mine", cwd) == start.caps("mine", other) == RunCaps(3, 2.0)
+    assert start.caps("gone", cwd) is None
+    assert start.caps("release", other) is None, "its folder is not trusted"
+    project = find_project(other)
+    TrustFile(start.setup.paths.trust_file).answer(project, trusted=True)
+    assert start.caps("release", other) == RunCaps(7, 2.0)
+    assert board(tmp_path, "--max-turns", "9").caps("mine", cwd) == RunCaps(9, 2.0), "what is asked for is stronger"
 
 
 def test_general_gives_back_what_was_asked_for_without_a_profile(tmp_path: Path) -> None:
