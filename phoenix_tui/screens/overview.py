@@ -49,6 +49,8 @@ class Overview:
         """Conversations that are in sight beside the current one; set by the panes."""
         self.shown: Callable[[str], None] = _nobody
         """Told which conversation is on the screen, the moment it changes."""
+        self.left: Callable[[], None] = _nobody_cares
+        """Called when the one on the screen makes way for another."""
 
     async def start(self) -> None:
         """Read the list, then watch."""
@@ -97,6 +99,8 @@ class Overview:
 
     def select(self, conversation_id: str) -> None:
         """This one is on the screen now, and so is read."""
+        if conversation_id != self._current:
+            self.left()
         self._current = conversation_id
         self.shown(conversation_id)
         if summary := self._summaries.get(conversation_id):
@@ -170,3 +174,7 @@ def _kind(state: State) -> int:
 
 def _nobody(_: str) -> None:
     """Nobody wants to know."""
+
+
+def _nobody_cares() -> None:
+    """Nothing follows from it."""

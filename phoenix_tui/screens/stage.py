@@ -177,8 +177,20 @@ class Stage(PhoenixScreen[None]):
 
     def on_screen_suspend(self) -> None:
         """A sheet comes: what was said in passing, and could be read, does not lie over it; troubles do."""
-        is_new = time.monotonic() - max(self._told.values(), default=0.0) < READ_SECONDS
-        if not is_new and not self.query("Toast.-error"):
+        if not self.query("Toast.-error"):
+            self._let_go()
+
+    def leave_words(self) -> None:
+        """Another conversation comes: what was said of the one before goes, troubles too.
+
+        What no conversation said stays, and what came with the change.
+        """
+        told = {clean(text) for text in self._told}
+        if not self.has_class("-panes") and all(str(toast.render()) in told for toast in self.query("Toast")):
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if time.monotonic() - max(self._told.values(), default=0.0) >= READ_SECONDS:
             self.app.clear_notifications()
             self._told.clear()
 

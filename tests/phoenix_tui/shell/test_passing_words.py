@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from phoenix_tui.screens.help_sheet import HelpSheet
+from tests.support.fake_engine import FakeEngine
 
 
 def long_ago(shell: Any) -> None:
@@ -40,3 +41,37 @@ async def test_what_was_said_just_before_a_sheet_came_and_a_trouble_stay(open_sh
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
         await shell.pilot.pause()
         assert "The disk is full." in shell.toasts
+
+
+async def test_what_was_said_of_one_conversation_goes_with_it_but_not_what_came_with_the_change(
+    open_shell: Any, engine: FakeEngine
+) -> None:
+    one, two = engine.seed("one", messages=2), engine.seed("two", messages=2)
+    async with open_shell() as shell:
+        await shell.open(one)
+        shell.screen.tell("Removed from the queue.")
+        shell.screen.tell("It has no branches.", bad=True)
+        await shell.until(lambda: len(list(shell.screen.query("Toast"))) == 2)
+        long_ago(shell)
+        await shell.open(two)
+        await shell.until(lambda: not shell.toasts)
+        shell.screen.tell("Back from the trash.")
+        await shell.until(lambda: list(shell.screen.query("Toast")))
+        await shell.open(one)
+        assert shell.toasts == ["Back from the trash."]
+        shell.app.notify("keymap.toml:1: no key", severity="error")
+        await shell.until(lambda: len(list(shell.screen.query("Toast"))) == 2)
+        long_ago(shell)
+        await shell.open(two)
+        assert "keymap.toml:1: no key" in shell.toasts
+
+
+async def test_what_is_said_loses_no_letter_where_it_fills_the_screen(open_shell: Any) -> None:
+    async with open_shell((60, 20)) as shell:
+        for letters in (57, 58, 60):
+            words = ("eleven said " * 6)[: letters - 1] + "Z"
+            shell.screen.tell(words)
+            await shell.until(lambda words=words: words in shell.toasts)
+        await shell.until(lambda: shell.text.count("Z") == 3)
+        toasts = list(shell.screen.query("Toast"))
+        assert all(toast.region.right <= 60 and toast.region.x >= 0 for toast in toasts)
