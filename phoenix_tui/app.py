@@ -145,7 +145,8 @@ class PhoenixApp(App[None]):
 
     def _way_back(self) -> str:
         bench = self._workspace.bench
-        conversation = bench.desk.conversation if bench is not None else None
+        kept = self._services is not None and self._services.kept
+        conversation = bench.desk.conversation if bench is not None and kept else None
         has_messages = conversation is not None and conversation.record.message_count
         return f"phoenix --resume {conversation.id}" if conversation is not None and has_messages else ""
 

@@ -319,6 +319,8 @@ class Services(Struct, frozen=True):
     """What boot recovery found."""
     warning: str = ""
     """What the user must know from the start: nothing is kept, a fallback is in use."""
+    kept: bool = True
+    """Whether what is said outlasts this session."""
 
 
 class Launch(Struct, frozen=True):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from phoenix_tui.surface import Launch, Services
 
 
+LOST_DRAFT = "The message in the box cannot be stored. Quit and lose it?"
 SOONEST = 0.001
 """Seconds until the soonest timer: Textual divides by them when it is late."""
 
@@ -61,7 +62,6 @@ class Backstage:
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         overview.shown = self.around.mark.show
-        overview.left = stage.leave_words
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
         sending = Sending(desk, stage.tell)
         self.bench = Bench(desk, sending, parts.dock, self, stage.tell, clipboard, keymap, self._deeds, self.around)
@@ -102,6 +102,7 @@ class Backstage:
         self._stage.run_worker(follow(library.changed_elsewhere, overview.reload), group="elsewhere")
         if composer.content:
             desk.drafts.typed(composer.content)
+        self._stage.parts.status.kept = self._services.kept
         if self._services.warning:
             self._stage.tell(self._services.warning, bad=True)
         if launch.images:
@@ -151,17 +152,19 @@ class Backstage:
         await self._stage.leave()
 
     async def may_leave(self) -> bool:
-        """Whether nothing runs, or the user wants it stopped."""
+        """Whether nothing runs and the draft is stored, or the user wants to leave all the same."""
+        if not await self.bench.desk.drafts.keep() and not await self._wants(LOST_DRAFT):
+            return False
         busy = self.bench.desk.overview.busy
         what = (
             "A run is under way. Quit and stop it?" if busy == 1 else f"{busy} runs are under way. Quit and stop them?"
         )
-        if not busy:
-            return True
+        return not busy or await self._wants(what)
+
+    async def _wants(self, what: str) -> bool:
         from phoenix_tui.screens.confirm import ConfirmScreen  # noqa: PLC0415 - as above
 
-        answer = await self._stage.app.push_screen_wait(ConfirmScreen(what, "quit", "stay"))
-        return answer is True
+        return await self._stage.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")) is True
 
     @cached_property
     def _made_deeds(self) -> Deeds:

@@ -60,27 +60,34 @@ class Drafting:
         now = time.monotonic()
         self._changed_at = self._changed_at or now
         pause = min(PAUSE, max(self._changed_at + LATEST - now, 0.0))
-        self._timer = self._later(pause, self.keep)
+        self._timer = self._later(pause, self.store)
 
     def sent(self) -> None:
         """The message is on its way: the next one opens its connection anew."""
         self._warmed = ""
 
-    async def keep(self, *, anyway: bool = False) -> None:
-        """Store the draft now, where it was changed or `anyway`."""
+    async def store(self) -> None:
+        """Store it now if it was changed."""
+        await self.keep()
+
+    async def keep(self, *, anyway: bool = False) -> bool:
+        """Store the draft now, where it was changed or `anyway`; False where that cannot be."""
         if anyway:
             self._changed_at = self._changed_at or time.monotonic()
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
         if not self._changed_at or not self._dock.is_loaded:
-            return
+            return True
         draft, self._changed_at = self._written, 0.0
         if not draft and self._on_desk() is None:
-            return
+            return True
         try:
             conversation = await self._current()
             if not conversation.read_only and draft != conversation.record.draft:
                 await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:
+            self._changed_at = time.monotonic()
             self._tell(str(error), bad=True)
+            return False
+        return True

@@ -37,6 +37,8 @@ TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
 REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no model"}
 """What stands beside the models of a provider for as long as they are in use."""
+NOT_KEPT: Final = "not kept"
+"""What stands there while conversations live in memory alone."""
 GAP: Final = " · "
 KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
@@ -77,6 +79,8 @@ class StatusLine(Still, MeterRow):
     """Set by the screen."""
     errand: reactive[str] = reactive("")
     """What goes on beside the conversation in view, such as an installation; set by the screen."""
+    kept: reactive[bool] = reactive(True)
+    """Whether conversations outlast this session; set by the screen."""
 
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -160,6 +164,7 @@ class StatusLine(Still, MeterRow):
         status = self.status
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
+        kept = ("" if self.kept else NOT_KEPT, Tone.NEEDS_YOU.value)
         profile = (clean_line(status.profile), Tone.YOU.value)
         route = ("route" if status.supervisor else "", Tone.QUIET.value)
         model = (short_model(status.model), Tone.QUIET.value)
@@ -169,12 +174,13 @@ class StatusLine(Still, MeterRow):
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
-            (mode, profile, route, model, remark, context, cost, jobs, errand),
-            (mode, profile, route, model, context, cost, jobs, errand),
-            (mode, profile, route, model, context, jobs, errand),
-            (mode, profile, route, context, jobs, errand),
-            (mode, context, jobs, errand),
-            (mode, context),
+            (mode, kept, profile, route, model, remark, context, cost, jobs, errand),
+            (mode, kept, profile, route, model, context, cost, jobs, errand),
+            (mode, kept, profile, route, model, context, jobs, errand),
+            (mode, kept, profile, route, context, jobs, errand),
+            (mode, kept, context, jobs, errand),
+            (mode, kept, context),
+            (mode, kept),
             (mode,),
         )
         yield from (_joined(parts) for parts in choices)

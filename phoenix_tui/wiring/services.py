@@ -87,6 +87,7 @@ class ServiceOpener:
             profiles=ProfileBoard(setup, backend.profiles),
             recoveries=recoveries,
             warning=await self._warning(backend),
+            kept=not (setup.ephemeral or backend.engine.warning),
         )
         self._warming = asyncio.create_task(_settle(backend))
         self._indexing = asyncio.create_task(index_older(backend.library))

@@ -10,6 +10,7 @@ import pytest
 
 from engine.machine.messages import Role
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, is_busy
+from engine.ports import StorageError
 from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.keymap import KEYS, help_rows, key_names
@@ -108,6 +109,40 @@ async def test_quitting_asks_while_a_run_is_under_way_and_keeps_the_draft(open_s
         shell.app.screen.action_say(True)
         await shell.ended()
         assert engine.stored[conversation.id].draft == "half"
+
+
+async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
+    open_shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        conversation.answer_with("Gone.")
+
+        async def full(_: object) -> None:
+            raise StorageError("The disk is full.")
+
+        monkeypatch.setattr(conversation, "change", full)
+        await shell.type("half")
+        await shell.pilot.press("ctrl+q")
+        await shell.until(lambda: isinstance(shell.app.screen, ConfirmScreen))
+        assert "cannot be stored" in shell.text
+        await shell.pilot.press("n")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        assert not shell.exits
+        monkeypatch.undo()
+        await shell.pilot.press("ctrl+q")
+        await shell.ended()
+        assert conversation.record.draft == "half"
+
+
+async def test_a_session_in_memory_alone_says_so_all_the_time_and_offers_no_way_back(open_shell: Any) -> None:
+    async with open_shell(kept=False) as shell:
+        await shell.say("go")
+        assert "ask · not kept · " in shell.status
+        shell.conversation.cancel()
+        shell.app.action_leave()
+        await shell.ended()
+        assert shell.app.exit_note == ""
 
 
 async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(open_shell: Any, engine: FakeEngine) -> None:
