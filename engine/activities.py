@@ -81,6 +81,6 @@ class ActivityTeller:
 
 
 def counted(views: Sequence[AgentView]) -> tuple[int, int]:
-    """How many sub-agents work or wait to, and how many of them ask the user."""
+    """How many sub-agents work or wait to, and how many of them ask the user: their questions are there."""
     working = [view for view in views if view.outcome is None]
-    return len(working), sum(isinstance(view.state, AwaitingApproval) for view in working)
+    return len(working), sum(isinstance(view.state, AwaitingApproval) and view.asked > 0.0 for view in working)

@@ -41,7 +41,7 @@ class AgentView(Struct, frozen=True):
     writing: bool = False
     """Whether its reply arrives."""
     asked: float = 0.0
-    """Since when it asks the user."""
+    """Since when its question lies before the user."""
 
 
 class Snapshot(Struct, frozen=True):

@@ -101,17 +101,16 @@ class AgentBoard:
                 view = replace(view, activity="", last_output=self._now())
             case ContextChanged(used=used, cost_usd=cost):
                 view = replace(view, tokens=used, cost_usd=cost)
-            case Asked():
-                pass  # the question itself is the conversation's; who shows it looks there
+            case Asked(question):
+                # The question itself is the conversation's; who shows it looks there.
+                view = replace(view, asked=view.asked or self._now()) if question is not None else view
             case _:
                 return
         self.put(parent_id, view)
 
     def _without_asking(self, view: AgentView, state: State) -> AgentView:
         """The time that the user took for an answer is not counted as the agent's (its deadline waited too)."""
-        if isinstance(state, AwaitingApproval):
-            return replace(view, asked=view.asked or self._now())
-        if view.asked:
+        if view.asked and not isinstance(state, AwaitingApproval):
             return replace(view, started=view.started + self._now() - view.asked, asked=0.0)
         return view
 

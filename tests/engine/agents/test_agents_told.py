@@ -26,7 +26,14 @@ async def test_a_question_names_the_sub_agent_and_whose_it_is_and_the_list_is_to
     async with engine_bench(tmp_path, *replies) as bench:
         parent = await bench.conversation(PermissionMode.ASK)
         await parent.change(ConversationChanges(title="api-retry"))
-        bench.engine.watch(told.append)
+        open_when_told: list[bool] = []
+
+        def hear(activity: Activity) -> None:
+            told.append(activity)
+            if activity.agents_asking and not open_when_told:
+                open_when_told.append(any(one.question for one in bench.engine.live() if one.record.agent))
+
+        bench.engine.watch(hear)
         await parent.say("begin")
         await until(lambda: parent.question is not None)
         assert parent.question is not None
@@ -37,6 +44,7 @@ async def test_a_question_names_the_sub_agent_and_whose_it_is_and_the_list_is_to
         assert child.question is not None
         assert child.question.asker == "TASK one (sub-agent of api-retry)"
         await until(lambda: told[-1].agents_asking == 1)
+        assert open_when_told == [True], "whoever is told of a question finds it"
         assert (told[-1].summary.id, told[-1].agents, told[-1].needs_you) == (parent.id, 1, True)
         await child.answer(child.question.call.id, Answer(Choice.ONCE))
         await parent.wait_idle()
