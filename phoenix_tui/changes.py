@@ -123,9 +123,11 @@ def when(at: float, now: float) -> str:
 
 def without_lines(file: ShownFile) -> str:
     """What is said of a file that has no lines to show."""
-    change = file.change
-    if change is None:
-        return "It is empty, no text, or too large to show."
+    return words_of(file.change) if file.change is not None else "It is empty, no text, or too large to show."
+
+
+def words_of(change: FileChange) -> str:
+    """What is said of a change that has no lines to show."""
     before, after = change.before, change.after
     if before is not None and after is not None and before.content == after.content and before.kind is after.kind:
         return f"Its mode went from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}."

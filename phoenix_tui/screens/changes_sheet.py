@@ -12,13 +12,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from phoenix_tui.changes import ChangeSet, FolderChanges, ShownFile, without_lines
-from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keymap import KEYS, Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
-from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.diff_sheet import READING, DiffSheet
 from phoenix_tui.screens.rewind_rows import file_row, joined_row, sum_row
 from phoenix_tui.widgets.diff_view import DiffView
-from tools.contract import DiffDisplay
 
 BESIDE_FROM: Final = 120
 """Columns from which the files stand beside their change."""
@@ -32,7 +31,7 @@ OpenFile = Callable[[App[object], str], Awaitable[None]]
 Copy = Callable[[str], Awaitable[None]]
 
 
-class ChangesSheet(Sheet[None]):
+class ChangesSheet(DiffSheet):
     """Up and Down scroll, other keys go from change to change, file to file and turn to turn."""
 
     DEFAULT_CSS = """
@@ -45,9 +44,10 @@ class ChangesSheet(Sheet[None]):
         &.-beside #files { width: 40; margin: 0 2 0 0; }
     }
     """
-    WHOLE: ClassVar[bool] = True
     HORIZONTAL_BREAKPOINTS = [(0, "-above"), (BESIDE_FROM, "-beside")]  # noqa: RUF012 - Textual declares it so
-    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.CHANGES)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(
+        Scope.CHANGES, *(key.id for key in KEYS if key.scope is Scope.CHANGES and key.id not in READING)
+    )
 
     def __init__(self, changes: FolderChanges, open_file: OpenFile, copy: Copy) -> None:
         super().__init__()
@@ -57,7 +57,6 @@ class ChangesSheet(Sheet[None]):
         self._sets: Sequence[ChangeSet] = ()
         self._set = 0
         self._file = 0
-        self._display: DiffDisplay | None = None
 
     def compose(self) -> ComposeResult:
         """Heading, the set, its files, one change."""
@@ -99,22 +98,6 @@ class ChangesSheet(Sheet[None]):
         if not self._view.to_change(by):
             self.action_file(by)
 
-    def action_scroll(self, by: int) -> None:
-        """By rows."""
-        self._view.scroll_relative(y=by, animate=False)
-
-    def action_page(self, by: int) -> None:
-        """By what is in sight, two rows kept."""
-        self.action_scroll(by * max(self._view.size.height - 2, 1))
-
-    def action_end(self, by: int) -> None:
-        """To the first or the last row."""
-        self._view.scroll_to(y=0 if by < 0 else self._view.max_scroll_y, animate=False)
-
-    def action_turn(self) -> None:
-        """Side by side, or one below the other."""
-        self._view.turn()
-
     async def action_open(self) -> None:
         """The file in the user's editor."""
         if file := self._chosen:
@@ -124,10 +107,6 @@ class ChangesSheet(Sheet[None]):
         """The change as a patch."""
         if self._display is not None:
             await self._copy(self._display.diff)
-
-    @property
-    def _view(self) -> DiffView:
-        return self.query_one(DiffView)
 
     @property
     def _files(self) -> Sequence[ShownFile]:

@@ -14,18 +14,17 @@ from textual.widgets import Static
 from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
+from phoenix_tui.changes import words_of
 from phoenix_tui.going_back import HowFar, left_alone
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.screens.diff_sheet import DiffSheet
 from phoenix_tui.screens.rewind import FRAME, SHARE
 from phoenix_tui.screens.rewind_rows import preview_row, sum_of
-from phoenix_tui.screens.text_sheet import TextSheet
-from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
 
 DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
-TONES: Final = {"+": Tone.GOOD.value, "-": Tone.BAD.value, "@": Tone.QUIET.value}
 LEAST_FILES: Final = 3
 
 
@@ -91,8 +90,8 @@ class GoBackSheet(Sheet[HowFar]):
         if file is None:
             return
         found = await self._diff(file.change)
-        text = _coloured(found) if found else Content.styled("This is no text, or too large to show.", Tone.QUIET.value)
-        self.app.push_screen(TextSheet(clean_line(file.change.name), text))
+        lines = found if found is not None and found.diff else None
+        self.app.push_screen(DiffSheet(lines, "" if lines else words_of(file.change)))
 
     def _file(self) -> PreviewFile | None:
         place = self._place - len(self._ways)
@@ -153,8 +152,3 @@ class GoBackSheet(Sheet[HowFar]):
         notes = [hint(("sheet_take", "does it"), overwrites, shows)]
         covered = left_alone(self._preview.coverage) if not self._preview.refusal else ""
         return [covered, *notes] if covered else notes
-
-
-def _coloured(display: DiffDisplay) -> Content:
-    lines = clean(display.diff).split("\n")
-    return Content("\n").join(Content.styled(line, TONES.get(line[:1], "")) for line in lines[2:])
