@@ -18,10 +18,10 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.output import write_json, write_table
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.paths import Paths
+from phoenix_tui.models.servers import ENDPOINTS
 
 PACKAGES = ("textual", "rich", "httpx2", "anthropic", "pillow", "msgspec", "xllamacpp")
 CLIPBOARDS = ("wl-copy", "wl-paste", "xclip", "xsel", "pbcopy", "pbpaste")
-SERVERS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080, "vLLM": 8000}
 SERVER_PATIENCE = 0.3
 """Seconds a local server has to take a connection (CONTRACT 5)."""
 
@@ -93,8 +93,8 @@ def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[
 
 
 async def _servers() -> list[Finding]:
-    answers = await asyncio.gather(*(_listens(port) for port in SERVERS.values()))
-    found = [f"{name} on {port}" for (name, port), there in zip(SERVERS.items(), answers, strict=True) if there]
+    answers = await asyncio.gather(*(_listens(one.port) for one in ENDPOINTS))
+    found = [f"{one.words} on {one.port}" for one, there in zip(ENDPOINTS, answers, strict=True) if there]
     return [Finding("local servers", Health.OK, ", ".join(found) or "none answers on this machine")]
 
 

@@ -28,6 +28,13 @@ class Endpoint(Struct, frozen=True):
     kind: ServerKind
     port: int
     host: str = "127.0.0.1"
+    words: str = ""
+    """Its name for people."""
+
+    @property
+    def base_url(self) -> str:
+        """Of its OpenAI-compatible interface."""
+        return f"http://{self.host}:{self.port}/v1"
 
 
 class LocalServer(Struct, frozen=True):
@@ -45,10 +52,10 @@ class LocalServer(Struct, frozen=True):
 
 
 ENDPOINTS = (
-    Endpoint(ServerKind.OLLAMA, 11434),
-    Endpoint(ServerKind.LM_STUDIO, 1234),
-    Endpoint(ServerKind.LLAMA_CPP, 8080),
-    Endpoint(ServerKind.VLLM, 8000),
+    Endpoint(ServerKind.OLLAMA, 11434, words="Ollama"),
+    Endpoint(ServerKind.LM_STUDIO, 1234, words="LM Studio"),
+    Endpoint(ServerKind.LLAMA_CPP, 8080, words="llama.cpp"),
+    Endpoint(ServerKind.VLLM, 8000, words="vLLM"),
 )
 """In the order of CONTRACT 5."""
 
@@ -94,8 +101,7 @@ async def _ask(endpoint: Endpoint) -> LocalServer | None:
     finally:
         writer.close()
     models = model_names(answer)
-    base_url = f"http://{endpoint.host}:{endpoint.port}/v1"
-    return LocalServer(endpoint.kind, base_url, models) if models else None
+    return LocalServer(endpoint.kind, endpoint.base_url, models) if models else None
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from engine.ports import ProviderError
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.models.choice import ModelChoice, ModelFacts, choose_model, needs_servers
+from phoenix_tui.models.choice import ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.servers import discover_local_servers
 from phoenix_tui.wiring.providers import ProviderRegistry
+from phoenix_tui.wiring.settings import facts_of
 
 SERVER_PATIENCE = 5.0
 """Seconds a server named by the user has to list its models before the screen opens."""
@@ -27,12 +28,7 @@ async def choose(
     Raises:
         ProviderError: a provider was named without a model, and its server names none.
     """
-    credentials = setup.credentials
-    facts = ModelFacts(
-        flag=setup.settings.text("model"),  # flag, environment and config are merged by now, in this order
-        has_anthropic_key=bool(credentials.source("anthropic") or environment.get("ANTHROPIC_AUTH_TOKEN")),
-        has_openai=bool(credentials.source("openai") or environment.get("OPENAI_BASE_URL")),
-    )
+    facts = facts_of(setup, environment)
     if needs_servers(facts):
         embedded = await asyncio.to_thread(files.usable)
         facts = replace(facts, servers=await discover_local_servers(), embedded=tuple(embedded))

@@ -7,9 +7,7 @@ import os
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import RunCaps
-from engine.machine.messages import Usage
 from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError
-from engine.providers import prices
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.conversations import find_one
@@ -22,6 +20,7 @@ from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, Te
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
+from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.settings import caps_of, caps_with
 
 
@@ -122,9 +121,9 @@ async def _caps(backend: Backend, setup: Setup, record: ConversationRecord) -> R
         backend.providers.resolve(model)
     except ProviderError as error:
         raise _refused(error) from error
-    await prices.load(model.partition("/")[2])
-    if caps.max_budget_usd and backend.providers.price(model, Usage(1, 1)) is None:
-        raise CommandError(f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns.")
+    trouble = await why_no_budget(backend.providers, model)
+    if caps.max_budget_usd and trouble:
+        raise CommandError(trouble)
     return caps
 
 

@@ -13,16 +13,12 @@ from engine.providers import prices
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
+from phoenix_tui.models.servers import ENDPOINTS
 from tools.contract import ProcessRunner
 
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
 """For OpenAI's own service, whose list of models begins anywhere."""
-LOCAL_SERVERS = {
-    "ollama": "http://127.0.0.1:11434/v1",
-    "lmstudio": "http://127.0.0.1:1234/v1",
-    "llamacpp": "http://127.0.0.1:8080/v1",
-    "vllm": "http://127.0.0.1:8000/v1",
-}
+LOCAL_SERVERS = {one.kind.value: one.base_url for one in ENDPOINTS}
 """Servers on this machine and where they listen by default."""
 
 Factory = Callable[[], Provider]
@@ -194,3 +190,10 @@ def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunn
         return LocalProvider(find, RunnerHost(runner, Path("/")))
 
     return make
+
+
+async def why_no_budget(providers: ProviderRegistry, model: str) -> str:
+    """Why a run with this model cannot be held to a sum of dollars; nothing where its price is known."""
+    await prices.load(model.partition("/")[2])
+    known = providers.price(model, Usage(1, 1)) is not None
+    return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns."

@@ -23,14 +23,14 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.crash import keep_report
-from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, ModelFacts, choose_model, needs_servers
+from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
-from phoenix_tui.models.servers import discover_local_servers
+from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
 from phoenix_tui.open_mark import left_open
 from phoenix_tui.plain_signs import is_plain
 from phoenix_tui.surface import Launch, Services
-from phoenix_tui.wiring.settings import caps_of, caps_with
+from phoenix_tui.wiring.settings import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from phoenix_tui.wiring.services import ServiceOpener
 
-SERVER_PORTS = (11434, 1234, 8080, 8000)
-"""Ollama, LM Studio, llama.cpp, vLLM (CONTRACT 5)."""
 CRASHED = 1
 """Textual's return code after an unhandled exception."""
 KNOCK = 0.02
@@ -162,14 +160,9 @@ def resumed_conversation(arguments: RunArguments, setup: Setup) -> str:
 
 def chosen_model(setup: Setup) -> ModelChoice:
     """The model of a new conversation; servers are asked only when something listens on their ports."""
-    credentials = setup.credentials
-    facts = ModelFacts(
-        flag=setup.settings.text("model"),
-        has_anthropic_key=bool(credentials.source("anthropic") or os.environ.get("ANTHROPIC_AUTH_TOKEN")),
-        has_openai=bool(credentials.source("openai") or os.environ.get("OPENAI_BASE_URL")),
-    )
+    facts = facts_of(setup, os.environ)
     if needs_servers(facts):
-        found = asyncio.run(discover_local_servers()) if any(map(_listens, SERVER_PORTS)) else ()
+        found = asyncio.run(discover_local_servers()) if any(_listens(one.port) for one in ENDPOINTS) else ()
         embedded = _embedded(setup.paths.models)
         facts = replace(facts, servers=found, embedded=embedded)
     choice = choose_model(facts)

@@ -11,10 +11,8 @@ from importlib import import_module
 from typing import cast
 
 from engine.engine import EngineError
-from engine.machine.messages import Usage
 from engine.ports import ProviderError, StorageError
 from engine.ports.files import FilesError
-from engine.providers import prices
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.models.files import FileState
@@ -25,6 +23,7 @@ from phoenix_tui.wiring.indexing import index_older
 from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profiles import ProfileBoard
+from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.settings import SettingsBoard
 from tools.process.link import ZygoteLink
 
@@ -122,7 +121,7 @@ class ServiceOpener:
         if backend.engine.ports.rewinding is not None:
             sentences.append(await backend.engine.ports.rewinding.cut_off())
         if self.setup.settings.number("max_budget_usd"):
-            sentences.append(await _unknown_price(backend, self.model))
+            sentences.append(await why_no_budget(backend.providers, self.model))
         return " ".join(sentence for sentence in sentences if sentence)
 
     async def _doctor(self) -> str:
@@ -150,12 +149,6 @@ def _warm() -> None:
     from phoenix_tui.markdown.warm import warm  # noqa: PLC0415 - after the first frame (SPIKE 4)
 
     warm()
-
-
-async def _unknown_price(backend: Backend, model: str) -> str:
-    await prices.load(model.partition("/")[2])
-    known = backend.providers.price(model, Usage(1, 1)) is not None
-    return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns."
 
 
 def _collect_from_now_on() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,18 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.load import from_text
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value, in_words
 from phoenix_tui.config.write import remove_value, set_value
+from phoenix_tui.models.choice import ModelFacts
 from phoenix_tui.surface import Setting
+
+
+def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
+    """What of a choice of model is known without asking anybody; flag, environment and config are merged by now."""
+    credentials = setup.credentials
+    return ModelFacts(
+        flag=setup.settings.text("model"),
+        has_anthropic_key=bool(credentials.source("anthropic") or environment.get("ANTHROPIC_AUTH_TOKEN")),
+        has_openai=bool(credentials.source("openai") or environment.get("OPENAI_BASE_URL")),
+    )
 
 
 def caps_of(settings: Settings) -> RunCaps:
