@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -24,6 +23,8 @@ class PromptHistory:
     """
 
     def __init__(self, state_folder: Path, working_dir: Path) -> None:
+        import hashlib  # noqa: PLC0415 - OpenSSL behind it takes 2 ms: not before the first frame
+
         name = hashlib.sha256(str(working_dir).encode("utf-8", "surrogateescape")).hexdigest()[:24]
         self._path = state_folder / "history" / f"{name}.jsonl"
         self._entries: list[str] | None = None

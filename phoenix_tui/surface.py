@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
-from engine.executor.requests import ConversationOptions, EngineError, RunCaps
-from engine.ports import ProviderError, StorageError
+from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from tools.contract import JobInfo, ProcessRunner
 
 Unsubscribe = Callable[[], None]
-ENGINE_ERRORS: Final = (EngineError, StorageError, ProviderError)
-"""What a request of the engine may raise; each is one sentence for the user."""
 
 
 class CannotOpen(Exception):

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from phoenix_tui.commands.completion import FileIndex, argument_hint, command_completions
 from phoenix_tui.widgets.completion_popup import Completion
 from phoenix_tui.widgets.composer import Composer, Token
 from tools.contract import ProcessRunner
+
+if TYPE_CHECKING:
+    from phoenix_tui.commands.completion import FileIndex
 
 AMONG_FILES = 4
 """Files that stand above the conversations that answer the same letters."""
@@ -57,22 +59,26 @@ class Completer:
 
     def look_in(self, folder: Path, runner: ProcessRunner) -> None:
         """Files are those of this folder from now on."""
+        from phoenix_tui.commands.completion import FileIndex  # noqa: PLC0415 - the first frame needs none of it
+
         self._files = self._indexes.setdefault(folder, FileIndex(folder, runner))
         if "@" in self._composer.text:
             self.look()  # written before there was anything to look in
 
     def look(self) -> None:
         """The text or the cursor changed: offer what completes it now, or as soon as it is found."""
+        from phoenix_tui.commands import completion  # noqa: PLC0415 - the first frame needs none of it
+
         self._stop()
         self._looked_at = self._composer.text
         token = self._composer.token()
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
             self._begin(self._mentioned(self._files, token.text[1:]))
-        elif hint := argument_hint(line, token.row):
+        elif hint := completion.argument_hint(line, token.row):
             self._begin(self._argument(hint, line))
         else:
-            self._show(token, command_completions(token))
+            self._show(token, completion.command_completions(token))
 
     def catch_up(self) -> None:
         """Look where a key comes ahead of the message that the text has changed."""

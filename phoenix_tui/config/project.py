@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +28,8 @@ class ProjectFile:
     @property
     def digest(self) -> str:
         """SHA-256 of the content."""
+        import hashlib  # noqa: PLC0415 - OpenSSL behind it takes 2 ms, and most folders have no such file
+
         return hashlib.sha256(self.content).hexdigest()
 
     @property

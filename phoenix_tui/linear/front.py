@@ -13,6 +13,7 @@ from engine.updates import Question
 from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, split_command
 from phoenix_tui.drafts import PromptHistory, remember
+from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.linear.approving import OthersAsk, answer_of
 from phoenix_tui.linear.attaching import attach_all, attach_dropped
 from phoenix_tui.linear.commands import run_linear
@@ -21,7 +22,7 @@ from phoenix_tui.linear.queueing import queue_up
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.surface import ENGINE_ERRORS, ConversationSurface, Launch, Services
+from phoenix_tui.surface import ConversationSurface, Launch, Services
 from tools.clean import clean_line
 
 SAY_PROMPT: Final = "You: "

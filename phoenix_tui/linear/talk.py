@@ -13,10 +13,11 @@ from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
 from engine.updates import AgentsChanged, Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
 from phoenix_tui.caps import caps_for
+from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.labels import clock
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
 from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
-from phoenix_tui.surface import ENGINE_ERRORS, ConversationSurface, Launch, Services, Unsubscribe
+from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.unsent import joined, parsed
 from tools.clean import clean, clean_line
 from tools.wording import counted

@@ -17,6 +17,7 @@ from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
+from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.panes.memory import recall
@@ -27,7 +28,6 @@ from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.sending import Sending
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
-from phoenix_tui.surface import ENGINE_ERRORS
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.images.previewing import Previewer
 

@@ -12,12 +12,13 @@ from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
+from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.image_files import read_image
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.waiting_words import waiting_words
 from phoenix_tui.sub_agents import Hinting, stop_in_view
-from phoenix_tui.surface import ENGINE_ERRORS, ConversationSurface
+from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.unsent import Unsent, joined
 from tools.clean import clean_line
 from tools.contract import ImageRejected

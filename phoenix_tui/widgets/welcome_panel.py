@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from engine.ports import ModelInfo
 from phoenix_tui.labels import Tone
-from phoenix_tui.surface import InstallProgress, LocalOffer
 from phoenix_tui.widgets.flowing import Flowing, hanging
 from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.ports import ModelInfo
+    from phoenix_tui.surface import InstallProgress, LocalOffer
 
 GUIDE: Final = "demo/guide"
 BAR: Final = 30

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tools.process.zygote import terminal as terminals
-from tools.process.zygote.main import CLEAN, CONTROL, RUN, TERMINAL
+from tools.process.zygote.wire import CLEAN, CONTROL, RUN, TERMINAL
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = "import sys; sys.path.append(sys.argv[1]); from tools.process.zygote.main import main; main(sys.argv[2])"

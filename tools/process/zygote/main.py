@@ -14,11 +14,8 @@ import time
 from tools.process.zygote import terminal
 from tools.process.zygote.supervisor import supervise
 from tools.process.zygote.tree import kill_below
+from tools.process.zygote.wire import CLEAN, CONTROL, RUN, TERMINAL
 
-CONTROL = 3
-TERMINAL = 4
-RUN = b"r"
-CLEAN = b"c"
 PROCESS_NAME = "phoenix-zygote"
 LOADED_ONCE = (
     "warnings",  # os.execvpe asks for it

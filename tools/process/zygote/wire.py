@@ -1,4 +1,4 @@
-"""What Phoenix and a supervisor say to each other over the control socket.
+"""What Phoenix and the zygote say to each other, and Phoenix and a supervisor over the control socket.
 
 Phoenix sends one request, a length-prefixed list of NUL-joined fields; the end of the stream then
 means "kill". The supervisor answers in lines: `ready PID`, `started PID TICKS`, `failed ERRNO`,
@@ -10,6 +10,13 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
+
+CONTROL = 3
+TERMINAL = 4
+"""Descriptors of the zygote."""
+RUN = b"r"
+CLEAN = b"c"
+"""Words to the zygote: fork a supervisor; the terminal is in order."""
 
 LENGTH = struct.Struct("!I")
 FIELD = b"\0"
