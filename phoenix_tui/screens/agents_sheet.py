@@ -19,6 +19,7 @@ from engine.ports import StorageError
 from engine.updates import AgentView
 from phoenix_tui.agent_words import counted
 from phoenix_tui.agents_surface import AgentsSurface
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone, money, tokens
@@ -112,7 +113,7 @@ class AgentsSheet(Sheet[str]):
         room = max(int(self.size.height * SHARE) - CHROME, 3)
         self._each = rows_each(views, width - POINTER, room)
         most = room // self._each
-        self._first = max(min(self._chosen - most // 2, len(views) - most), 0)
+        self._first = first_in_sight(self._chosen, len(views), most)
         rows = agent_rows(views, width - POINTER, self._wall(), plain=self._plain, each=self._each)
         shown = [self._marked(row, place) for place, row in enumerate(rows)]
         seen = slice(self._first * self._each, (self._first + most) * self._each)
@@ -148,7 +149,7 @@ class AgentsSheet(Sheet[str]):
 
     def action_move(self, by: int) -> None:
         """Choose another one."""
-        self._chosen = max(0, min(self._chosen + by, len(self._views) - 1))
+        self._chosen = moved(self._chosen, by, len(self._views))
         self._draw()
 
     def action_take(self) -> None:

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice, Refused
 from phoenix_tui.approvals import Pending, as_asked, pending
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import ASKING, Tone, age
@@ -128,7 +129,7 @@ class ApprovalsSheet(Sheet[str]):
         keys = hint(("deny_all", "denies all") if count > 1 else "", ("sheet_take", "opens"))
         heading = Content.assemble((words, "bold"), (f"   {keys}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(heading.truncate(self.measure, ellipsis=True))
-        first = max(min(self._chosen - MOST_ROWS // 2, count - MOST_ROWS), 0)
+        first = first_in_sight(self._chosen, count, MOST_ROWS)
         shown = self._waiting[first : first + MOST_ROWS]
         self.query_one("#rows", Static).update(
             Content("\n").join(self._row(one, first + place) for place, one in enumerate(shown))
@@ -151,7 +152,7 @@ class ApprovalsSheet(Sheet[str]):
 
     def action_move(self, by: int) -> None:
         """Choose another one."""
-        place = max(0, min(self._chosen + by, len(self._waiting) - 1))
+        place = moved(self._chosen, by, len(self._waiting))
         if place != self._chosen:
             self._chosen = place
             self._show()

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from phoenix_tui.changes import ChangeSet, FolderChanges, ShownFile, without_lines
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import KEYS, Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
@@ -85,7 +86,7 @@ class ChangesSheet(DiffSheet):
     def action_set(self, by: int) -> None:
         """Another turn, or all of them."""
         if self._sets:
-            self._set = max(0, min(self._set + by, len(self._sets) - 1))
+            self._set = moved(self._set, by, len(self._sets))
             self._choose(0)
 
     def action_file(self, by: int) -> None:
@@ -162,7 +163,7 @@ class ChangesSheet(DiffSheet):
     def _file_rows(self, width: int) -> list[Content]:
         beside = self.size.width >= BESIDE_FROM
         most = max(self._view.size.height, 1) if beside else FILES_ABOVE
-        first = max(min(self._file - most // 2, len(self._files) - most), 0)
+        first = first_in_sight(self._file, len(self._files), most)
         return [
             file_row(one, FILES_WIDTH if beside else width, chosen=place == self._file)
             for place, one in enumerate(self._files[first : first + most], start=first)

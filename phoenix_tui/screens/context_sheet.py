@@ -17,6 +17,7 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Role
 from engine.records import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone, tokens
@@ -91,7 +92,7 @@ class ContextSheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """Choose another part."""
         parts = self._report.measured.parts if self._report else ()
-        self._chosen = max(0, min(self._chosen + by, len(parts) - 1))
+        self._chosen = moved(self._chosen, by, len(parts))
         self._draw()
 
     def action_go(self) -> None:
@@ -169,7 +170,7 @@ class ContextSheet(Sheet[str]):
     def _parts(self, report: ContextReport, width: int, room: int) -> list[Content]:
         """The biggest parts around the chosen one."""
         parts = report.measured.parts
-        first = max(min(self._chosen - room // 2, len(parts) - room), 0)
+        first = first_in_sight(self._chosen, len(parts), room)
         return [
             self._row(part, width, report.window, chosen=place == self._chosen)
             for place, part in enumerate(parts[first : first + room], start=first)

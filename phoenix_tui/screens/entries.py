@@ -12,6 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.choosing import moved
 from phoenix_tui.commands.fuzzy import BASE_SCATTERED, places, rank
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
@@ -107,7 +108,7 @@ class EntriesSheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """Choose another row."""
         if self._found:
-            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._chosen = moved(self._chosen, by, len(self._found))
             self._draw()
 
     def action_page(self, by: int) -> None:

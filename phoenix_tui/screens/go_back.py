@@ -15,6 +15,7 @@ from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
 from phoenix_tui.changes import words_of
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.going_back import HowFar, left_alone
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
@@ -68,7 +69,7 @@ class GoBackSheet(Sheet[HowFar]):
 
     def action_move(self, by: int) -> None:
         """Another way, or another file."""
-        self._place = max(0, min(self._place + by, len(self._ways) + len(self._files) - 1))
+        self._place = moved(self._place, by, len(self._ways) + len(self._files))
         if self._place < len(self._ways):
             self._way = self._place
         self._draw()
@@ -131,7 +132,7 @@ class GoBackSheet(Sheet[HowFar]):
 
     def _file_rows(self, width: int, room: int) -> list[Content]:
         place = self._place - len(self._ways)
-        first = max(min(place - room // 2, len(self._files) - room), 0)
+        first = first_in_sight(place, len(self._files), room)
         quiet = self._ways[self._way][0] is Scope.CONVERSATION
         rows = [
             preview_row(

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
@@ -103,7 +104,7 @@ class HistorySheet(Sheet[str]):
     def action_move(self, by: int) -> None:
         """An older or a newer one."""
         if self._found:
-            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._chosen = moved(self._chosen, by, len(self._found))
             self._draw()
 
     def action_widen(self) -> None:
@@ -141,7 +142,7 @@ class HistorySheet(Sheet[str]):
             wide = "Fewer letters find more." if self._wide else f"{hint(('history_wide', 'looks in all folders'))}."
             return Content.styled(f"  No prompt matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 3), 2)
-        first = max(min(self._chosen - rows // 2, len(self._found) - rows), 0)
+        first = first_in_sight(self._chosen, len(self._found), rows)
         shown = list(enumerate(self._found[first : first + rows], start=first))
         return Content("\n").join([self._row(prompt, place == self._chosen) for place, prompt in reversed(shown)])
 

@@ -12,6 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
@@ -97,7 +98,7 @@ class PickScreen(Sheet[str]):
     def action_move(self, by: int) -> None:
         """Choose another row."""
         if self._found:
-            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._chosen = moved(self._chosen, by, len(self._found))
             self._draw()
 
     def _draw(self) -> None:
@@ -116,7 +117,7 @@ class PickScreen(Sheet[str]):
             wide = "Enter takes it as it is." if self._free else "Fewer letters find more."
             return Content.styled(f"  Nothing matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
-        first = max(min(self._chosen - rows // 2, len(self._found) - rows), 0)
+        first = first_in_sight(self._chosen, len(self._found), rows)
         lines = [
             self._row(one, place == self._chosen)
             for place, one in enumerate(self._found[first : first + rows], start=first)

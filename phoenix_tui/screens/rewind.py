@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
 from phoenix_tui.changes import files_of, when
+from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.going_back import Order, OtherWay, left_alone
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
@@ -61,7 +62,7 @@ class RewindSheet(Sheet[Order]):
 
     def action_move(self, by: int) -> None:
         """Choose another prompt."""
-        self._chosen = max(0, min(self._chosen + by, len(self._found.points)))
+        self._chosen = moved(self._chosen, by, len(self._found.points) + 1)
         self._draw()
 
     def action_take(self) -> None:
@@ -115,7 +116,7 @@ class RewindSheet(Sheet[Order]):
 
     def _list(self, width: int, room: int) -> list[Content]:
         points, now = self._found.points, time.time()
-        first = max(min(self._chosen - room // 2, len(points) + 1 - room), 0)
+        first = first_in_sight(self._chosen, len(points) + 1, room)
         rows: list[Content] = []
         for place in range(first, min(first + room, len(points) + 1)):
             chosen = place == self._chosen

@@ -15,6 +15,7 @@ from textual.widgets import Static, TextArea
 
 from engine.executor.requests import EngineError
 from engine.rule_desk import Standing
+from phoenix_tui.choosing import moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
@@ -119,7 +120,7 @@ class RulesSheet(Sheet[None]):
     def action_move(self, by: int) -> None:
         """Choose another rule."""
         if self._found and not self._writing:
-            self._chosen = max(0, min(self._chosen + by, len(self._found) - 1))
+            self._chosen = moved(self._chosen, by, len(self._found))
             self._said = Content("")
             self._draw()
 

@@ -10,6 +10,7 @@ from textual.content import Content
 from engine.machine.effects import Strategy
 from engine.records import RunPriority
 from engine.routes import RouteAgent, RouteCard
+from phoenix_tui.choosing import first_in_sight
 from phoenix_tui.keys_in_force import key
 from phoenix_tui.labels import AGENTS, Tone
 from phoenix_tui.route_words import strategy_words
@@ -80,7 +81,7 @@ def _rows_each(shown: Shown) -> int:
 
 def _agent_rows(shown: Shown, width: int) -> list[Content]:
     most = MOST_AGENTS - 2 if shown.small else MOST_AGENTS
-    first = max(0, min(shown.first - most // 2, len(shown.agents) - most))
+    first = first_in_sight(shown.first, len(shown.agents), most)
     seen = shown.agents[first : first + most]
     rows = [row for place, agent in enumerate(seen, first) for row in _agent_row(shown, place, agent, width)]
     if more := len(shown.agents) - len(seen):
