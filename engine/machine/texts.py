@@ -18,6 +18,8 @@ OUTPUT_LIMIT = "Stopped at the output limit after 3 continuations"
 TIME_LIMIT = "Stopped at the time limit"
 LOOP = "Stopped: repeated tool calls without progress"
 EMPTY_REPLY = "the model sent an empty answer"
+KEYS_TOLD = " Press Enter to retry or send a message."
+"""The end of an error that may be over by the next try (SPEC c2)."""
 DECLINED = "The model declined to answer"
 COMPACTED = "Older messages were summarized"
 SUMMARIZED = "Summarized "
@@ -69,7 +71,12 @@ def iteration_limit(count: int) -> str:
 
 def retries_spent(cause: str) -> str:
     """The error after the last retry (SPEC c2)."""
-    return f"Failed after 3 retries: {cause.rstrip('.')}. Press Enter to retry or send a message."
+    return f"Failed after 3 retries: {cause.rstrip('.')}.{KEYS_TOLD}"
+
+
+def without_keys(text: str) -> str:
+    """An error where no key helps, or where the keys that do are named beside it."""
+    return text.removesuffix(KEYS_TOLD)
 
 
 def overflow(cause: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -24,6 +25,8 @@ OVERFLOW_MARKS = (
 )
 """Texts by which Anthropic, OpenAI, llama.cpp, vLLM, Ollama and LM Studio say that the window is full."""
 
+_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
+"""What Python puts ahead of the system's words."""
 SHORTEST_SECRET = 8
 """Characters; anything shorter is a placeholder, and cutting it out would garble words."""
 QUOTE_LIMIT = 300
@@ -66,7 +69,7 @@ class Refusal(Struct, frozen=True):
 
 def unreachable(service: Service, detail: str = "") -> ProviderError:
     """No connection came about."""
-    return _network(f"Could not reach {service.host}", service, detail)
+    return _network(f"Could not reach {service.host}", service, _NUMBER.sub("", detail))
 
 
 def broken(service: Service) -> ProviderError:

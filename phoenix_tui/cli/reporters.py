@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import RETRIES, Completed, Failed
-from engine.machine.texts import SUMMARIZED
+from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (
     LiveTextDropped,
@@ -81,7 +81,7 @@ class TextReporter(OnStderr, frozen=True):
         if outcome.exit_code is Exit.OK:
             write_line(outcome.text)
         else:
-            write_progress(f"phoenix: {outcome.error}")
+            write_progress(f"phoenix: {without_keys(outcome.error)}")
 
 
 class JsonReporter(OnStderr, frozen=True):
@@ -169,7 +169,7 @@ def write_result(outcome: Outcome) -> None:
     """The result object on stdout; why it is none of success also on stderr."""
     write_json_line(outcome.result_object())
     if outcome.exit_code is not Exit.OK:
-        write_progress(f"phoenix: {outcome.error}")
+        write_progress(f"phoenix: {without_keys(outcome.error)}")
 
 
 def _is_reply(message: StoredMessage) -> bool:

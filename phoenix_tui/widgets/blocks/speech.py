@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from engine.machine.messages import ImageBlock
 from engine.machine.states import Errored
-from engine.machine.texts import SUMMARIZED
+from engine.machine.texts import SUMMARIZED, without_keys
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.markdown.wrap import ellipsize, wrap
@@ -134,7 +134,7 @@ def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
 
 def error_lines(error: Errored, width: int) -> list[Line]:
     """A failed run: the cause, and the keys that help."""
-    lines = quiet_note("✗", clean(error.message).strip() or "The run failed.", width, look=_BAD)
+    lines = quiet_note("✗", clean(without_keys(error.message)).strip() or "The run failed.", width, look=_BAD)
     again = ("send", "tries again")
     if error.kind == "auth":
         fix = hint("/key keeps another key", "/model chooses another model", f"then {hint(again)}")

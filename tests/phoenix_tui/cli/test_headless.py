@@ -202,6 +202,8 @@ async def test_a_service_that_stays_overloaded_exits_75(tmp_path: Path) -> None:
         (3, 3, 4000),
     ]
     assert (ran.code, ran.lines[-1]["subtype"]) == (75, "error_during_execution")
+    assert "Failed after 3 retries" in ran.err
+    assert "Press Enter" not in ran.err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
