@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from engine.store.schema import VERSION_1
-from engine.store.schema_agents import add_agent_columns, add_quiet_entries
-from engine.store.schema_context import add_context_columns
-from engine.store.schema_list import add_list_columns
-from engine.store.schema_partial import add_partial_column
-from engine.store.schema_rewind import add_rewind_tables
 from engine.store.schema_search import add_search_index
+from engine.store.schema_steps import (
+    add_agent_columns,
+    add_context_columns,
+    add_list_columns,
+    add_partial_column,
+    add_quiet_entries,
+    add_rewind_tables,
+)
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 

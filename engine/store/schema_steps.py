@@ -1,0 +1,74 @@
+"""What each later version added to the schema, oldest first; `migrations` lists them, `schema_search` has the index."""
+
+from __future__ import annotations
+
+import sqlite3
+
+_REWIND = (
+    """CREATE TABLE file_steps (
+        id TEXT PRIMARY KEY,
+        conversation_id TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        kind TEXT NOT NULL CHECK (kind IN ('turn', 'restore', 'branch')),
+        state TEXT NOT NULL CHECK (state IN ('open', 'restoring', 'done')),
+        seq INTEGER NOT NULL,
+        folder BLOB NOT NULL,
+        look TEXT NOT NULL,
+        began REAL NOT NULL,
+        changes BLOB NOT NULL,
+        coverage BLOB NOT NULL,
+        undone_from TEXT NOT NULL DEFAULT '',
+        target_seq INTEGER NOT NULL DEFAULT 0)""",
+    "CREATE INDEX file_steps_conversation ON file_steps (conversation_id, began)",
+    "CREATE INDEX file_steps_unfinished ON file_steps (state) WHERE state <> 'done'",
+    "ALTER TABLE conversations ADD COLUMN branch_of TEXT REFERENCES conversations ON DELETE SET NULL",
+    "ALTER TABLE conversations ADD COLUMN branch_seq INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE conversations ADD COLUMN superseded_by TEXT REFERENCES conversations ON DELETE SET NULL",
+    "CREATE INDEX conversations_branch ON conversations (branch_of) WHERE branch_of IS NOT NULL",
+    "CREATE INDEX conversations_superseded ON conversations (superseded_by) WHERE superseded_by IS NOT NULL",
+)
+
+
+def add_list_columns(connection: sqlite3.Connection) -> None:
+    """`pinned_at` orders the pins; titles that are there already count as the user's own."""
+    connection.execute("ALTER TABLE conversations ADD COLUMN pinned_at REAL")
+    connection.execute(
+        "ALTER TABLE conversations ADD COLUMN title_by TEXT NOT NULL DEFAULT ''"
+        " CHECK (title_by IN ('', 'model', 'user'))"
+    )
+    connection.execute("UPDATE conversations SET title_by = 'user' WHERE title <> ''")
+
+
+def add_context_columns(connection: sqlite3.Connection) -> None:
+    """Omitted parts, the views before each compaction, and the threshold; all empty for what is there."""
+    for column in (
+        "context_omitted_json TEXT NOT NULL DEFAULT '[]'",
+        "context_earlier_json TEXT NOT NULL DEFAULT '[]'",
+        "compact_percent INTEGER NOT NULL DEFAULT 0",
+    ):
+        connection.execute(f"ALTER TABLE conversations ADD COLUMN {column}")
+
+
+def add_rewind_tables(connection: sqlite3.Connection) -> None:
+    """`superseded_by` hides a conversation from the list while the one that took its place is there."""
+    for statement in _REWIND:
+        connection.execute(statement)
+
+
+def add_partial_column(connection: sqlite3.Connection) -> None:
+    """`partial` names the process that is at it; nobody sees such a conversation, and once that process is dead the
+    rest of it is removed. NULL: whole.
+    """
+    connection.execute("ALTER TABLE conversations ADD COLUMN partial TEXT")
+    connection.execute("CREATE INDEX conversations_partial ON conversations (partial) WHERE partial IS NOT NULL")
+
+
+def add_agent_columns(connection: sqlite3.Connection) -> None:
+    """Its task as it was given, its place among the tasks of one call, and how long a run may take."""
+    connection.execute("ALTER TABLE conversations ADD COLUMN agent_task TEXT")
+    connection.execute("ALTER TABLE conversations ADD COLUMN agent_ordinal INTEGER")
+    connection.execute("ALTER TABLE conversations ADD COLUMN agent_timeout REAL")
+
+
+def add_quiet_entries(connection: sqlite3.Connection) -> None:
+    """Which entries of an inbox begin no turn by themselves."""
+    connection.execute("ALTER TABLE inbox ADD COLUMN quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1))")
