@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rich.cells import cell_len
+
 from phoenix_tui.keymap import KEYS_BY_ID, UNBOUND, key_names
 
 GAP: Final = " · "
@@ -52,6 +54,14 @@ def hint(*parts: tuple[str, str] | str) -> str:
     """
     words = [one if isinstance(one, str) else _said(*one) for one in parts]
     return GAP.join(one for one in words if one)
+
+
+def fitting(cells: int, *parts: tuple[str, str] | str) -> str:
+    """As many hints in a row as so many cells hold; the last ones give way."""
+    shown = list(parts)
+    while shown and cell_len(hint(*shown)) > cells:
+        shown.pop()
+    return hint(*shown)
 
 
 def _said(names: str, does: str) -> str:

@@ -14,7 +14,10 @@ async def history(bench: Bench, argument: str) -> None:
     prompts = composer.history_of_prompts
     if prompts is None:
         return
-    chosen = await bench.sheets.show(HistorySheet(prompts.entries, prompts.everywhere, argument))
+    dock = bench.dock
+    kept = dock.queue.outer_size.height if dock.queue.display else 0
+    sheet = HistorySheet(prompts.entries, prompts.everywhere, argument, kept=kept, lift=dock.lift)
+    chosen = await bench.sheets.show(sheet)
     if chosen is not None:
         composer.put(chosen)
 

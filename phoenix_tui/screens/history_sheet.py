@@ -13,14 +13,17 @@ from textual.widgets import Static, TextArea
 
 from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.keys_in_force import fitting, hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean, clean_line
+from tools.wording import counted
 
 MOST_ROWS: Final = 8
-PREVIEW_ROWS: Final = 6
+PREVIEW_ROWS: Final = 7
+AROUND: Final = 7
+"""Rows beside prompts and preview: title, one of the talk, rule, heading, line, a rule above the preview, status."""
 BEFORE_MATCH: Final = 20
 """Cells that are kept before a match far to the right."""
 
@@ -33,6 +36,10 @@ def matching(words: Sequence[str], prompts: Sequence[str]) -> list[str]:
         for prompt, low in zip(prompts, small, strict=True)
         if all(word in (low if word.islower() or not word.isalpha() else prompt) for word in words)
     ]
+
+
+def _stays(_: int) -> None:
+    """Nothing has to make room."""
 
 
 class HistorySheet(Sheet[str]):
@@ -56,8 +63,20 @@ class HistorySheet(Sheet[str]):
         *bindings(Scope.HISTORY),
     ]
 
-    def __init__(self, here: Sequence[str], everywhere: Callable[[], Sequence[str]], text: str = "") -> None:
+    def __init__(
+        self,
+        here: Sequence[str],
+        everywhere: Callable[[], Sequence[str]],
+        text: str = "",
+        *,
+        kept: int = 0,
+        lift: Callable[[int], None] = _stays,
+    ) -> None:
         super().__init__()
+        self._kept = kept
+        """Rows of what waits to be sent: they stay in sight."""
+        self._lift = lift
+        """Told how many rows the sheet takes, so that they can stand above it."""
         self._here = here
         self._everywhere = everywhere
         self._prompts = here
@@ -85,6 +104,10 @@ class HistorySheet(Sheet[str]):
     def on_resize(self) -> None:
         """Rows are as wide as the screen."""
         self._draw()
+
+    def on_unmount(self) -> None:
+        """Nothing makes room any more."""
+        self._lift(0)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Narrow to prompts that hold every word."""
@@ -126,22 +149,37 @@ class HistorySheet(Sheet[str]):
         where = "all folders" if self._wide else "this folder"
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
         other = "this folder" if self._wide else "all folders"
-        keys = f"   {place} in {where}   {hint('Enter takes', ('history_older', 'older'), ('history_wide', other))}"
-        self.query_one("#heading", Static).update(Content.assemble(("History", "bold"), (keys, Tone.QUIET.value)))
+        words = f"   {place} in {where}   "
+        room = self.measure - len(f"History{words}")
+        keys = fitting(room, ("history_older", "older"), ("history_wide", other), "Enter takes")
+        heading = Content.assemble(("History", "bold"), (f"{words}{keys}", Tone.QUIET.value))
+        self.query_one("#heading", Static).update(heading)
         self.query_one("#rows", Static).update(self._rows())
         preview = self.query_one("#preview", Static)
         chosen = self._found[self._chosen] if self._found else ""
         preview.display = "\n" in chosen.strip()
         if preview.display:
             lines = clean(chosen.strip()).split("\n")
-            more = [f"+{len(lines) - PREVIEW_ROWS} lines"] if len(lines) > PREVIEW_ROWS else []
-            preview.update(Content("\n".join([*lines[:PREVIEW_ROWS], *more])))
+            most = min(PREVIEW_ROWS, max(self._room // 3, 2))
+            if len(lines) > most:
+                lines = [*lines[: most - 1], f"+{counted(len(lines) - most + 1, 'line')}"]
+            preview.update(Content("\n".join(lines)))
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        if self.is_attached:
+            self._lift(self.query_one(".sheet").outer_size.height)
+
+    @property
+    def _room(self) -> int:
+        """Rows for prompts and preview."""
+        return self.size.height - AROUND - self._kept
 
     def _rows(self) -> Content:
         if not self._found:
             wide = "Fewer letters find more." if self._wide else f"{hint(('history_wide', 'looks in all folders'))}."
             return Content.styled(f"  No prompt matches. {wide}", Tone.QUIET.value)
-        rows = max(min(MOST_ROWS, self.size.height // 3), 2)
+        rows = max(min(MOST_ROWS, self.size.height // 3, self._room * 2 // 3), 2)
         first = first_in_sight(self._chosen, len(self._found), rows)
         shown = list(enumerate(self._found[first : first + rows], start=first))
         return Content("\n").join([self._row(prompt, place == self._chosen) for place, prompt in reversed(shown)])

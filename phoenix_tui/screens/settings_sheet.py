@@ -28,7 +28,7 @@ class SettingsSheet(EntriesSheet):
     def __init__(self, settings: Sequence[Setting], current: str = "") -> None:
         self._by_name = {one.name: one for one in settings}
         entries = [
-            Entry("", one.name, one.name, one.words or one.value or "not set", "" if one.source == "default" else source(one))
+            Entry("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
             for one in settings
         ]
         super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)

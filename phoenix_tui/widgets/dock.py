@@ -94,6 +94,11 @@ class Dock(completing.Completing, StillColumn):
             self.call_later(self.composer.fit)
             self.call_later(self.question.fit)
 
+    def lift(self, rows: int) -> None:
+        """Let what waits to be sent stand above a sheet of so many rows, which covers the composer; 0: no more."""
+        covered = self.query_one("#rule").outer_size.height
+        self.styles.margin = (0, 0, max(rows - covered, 0) if self.queue.display else 0, 0)
+
     def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Put a draft into the composer; what was typed before the first one came stays behind it."""
         typed, self._loaded = "" if self._loaded else self.composer.content, True

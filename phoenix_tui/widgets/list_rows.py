@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
-from phoenix_tui.labels import STOPPED
+from phoenix_tui.labels import DONE, STOPPED, UNREAD
 from phoenix_tui.widgets.roster import TITLE_LENGTH, Row
 
 PREFIX: Final = 3
@@ -18,8 +19,11 @@ PREFIX: Final = 3
 COLUMNS_FROM: Final = 50
 """Cells of width from which state, cost and the like stand in columns of their own; how full the context is stands
 in place of a state that says nothing until there is room for both."""
-MOST_RIGHT: Final = 16
-"""Cells that state and age may take where there are none."""
+LONGEST_BRIEF: Final = 6
+"""Cells that a state may take from a title that needs them."""
+CLOCK: Final = re.compile(r"\d+[smhd]")
+SAYS_ALL: Final = frozenset({STOPPED, UNREAD, DONE})
+"""Signs that say all that their word does, and nobody waits for what they say."""
 MOST_WIDER: Final = 26
 """Cells by which the folder may grow."""
 LEAST_TITLE: Final = 24
@@ -118,12 +122,21 @@ def _ink(field: str, row: Row) -> Ink:
 
 
 def _words(row: Row, width: int) -> list[Piece]:
-    words = row.label.text or row.context
-    if row.label.glyph is STOPPED and PREFIX + cell_len(f"{row.title} {words} {row.when} ") > width:
-        words = ""  # the sign says it too, and nobody waits for it: the title is what tells one row from another
-    right = " ".join(part for part in (words, row.when) if part)
+    brief = _brief(row)
+    ways = [f"{words} {row.when}".strip() for words in (row.label.text or row.context, brief)]
+    fitting = (one for one in ways if PREFIX + cell_len(f"{row.title} {one} ") <= width)
+    right = next(fitting, brief or row.when)
     ink = Ink.WARNING if row.near_full else Ink.TONE if row.label.text else Ink.QUIET
-    return [(f" {right if cell_len(right) <= MOST_RIGHT else shorten(right, MOST_RIGHT)} ", ink)]
+    return [(f" {right} ", ink)]
+
+
+def _brief(row: Row) -> str:
+    """What stays of a state where the title needs the room: what the sign before it does not say, in one word."""
+    if not row.label.text:
+        return row.context if row.near_full else ""
+    first, *more = row.label.text.split()
+    word = more[-1] if more and CLOCK.fullmatch(more[-1]) else first
+    return "" if row.label.glyph in SAYS_ALL or len(word) > LONGEST_BRIEF else word
 
 
 def shorten(text: str, cells: int) -> str:

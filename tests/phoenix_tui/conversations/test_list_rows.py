@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from phoenix_tui.labels import READY, STOPPED, Label
+from phoenix_tui.labels import AGENTS, ASKING, DONE, FAILED, READY, RUNNING, STOPPED, THINKING, UNREAD, Label
 from phoenix_tui.widgets.list_rows import Ink, Signs, pieces, shorten, shown_columns, tail_of
 from phoenix_tui.widgets.roster import Row
 
@@ -36,7 +36,41 @@ def test_that_it_was_stopped_gives_way_to_a_title_that_needs_the_room() -> None:
     assert line(replace(row(), label=stopped), 28) == " ○ api-retry     stopped 9m "
     title = "Why does test_backoff fail?"
     assert line(replace(row(title), label=stopped), 28) == " ○ Why does test_backof… 9m "
-    assert line(row(title, "asks"), 28) == " ○ Why does test_b… asks 9m "
+    assert line(row(title, "asks"), 28) == " ○ Why does test_back… asks "
+
+
+@pytest.mark.parametrize(
+    ("label", "kept"),
+    [
+        (Label(THINKING, "thinking 12s"), "12s"),
+        (Label(RUNNING, "mcp__tickets__search 3m"), "3m"),
+        (Label(AGENTS, "2/3 agents"), "2/3"),
+        (Label(ASKING, "asks elsewhere"), "asks"),
+        (Label(READY, "draft"), "draft"),
+        (Label(FAILED, "failed"), "failed"),
+        (Label(UNREAD, "unread"), "9m"),
+        (Label(DONE, "result"), "9m"),
+        (Label(THINKING, "compacting"), "9m"),
+        (Label(READY, ""), "9m"),
+    ],
+)
+def test_every_state_leaves_a_long_title_the_room_and_says_what_its_sign_does_not(label: Label, kept: str) -> None:
+    title = "Why does test_backoff fail?"
+    shown = line(replace(row(title), label=label), 28)
+    assert cell_len(shown) == 28
+    assert shown.endswith(f"… {kept} ")
+    assert shown.startswith(" ○ Why does test_")
+
+
+def test_a_long_state_is_said_short_before_the_age_gives_way() -> None:
+    title = "Why does test_backoff fail?"
+    assert line(replace(row(title), label=Label(RUNNING, "mcp__tickets__search 3m")), 44).endswith("?        3m 9m ")
+
+
+def test_how_full_the_window_is_gives_way_unless_it_is_nearly_full() -> None:
+    title = "Why does test_backoff fail?"
+    assert line(row(title), 28).endswith("… 9m ")
+    assert line(replace(row(title), near_full=True), 28).endswith("… 42% ")
 
 
 @pytest.mark.parametrize(

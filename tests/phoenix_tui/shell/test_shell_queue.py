@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from engine.machine.states import Idle
 from engine.records import QueuedMessage
 from phoenix_tui.screens.edit_sheet import EditSheet
+from tests.support.fake_engine import FakeEngine
 
 ONE, TWO, THREE = (QueuedMessage(f"q{number}", f"message {number}") for number in (1, 2, 3))
 
@@ -159,3 +162,23 @@ async def test_interrupt_and_send_runs_a_shell_line_and_a_command_instead_of_sen
         await shell.pilot.press("escape", "ctrl+s")
         await shell.until(lambda: conversation.record.title == "kept")
         assert [text for text, _ in conversation.said] == ["go"]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+async def test_older_prompts_and_the_queue_share_the_screen(
+    open_shell: Any, engine: FakeEngine, size: tuple[int, int]
+) -> None:
+    conversation = engine.seed("talk", messages=2)
+    async with open_shell(size) as shell:
+        await shell.open(conversation)
+        for number in range(12):
+            shell.composer.history_of_prompts.add(f"prompt {number:02}\nand more of it\nand more\nand more")
+        conversation.queue.become(*(QueuedMessage(f"q{number}", f"waits {number}") for number in range(8)))
+        await shell.until(lambda: "waits 4" in shell.text)
+        at_rest = shell.screen.parts.dock.queue.region
+        await shell.pilot.press("ctrl+r")
+        queued = [f"waits {number}" for number in range(5)]
+        await shell.until(lambda: all(one in shell.text for one in [*queued, "+3 more", "prompt 11", "and more of it"]))
+        assert shell.text.count("prompt ") >= 4
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.screen.parts.dock.queue.region == at_rest)
