@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from engine.records import ConversationQuery, ConversationSummary
@@ -49,17 +50,20 @@ async def _entries(bench: Bench, recent: Sequence[str]) -> list[Entry]:
     entries = [*_commands(bench.keymap), *_conversations(listed), *_settings(settings)]
     by_key = {entry.key: entry for entry in entries}
     first = [by_key[key] for key in recent if key in by_key]
-    return [*(Entry("Recent", *_fields(entry)) for entry in first), *(one for one in entries if one not in first)]
-
-
-def _fields(entry: Entry) -> tuple[str, str, str, str]:
-    return entry.key, entry.words, entry.meaning, entry.remark
+    return [*(replace(one, section="Recent") for one in first), *(one for one in entries if one not in first)]
 
 
 def _commands(keymap: Mapping[str, str]) -> list[Entry]:
     keys = {key.action: key_names(keymap.get(key.id, key.keys)) for key in reversed(KEYS)}
     commands = [
-        Entry("Commands", f"command:{one.name}", one.usage, one.meaning, keys.get(f"command('{one.name}')", ""))
+        Entry(
+            "Commands",
+            f"command:{one.name}",
+            f"/{one.name}",
+            one.meaning,
+            keys.get(f"command('{one.name}')", ""),
+            one.argument,
+        )
         for one in COMMANDS
     ]
     actions = [

@@ -39,6 +39,8 @@ class Entry(Struct, frozen=True):
     words: str
     meaning: str
     remark: str = ""
+    argument: str = ""
+    """Stands in a column of its own."""
 
 
 class EntriesSheet(Sheet[str]):
@@ -63,6 +65,8 @@ class EntriesSheet(Sheet[str]):
         self._heading = heading
         self._hint = hint
         self._entries = entries
+        names = [Content(clean_line(one.words)).cell_length for one in entries if one.argument]
+        self._argument_from = max(names, default=0) + GAP
         self._query = ""
         self._found: Sequence[Entry] = entries
         self._chosen = next((place for place, one in enumerate(entries) if one.key == current), 0)
@@ -157,14 +161,22 @@ class EntriesSheet(Sheet[str]):
             shown[-1] = Content("")  # a heading without a row below it
         return Content("\n").join(shown)
 
+    def _named(self, entry: Entry) -> Content:
+        """Its words, and its argument below those of the others."""
+        words = self._marked(clean_line(entry.words))
+        if not entry.argument:
+            return words
+        apart = " " * (self._argument_from - words.cell_length)
+        return Content.assemble(words, apart, (clean_line(entry.argument), Tone.QUIET.value))
+
     def _words_width(self) -> int:
-        longest = max(Content(clean_line(one.words)).cell_length for one in self._found)
+        longest = max(self._named(one).cell_length for one in self._found)
         return max(min(longest, MOST_WORDS, (self.measure - SIGN) * 45 // 100), LEAST_WORDS)
 
     def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
         width = max(self.measure - SIGN, 1)
         remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(width // 3, ellipsis=True)
-        words = self._marked(clean_line(entry.words)).truncate(words_width, ellipsis=True, pad=True)
+        words = self._named(entry).truncate(words_width, ellipsis=True, pad=True)
         room = max(width - words_width - GAP - (remark.cell_length + GAP if remark.cell_length else 0), 1)
         meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
         parts = (meaning.wrap(room) if self.WRAPS else [meaning.truncate(room, ellipsis=True)]) or [Content("")]
@@ -206,4 +218,4 @@ def _rank(word: str, entry: Entry) -> int | None:
     found = rank(word, clean_line(entry.words))
     if found is not None:
         return found[0]
-    return IN_MEANING if word in f"{entry.meaning} {entry.remark}".lower() else None
+    return IN_MEANING if word in f"{entry.argument} {entry.meaning} {entry.remark}".lower() else None

@@ -51,5 +51,5 @@ def help_entries(keymap: Mapping[str, str]) -> list[Entry]:
     keys = [
         Entry(scope.value, "", names, meaning) for scope in Scope for where, names, meaning in rows if where is scope
     ]
-    commands = [Entry("Commands", command.name, command.usage, command.meaning) for command in COMMANDS]
+    commands = [Entry("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
     return [*keys, *commands, *(Entry("Also", "", sign, meaning) for sign, meaning in ALSO)]

@@ -10,10 +10,14 @@ from rich.cells import cell_len
 
 from engine.records import SearchHit
 from engine.search import Speaker
+from phoenix_tui.screens.base import MEASURE
+from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.search_rows import hit_rows
+from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell
 
+COMMANDS = (("permissions", "MODE"), ("resume", "TITLE|ID"), ("new", ""))
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC).timestamp()
 
 
@@ -53,3 +57,27 @@ def test_a_long_folder_gives_way_to_who_spoke_and_when() -> None:
     assert first[-18:] == near[-18:]
     assert "a-long-folder-" in first
     assert "…" in first
+
+
+async def test_what_may_follow_a_command_stands_in_a_column_of_its_own(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        entries = [Entry("", one, f"/{one}", "does it", argument=what) for one, what in COMMANDS]
+        shell.app.push_screen(EntriesSheet("Help", entries, ""))
+        await shell.until(lambda: "/resume" in shell.text)
+        rows = [row for row in shell.text.split("\n") if "does it" in row]
+        assert {row.index(what) for row, (_, what) in zip(rows, COMMANDS, strict=True) if what} == {3 + 14}
+        assert len({row.index("does it") for row in rows}) == 1
+
+
+async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: OpenShell) -> None:
+    for size in ((80, 24), (120, 40), (160, 50), (203, 60), (240, 70)):
+        async with open_shell(size) as shell:
+            shell.engine.seed("one", messages=2)
+            column = shell.screen.query_one("#conversation").region
+            shell.app.push_screen(EntriesSheet("Help", [Entry("", "k", "/key", "does it", "at the end")], ""))
+            await shell.until(lambda: "does it" in shell.text)
+            sheet, line = shell.app.screen.query_one(".sheet").region, shell.app.screen.query_one(LineInput).region
+            assert (sheet.x, sheet.right) == (column.x, column.right)
+            row = next(row for row in shell.text.split("\n") if "at the end" in row)
+            end = cell_len(row[: row.index("at the end") + len("at the end")])
+            assert end == line.right == min(sheet.x + 1 + MEASURE, sheet.right - 1)
