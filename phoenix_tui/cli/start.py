@@ -10,6 +10,7 @@ from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup, prepare
+from phoenix_tui.config.load import DUMB, LINES
 from phoenix_tui.config.trust import Trust, TrustFile
 from tools.process.hardening import harden
 
@@ -24,7 +25,7 @@ def start(parsed: Namespace) -> int:
     on_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     served = SERVED in os.environ
     setup = prepare(arguments, os.environ)
-    in_lines = setup.settings.flag("screen_reader")
+    in_lines = setup.settings.flag(LINES) and (on_terminal or setup.settings.sources[LINES] != DUMB)
     if not (arguments.headless or on_terminal or in_lines or served):
         raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
     if not arguments.headless and on_terminal and setup.trust.trust in {Trust.UNKNOWN, Trust.CHANGED}:

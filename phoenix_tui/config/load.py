@@ -26,6 +26,9 @@ from phoenix_tui.config.settings import (
 
 DEFAULT_MODE = "ask"
 """What an unset permission mode means where a project wants to narrow it."""
+LINES = "screen_reader"
+DUMB = "TERM=dumb"
+"""Where a setting comes from that such a terminal decides: it can draw no screen."""
 
 
 class Layer(Struct, frozen=True):
@@ -88,7 +91,16 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
         if text:
             layer.values[name] = check(key, from_text(key, text), key.variable)
             layer.sources[name] = key.variable
+    if LINES not in layer.values and (reason := _reason_for_lines(environment)):
+        layer.values[LINES], layer.sources[LINES] = True, reason
     return layer
+
+
+def _reason_for_lines(environment: Mapping[str, str]) -> str:
+    """What other than a setting of Phoenix asks for plain lines; empty where nothing does."""
+    if environment.get("ACCESSIBLE", "") not in {"", "0", "false"}:
+        return "ACCESSIBLE"
+    return DUMB if environment.get("TERM") == "dumb" else ""
 
 
 def flag_layer(flags: Mapping[str, Value | None]) -> Layer:

@@ -79,6 +79,24 @@ def test_the_environment_is_checked_like_the_file() -> None:
     assert environment_layer({"PHOENIX_DEBUG": "1"}).values == {"debug": True}
 
 
+@pytest.mark.parametrize(
+    ("environment", "source"),
+    [
+        ({"ACCESSIBLE": "1"}, "ACCESSIBLE"),
+        ({"TERM": "dumb"}, "TERM=dumb"),
+        ({"TERM": "xterm", "ACCESSIBLE": "0"}, None),
+        ({"TERM": "dumb", "PHOENIX_SCREEN_READER": "true"}, "PHOENIX_SCREEN_READER"),
+    ],
+)
+def test_a_terminal_that_can_draw_nothing_gets_lines(environment: dict[str, str], source: str | None) -> None:
+    assert environment_layer(environment).sources.get("screen_reader") == source
+
+
+def test_whoever_wants_a_screen_all_the_same_gets_one() -> None:
+    layer = environment_layer({"TERM": "dumb", "PHOENIX_SCREEN_READER": "false"})
+    assert layer.values == {"screen_reader": False}
+
+
 def test_a_project_narrows_mode_and_sandbox_and_widens_nothing() -> None:
     user = layer('permission_mode = "ask"\nsandbox = "workspace"\n')
     narrow = layer('permission_mode = "plan"\nsandbox = "read-only"\n', project=True)
