@@ -191,7 +191,7 @@ class ApprovalsSheet(Sheet[str]):
         self.set_focus(None)
         chosen = [one for one in self._waiting if one.question.call.id == event.call_id]
         wanted = self._waiting if self._denying else chosen[:1]
-        self.run_worker(self._answer(tuple(wanted), event.answer), group="answers")
+        self.app.run_worker(self._answer(tuple(wanted), event.answer), group="answers")  # outlives the sheet
 
     async def _answer(self, wanted: Sequence[Pending], answer: Answer) -> None:
         for one in wanted:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from msgspec.structs import replace
 
-from engine.executor.requests import Answer, Choice
+from engine.executor.requests import Answer, Choice, Receipt
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, ToolRound
 from phoenix_tui.screens.approvals import ApprovalsSheet
@@ -90,6 +91,24 @@ async def test_answers_go_to_their_conversation_and_the_next_question_takes_no_h
         await shell.until(lambda: second.answers == [(f"call-{second.id}", Answer(Choice.DENY, reason="not today"))])
         await shell.until(lambda: shell.app.screen is shell.screen)
         assert shell.bench.desk.conversation is None
+
+
+async def test_an_answer_under_way_is_given_also_when_the_sheet_is_left_at_once(open_shell: Any, engine: Any) -> None:
+    first = engine.seed("first", messages=2)
+    asks(first, "make clean", 10.0)
+    give, slow = first.answer, asyncio.Event()
+
+    async def answer(call_id: str, answer: Answer) -> Receipt:
+        await slow.wait()
+        return await give(call_id, answer)  # type: ignore[no-any-return]  # a fake's
+
+    first.answer = answer
+    async with open_shell() as shell:
+        await opened(shell)
+        await shell.pilot.press("n", "enter")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        slow.set()
+        await shell.until(lambda: first.answers == [(f"call-{first.id}", Answer(Choice.DENY))])
 
 
 async def test_answers_stay_in_sight_below_many_approvals_and_a_text_taller_than_the_screen(
