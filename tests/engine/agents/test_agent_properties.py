@@ -209,7 +209,7 @@ async def carry_out(plan: Plan, home: Path) -> None:
 
 
 @settings(
-    max_examples=45,
+    max_examples=24,
     deadline=None,
     derandomize=True,
     database=None,

@@ -19,19 +19,21 @@ from engine.store.migrations import VERSION
 from engine.store.opening import open_for_reading
 from tests.support.storage import ROOT, crash_rounds, move, new_conversation, query, say
 
+KILLED, CALLERS = 15, 500
 
-def test_forty_killed_writers_lose_double_and_damage_nothing(tmp_path: Path) -> None:
-    report = crash_rounds(tmp_path, 40, seed=7)
+
+def test_killed_writers_lose_double_and_damage_nothing(tmp_path: Path) -> None:
+    report = crash_rounds(tmp_path, KILLED, seed=7)
     assert report.sound, report
-    assert report.acknowledged >= 40
+    assert report.acknowledged >= KILLED
     assert report.stored >= report.acknowledged
 
 
-async def test_two_thousand_cancelled_callers_leave_no_transaction_open(store: SqliteStore) -> None:
+async def test_hundreds_of_cancelled_callers_leave_no_transaction_open(store: SqliteStore) -> None:
     conversation_id = (await store.create(new_conversation(), 1.0)).id
     chance = random.Random(3)
     completed = cancelled = 0
-    for number in range(2000):
+    for number in range(CALLERS):
         commit = asyncio.ensure_future(store.commit(move(conversation_id, say(str(number)))))
         for _ in range(1 + chance.randrange(4)):
             await asyncio.sleep(0)
@@ -46,11 +48,11 @@ async def test_two_thousand_cancelled_callers_leave_no_transaction_open(store: S
     other.execute("BEGIN IMMEDIATE")
     other.execute("ROLLBACK")
     other.close()
-    assert completed + cancelled == 2000
-    assert cancelled > 1000
-    assert [each.seq for each in last.messages] == [2001]
+    assert completed + cancelled == CALLERS
+    assert cancelled > CALLERS / 2
+    assert [each.seq for each in last.messages] == [CALLERS + 1]
     texts = [row[0] for row in query(store.path, "SELECT text FROM messages ORDER BY seq")]
-    assert texts == [*(str(number) for number in range(2000)), "last"]
+    assert texts == [*(str(number) for number in range(CALLERS)), "last"]
 
 
 HALF_DONE = """
