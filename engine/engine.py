@@ -101,10 +101,12 @@ class Engine:
             EngineError: there is no such conversation.
             StorageError: it cannot be read.
         """
-        async with self._opening:
-            while (closing := self._closing.get(conversation_id)) is not None:
-                await closing.wait()  # else it would lose here what it gives up there
-            return self._open.get(conversation_id) or await self._take(conversation_id)
+        while True:
+            if (closing := self._closing.get(conversation_id)) is not None:
+                await closing.wait()  # else it would lose here what it gives up there; others open meanwhile
+            async with self._opening:
+                if conversation_id not in self._closing:
+                    return self._open.get(conversation_id) or await self._take(conversation_id)
 
     async def list(self, query: ConversationQuery | None = None) -> Sequence[ConversationSummary]:
         """Stored conversations, newest first."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Final
 
+from engine.agents.advising import Advising
 from engine.agents.board import AgentBoard, view_of
 from engine.agents.endings import Endings
 from engine.agents.making import Making
@@ -13,17 +13,14 @@ from engine.agents.orders import ResumeOrder, SpawnOrder, TaskOrder
 from engine.agents.recruiting import Recruiting
 from engine.agents.retiring import Retiring
 from engine.agents.shift import Hand, Shift
+from engine.agents.waking import Waking
 from engine.conversation import Conversation
-from engine.executor.launching import log_read_on
 from engine.executor.publisher import Publisher
-from engine.executor.requests import EngineError, Refused
 from engine.executor.session import EngineSettings, Ports
 from engine.ports.agents import USER
 from engine.records import ConversationRecord, SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
 from tools.contract import StartedAgent, ToolInputError
-
-SUCCESS: Final = "success"
 
 
 class Crew:
@@ -42,14 +39,15 @@ class Crew:
         assert ports.agents is not None, "a crew needs a store"
         self._store = ports.agents
         self._opened = opened
-        self._reopen = reopen
         self._forget = forget
         self._endings = Endings(ports.agents, opened)
         self.board = AgentBoard(ports.clock.now, self._tell)
+        self._waking = Waking(self._endings, self.board)
         self._shift = Shift(settings.max_agents, self._endings, self.board, ports.clock.now)
         self._shift.left = self._ended
         making = Making(ports, ports.agents, settings)
         self._recruiting = Recruiting(making, ports.agents, adopt, self._shift, self._endings, self.board)
+        self._advising = Advising(ports, ports.agents, self._shift, self._recruiting, self.board, opened, reopen)
         works = self._shift.get
         self.retiring = Retiring(opened, lambda agent_id: works(agent_id) is not None, forget, self._endings.start)
 
@@ -71,7 +69,7 @@ class Crew:
         if row is None or row.facts.parent_id != parent_id:
             known = ", ".join(view.id for view in self.board.views(parent_id)) or "none"
             raise ToolInputError(f"There is no task {order.agent_id} of this conversation. There are: {known}.")
-        await self._advise(order.agent_id, order.message, parent_id)
+        await self._advising.tell(order.agent_id, order.message, parent_id)
         return order.agent_id
 
     async def hint(self, agent_id: str, text: str) -> None:
@@ -83,49 +81,15 @@ class Crew:
             EngineError: there is no such sub-agent, another process has it, or it cannot be stored.
             StorageError: it cannot be stored.
         """
-        await self._advise(agent_id, text, USER)
-
-    async def _advise(self, agent_id: str, text: str, sender: str) -> None:
-        hand = self._shift.get(agent_id)
-        if hand is None:
-            await self._recall(agent_id, text, sender)
-        elif hand.is_over():
-            await hand.settled.wait()
-            await self._advise(agent_id, text, sender)
-        else:
-            await self._store.tell(agent_id, text, sender, self._ports.clock.now())
-            log_read_on(hand.conversation.record)
-            if hand.is_over():  # meanwhile: nobody may have read it
-                await self._hear_late(hand)
-
-    async def _recall(self, agent_id: str, text: str, sender: str) -> None:
-        """One that has ended goes on with this, and with what it was told before and did not read."""
-        conversation = await self._reopen(agent_id)
-        facts = conversation.record.agent
-        if facts is None or conversation.read_only:
-            raise EngineError(conversation.read_only or "This conversation is no sub-agent: send it a message.")
-        if self._shift.get(agent_id) is not None:  # somebody was quicker
-            if text:
-                await self._advise(agent_id, text, sender)
-            return
-        hand = self._recruiting.take_on(conversation, facts, self._parent(facts.parent_id), background=True)
-        try:
-            receipt = await asyncio.shield(conversation.agents.recall(text, sender))
-        except BaseException:
-            self._shift.dismiss((hand,))
-            raise
-        if isinstance(receipt, Refused):
-            self._shift.dismiss((hand,))
-            raise EngineError(receipt.reason)
-        self.board.is_background(hand.parent.id, agent_id)
-        self._shift.start((hand,))
+        await self._advising.tell(agent_id, text, USER)
 
     def stop(self, agent_ids: Iterable[str]) -> None:
         """Stop these; what they had written stays."""
         self._shift.stop(agent_ids)
 
     def stop_all(self, parent_id: str) -> None:
-        """Stop every sub-agent of a conversation."""
+        """Stop every sub-agent of a conversation; what has come back waits for its user."""
+        self._waking.stopped(parent_id)
         self._shift.stop([hand.conversation.id for hand in self._shift.of(parent_id)])
 
     def close(self) -> None:
@@ -180,24 +144,13 @@ class Crew:
             self._shift.heard(conversation.id, update.state)
 
     def _follow_parent(self, parent: Conversation, update: Update) -> None:
-        if not isinstance(update, RunEnded):
-            return
-        self._shift.stop([hand.conversation.id for hand in self._shift.of(parent.id) if not hand.background])
-        if update.status == SUCCESS and any(view.background for view in self.board.views(parent.id)):
-            self._endings.start(self._endings.wake(parent))
-        self._endings.start(self._endings.recount(parent, self.board))
+        if isinstance(update, RunEnded):
+            self._shift.stop([hand.conversation.id for hand in self._shift.of(parent.id) if not hand.background])
+        self._waking.follow(parent, update)
 
     def _ended(self, hand: Hand) -> None:
         self.retiring.soon(hand.conversation)
-        self._endings.start(self._hear_late(hand))
-
-    async def _hear_late(self, hand: Hand) -> None:
-        """What it was told while it handed in its result was not read: it goes on with that."""
-        await hand.settled.wait()
-        agent_id = hand.conversation.id
-        unread = hand.begun and not hand.stopped and await self._store.waiting(agent_id)
-        if unread and hand.parent.id in self._opened and self._shift.get(agent_id) is None:
-            await self._recall(agent_id, "", USER)
+        self._endings.start(self._advising.hear_late(hand))
 
     def _parent(self, parent_id: str) -> Conversation:
         parent = self._opened.get(parent_id)

@@ -10,6 +10,10 @@ from uuid import uuid4
 from engine.ports import NoConversation, OwnedElsewhere
 from engine.store.locks import InstanceLock, forget, is_held
 
+_OWNERS = """SELECT c.owner_instance, (SELECT owner_instance FROM conversations WHERE id = c.parent_id) AS above
+    FROM conversations AS c WHERE c.id = ? AND c.partial IS NULL"""
+"""A sub-agent belongs to whoever has its parent, also while it is closed there."""
+
 
 class Instance:
     """This process among those that share the database. It registers with what it first makes its own."""
@@ -50,16 +54,15 @@ class Instance:
             OwnedElsewhere: it belongs to another living process.
             NoConversation: there is no such conversation.
         """
-        row = connection.execute(
-            "SELECT owner_instance FROM conversations WHERE id = ? AND partial IS NULL", (conversation_id,)
-        ).fetchone()
+        row = connection.execute(_OWNERS, (conversation_id,)).fetchone()
         if row is None:
             raise NoConversation(conversation_id)
         if row["owner_instance"] == self.id:
             return True
-        pid = self.living_pid(connection, row["owner_instance"])
-        if pid is not None:
-            raise OwnedElsewhere(conversation_id, pid)
+        others = [owner for owner in (row["owner_instance"], row["above"]) if owner != self.id]
+        for owner in others:
+            if (pid := self.living_pid(connection, owner)) is not None:
+                raise OwnedElsewhere(conversation_id, pid)
         return False
 
     def release(self, connection: sqlite3.Connection, conversation_id: str) -> None:

@@ -78,6 +78,25 @@ async def test_a_known_id_is_never_created_a_second_time(tmp_path: Path) -> None
             await bench.engine.change("nobody", ConversationChanges(title="somebody"))
 
 
+async def test_one_that_takes_its_time_to_close_keeps_no_other_from_being_opened(tmp_path: Path) -> None:
+    tool = StubTool(release=asyncio.Event(), dying=asyncio.Event())
+    asks = Reply((Call("bash", '{"command": "make"}'),))
+    async with engine_bench(tmp_path, asks, tool=tool) as bench:
+        slow, other = await bench.conversation(), await bench.conversation()
+        await bench.engine.forget(other.id)
+        await slow.say("begin")
+        await tool.started.wait()
+        closing = asyncio.create_task(bench.engine.forget(slow.id))
+        await until(lambda: tool.stopped)
+        again = asyncio.create_task(bench.engine.open(slow.id))
+        assert (await bench.engine.open(other.id)).id == other.id
+        assert not again.done()
+        assert tool.dying is not None
+        tool.dying.set()
+        await closing
+        assert (await again) is not slow
+
+
 async def test_one_that_is_created_but_not_started_waits_with_its_draft(tmp_path: Path) -> None:
     async with engine_bench(tmp_path) as bench:
         conversation = await bench.engine.create(ConversationOptions(bench.cwd, "scripted/main", "later"))

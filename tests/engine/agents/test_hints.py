@@ -120,6 +120,21 @@ async def test_one_that_was_stopped_while_it_waited_again_keeps_what_it_was_told
         assert not await bench.store.agents.wakes(parent.id)
 
 
+async def test_a_hint_opens_the_parent_that_is_told_of_its_end(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent, first, _ = await with_one_ended_and_one_at_work(bench)
+        await bench.engine.forget(parent.id)
+        assert bench.engine.live() == ()
+        await crew.hint(first, "dig deeper")
+        await crew.finished(parent.id)
+        opened = next(one for one in bench.engine.live() if one.id == parent.id)
+        await opened.wait_idle()
+        told = [one for one in await bench.store.messages(parent.id) if one.origin is Origin.COMPLETION]
+        assert "more" in words(told[-1].blocks)
+
+
 async def test_what_its_parent_says_is_not_taken_for_the_users(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, submits("more", "dig deeper"), *SCRIPT) as bench:
         crew = bench.engine.crew

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from engine.ports import ConversationChanges, OwnedElsewhere
-from engine.records import ConversationQuery, Recovery
+from engine.records import AgentFacts, ConversationQuery, Recovery, SpawnMode
 from engine.store import SqliteStore, StorePaths, open_store
 from tests.support.storage import ROOT, move, new_conversation, query, say
 
@@ -53,6 +54,19 @@ async def conversation_id(store: SqliteStore) -> AsyncIterator[str]:
     created = await store.create(new_conversation(), 1.0)
     await store.release(created.id)
     yield created.id
+
+
+async def test_a_sub_agent_belongs_to_the_process_that_has_its_parent(
+    store: SqliteStore, paths: StorePaths, conversation_id: str
+) -> None:
+    facts = AgentFacts(conversation_id, SpawnMode.BACKGROUND, "t1", 1, "look")
+    (agent,) = await store.agents.create_all([replace(new_conversation(), agent=facts)], 1.0)
+    await store.release(agent.id)
+    with owning_process(paths, conversation_id) as owner:
+        with pytest.raises(OwnedElsewhere) as refused:
+            await store.take(agent.id)
+        assert refused.value.pid == owner.pid
+    await store.take(agent.id)
 
 
 async def test_a_conversation_of_another_process_can_be_read_and_not_changed(

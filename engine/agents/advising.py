@@ -1,0 +1,97 @@
+"""Messages to sub-agents: stored when they are taken, read once, also by one that has ended (SPEC UNI-25)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from engine.agents.board import AgentBoard
+from engine.agents.recruiting import Recruiting
+from engine.agents.shift import Hand, Shift
+from engine.conversation import Conversation
+from engine.executor.launching import log_read_on
+from engine.executor.requests import EngineError, Refused
+from engine.executor.session import Ports
+from engine.ports.agents import USER, AgentStore
+from engine.records import AgentFacts
+
+
+class Advising:
+    """Puts messages where sub-agents read them, and those that have ended on the shift again."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        store: AgentStore,
+        shift: Shift,
+        recruiting: Recruiting,
+        board: AgentBoard,
+        opened: Mapping[str, Conversation],
+        reopen: Callable[[str], Awaitable[Conversation]],
+    ) -> None:
+        self._clock = ports.clock
+        self._store = store
+        self._shift = shift
+        self._recruiting = recruiting
+        self._board = board
+        self._opened = opened
+        self._reopen = reopen
+
+    async def tell(self, agent_id: str, text: str, sender: str) -> None:
+        """One at work reads it before its next model call; one that has ended goes on with it in a new run.
+
+        Raises:
+            EngineError: there is no such sub-agent, another process has it or its parent, or it cannot be stored.
+            StorageError: it cannot be stored.
+        """
+        hand = self._shift.get(agent_id)
+        if hand is None:
+            await self._recall(agent_id, text, sender)
+        elif hand.is_over():
+            await hand.settled.wait()
+            await self.tell(agent_id, text, sender)
+        else:
+            await self._store.tell(agent_id, text, sender, self._clock.now())
+            log_read_on(hand.conversation.record)
+            if hand.is_over():  # meanwhile: nobody may have read it
+                await self.hear_late(hand)
+
+    async def hear_late(self, hand: Hand) -> None:
+        """What it was told while it handed in its result was not read: it goes on with that, if its parent is there."""
+        await hand.settled.wait()
+        agent_id, parent = hand.conversation.id, hand.parent
+        if hand.stopped or not hand.begun or not await self._store.waiting(agent_id):
+            return
+        conversation = await self._reopen(agent_id)
+        # A parent that closes waits for this: it is not opened anew.
+        if self._opened.get(parent.id) is parent and self._shift.get(agent_id) is None:
+            await self._go_on(conversation, hand.facts, parent, "", USER)
+
+    async def _recall(self, agent_id: str, text: str, sender: str) -> None:
+        conversation = await self._reopen(agent_id)
+        facts = conversation.record.agent
+        if facts is None:
+            raise EngineError("This conversation is no sub-agent: send it a message.")
+        parent = await self._reopen(facts.parent_id)
+        if read_only := conversation.read_only or parent.read_only:
+            raise EngineError(read_only)
+        if self._shift.get(agent_id) is not None:  # somebody was quicker
+            await self.tell(agent_id, text, sender)
+        else:
+            await self._go_on(conversation, facts, parent, text, sender)
+
+    async def _go_on(
+        self, conversation: Conversation, facts: AgentFacts, parent: Conversation, text: str, sender: str
+    ) -> None:
+        """With this, and with what it was told before and did not read."""
+        hand = self._recruiting.take_on(conversation, facts, parent, background=True)
+        try:
+            receipt = await asyncio.shield(conversation.agents.recall(text, sender))
+        except BaseException:
+            self._shift.dismiss((hand,))
+            raise
+        if isinstance(receipt, Refused):
+            self._shift.dismiss((hand,))
+            raise EngineError(receipt.reason)
+        self._board.is_background(parent.id, conversation.id)
+        self._shift.start((hand,))

@@ -1,0 +1,43 @@
+"""When a parent is told what came back: as soon as nothing else is under way in it (SPEC UNI-24)."""
+
+from __future__ import annotations
+
+from engine.agents.board import AgentBoard
+from engine.agents.endings import Endings
+from engine.conversation import Conversation
+from engine.machine.states import Compacting, Idle
+from engine.updates import RunEnded, StateChanged, Update
+
+SUCCESS = "success"
+
+
+class Waking:
+    """Follows parents to where they come to rest."""
+
+    def __init__(self, endings: Endings, board: AgentBoard) -> None:
+        self._endings = endings
+        self._board = board
+        self._compacting: set[str] = set()
+
+    def follow(self, parent: Conversation, update: Update) -> None:
+        """A run that ended well, or a summary that the user asked for, kept what came back waiting."""
+        match update:
+            case RunEnded(status=status):
+                if status == SUCCESS:
+                    self._wake(parent)
+                self._endings.start(self._endings.recount(parent, self._board))
+            case StateChanged(state=Compacting()):
+                self._compacting.add(parent.id)
+            case StateChanged(state=Idle()) if parent.id in self._compacting:
+                self._compacting.discard(parent.id)
+                self._wake(parent)
+            case _:
+                pass  # nothing comes to rest
+
+    def stopped(self, parent_id: str) -> None:
+        """Its user wants quiet: what has come back waits."""
+        self._compacting.discard(parent_id)
+
+    def _wake(self, parent: Conversation) -> None:
+        if any(view.background for view in self._board.views(parent.id)):
+            self._endings.start(self._endings.wake(parent))

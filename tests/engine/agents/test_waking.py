@@ -1,0 +1,86 @@
+"""When a parent is told of a background sub-agent that ended: never in the midst of something else, and never late."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from engine.agents.crew import Crew
+from engine.conversation import Conversation
+from engine.machine.messages import Origin
+from engine.machine.states import Compacting, Idle
+from engine.providers.scripted import Call, Pause, Reply, Script, ScriptedProvider, Text
+from tests.support.engine import Bench, engine_bench, until
+from tests.support.fates import words
+
+BACKGROUND = json.dumps({"task_description": "look", "initial_prompt": "TASK one"})
+AGENT, SUMMARY = 1.0, 2.0
+"""The pauses that the two wait in."""
+REPLIES = (
+    Reply((Pause(SUMMARY), Text("the plan is kept")), when="Write the summary now."),
+    *(Reply((Text("word " * 200),), when="[go]") for _ in range(3)),
+    Reply((Text("I see."),), when="[SYSTEM]"),
+    Reply((Text("Started."),), when=" started"),
+    Reply((Pause(AGENT), Call("submit_result", '{"result": "found"}')), when="TASK one"),
+    Reply((Call("spawn_task", BACKGROUND),), when="begin"),
+)
+
+
+class Gates(defaultdict[float, asyncio.Event]):
+    """Every pause waits for its gate."""
+
+    def __init__(self) -> None:
+        super().__init__(asyncio.Event)
+
+    async def wait(self, seconds: float) -> None:
+        if seconds:
+            await self[seconds].wait()
+
+
+async def told(bench: Bench, parent_id: str) -> list[str]:
+    """What stands behind the end of the sub-agent in its parent."""
+    messages = await bench.store.messages(parent_id)
+    places = [place for place, one in enumerate(messages) if one.origin is Origin.COMPLETION]
+    return [words(one.blocks) for one in messages[places[0] + 1 :]] if places else []
+
+
+@asynccontextmanager
+async def one_back_while_compacting(home: Path) -> AsyncIterator[tuple[Bench, Conversation, Crew, Gates]]:
+    """The user has the window summarized, and meanwhile the sub-agent has ended."""
+    gates = Gates()
+    provider = ScriptedProvider({"main": Script(REPLIES)}, gates.wait)
+    async with engine_bench(home, provider=provider) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent = await bench.conversation()
+        for text in ("[go] 1", "[go] 2", "[go] 3", "begin"):
+            await parent.say(text)
+            await parent.wait_idle()
+        await parent.context.compact()
+        gates[AGENT].set()
+        await crew.finished(parent.id)
+        assert (isinstance(parent.state, Compacting), crew.results(parent.id)) == (True, 1)
+        yield bench, parent, crew, gates
+
+
+async def test_what_comes_back_while_the_user_has_the_window_summarized_is_read_behind_it(tmp_path: Path) -> None:
+    async with one_back_while_compacting(tmp_path) as (bench, parent, crew, gates):
+        gates[SUMMARY].set()
+        await until(lambda: crew.results(parent.id) == 0)
+        await parent.wait_idle()
+        assert await told(bench, parent.id) == ["I see."]
+
+
+async def test_after_esc_it_waits_for_the_user(tmp_path: Path) -> None:
+    async with one_back_while_compacting(tmp_path) as (bench, parent, crew, _):
+        parent.cancel()
+        await parent.wait_idle()
+        await crew.finished(parent.id)
+        assert (isinstance(parent.state, Idle), crew.results(parent.id)) == (True, 1)
+        await parent.say("and now")
+        await parent.wait_idle()
+        assert await told(bench, parent.id) == ["I see."]
