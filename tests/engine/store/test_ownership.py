@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from engine.ports import ConversationChanges, OwnedElsewhere
 from engine.records import AgentFacts, ConversationQuery, Recovery, SpawnMode
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import SqliteStore, StorePaths, connection, open_store
 from tests.support.storage import ROOT, move, new_conversation, query, say
 
 OWNER = """
@@ -167,5 +168,28 @@ async def test_only_what_another_process_wrote_counts_as_changed_elsewhere(paths
     await there.create(new_conversation(), 2.0)
     assert await here.library.changed_elsewhere()
     assert not await here.library.changed_elsewhere()
+    await there.close()
+    await here.close()
+
+
+async def test_a_database_at_rest_is_asked_only_when_its_files_change(
+    paths: StorePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    def counted(database: sqlite3.Connection) -> int:
+        nonlocal asked
+        asked += 1
+        return data_version(database)
+
+    data_version = connection.data_version
+    monkeypatch.setattr(connection, "data_version", counted)
+    here, there = await open_store(paths), await open_store(paths)
+    for file in paths.database.parent.glob(f"{paths.database.name}*"):
+        os.utime(file, (1, 1))  # long ago
+    assert [await here.library.changed_elsewhere() for _ in range(3)] == [False] * 3
+    assert asked == 1
+    await there.create(new_conversation(), 2.0)
+    assert [await here.library.changed_elsewhere() for _ in range(3)] == [True, False, False]
     await there.close()
     await here.close()
