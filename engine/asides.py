@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engine.conversation import Conversation
 from engine.executor.session import Session
 from engine.executor.spending import add_usage
-from engine.machine.messages import Role, TextBlock, Usage
+from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.ports import ConversationChanges, ModelMessage, ModelReply, ModelRequest, ProviderError
 
 PATIENCE: Final = 30.0
@@ -56,7 +56,7 @@ async def ask(session: Session, model: str, instruction: str, text: str) -> Asid
         async for item in stream:
             if isinstance(item, ModelReply):
                 price = await asyncio.to_thread(session.ports.providers.price, model, item.usage)
-                said = "\n".join(block.text for block in item.blocks if isinstance(block, TextBlock))
+                said = text_in(item.blocks, "\n")
                 return Aside(said, item.usage, price)
     raise ProviderError("the answer ended too early", kind="network", retryable=False)
 

@@ -9,7 +9,7 @@ from typing import Final
 from engine.asides import ask, keep, may_ask
 from engine.conversation import Conversation
 from engine.executor.session import Session
-from engine.machine.messages import Origin, Role, TextBlock
+from engine.machine.messages import Origin, Role, text_in
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import StoredMessage, TitleBy
 from engine.updates import RunEnded, Update
@@ -84,7 +84,7 @@ def excerpt(messages: list[StoredMessage]) -> str:
 
 
 def _words(message: StoredMessage) -> str:
-    return " ".join(block.text for block in message.blocks if isinstance(block, TextBlock)).strip()
+    return text_in(message.blocks, " ").strip()
 
 
 def title_of(text: str) -> str:

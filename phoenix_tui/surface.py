@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct, field
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from tools.contract import JobInfo, ProcessRunner
 
 Unsubscribe = Callable[[], None]
+NEWEST: Final = 1 << 40
+"""A seq above all others: what comes before it are the newest messages."""
 
 
 class CannotOpen(Exception):

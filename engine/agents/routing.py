@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.agents.orders import MOST_TASKS, PARALLEL, SEQUENTIAL
 from engine.machine.effects import Strategy
-from engine.machine.messages import Origin, Role, TextBlock, Usage
+from engine.machine.messages import Origin, Role, Usage, text_in
 from engine.ports.profiles import Profile
 from engine.records import RunPriority, StoredMessage
 from engine.routes import Route, RouteAgent
@@ -169,7 +169,7 @@ def _agent(one: _Agent, known: set[str]) -> RouteAgent:
 
 
 def _words(message: StoredMessage) -> str:
-    return "\n".join(block.text for block in message.blocks if isinstance(block, TextBlock)).strip()
+    return text_in(message.blocks, "\n").strip()
 
 
 def _line(message: StoredMessage) -> str:

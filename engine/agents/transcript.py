@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, text_in
 from engine.machine.messages import ToolUseBlock as ToolUse
 from engine.records import StoredMessage
 
@@ -71,7 +71,7 @@ def _block(block: Block, speaker: str, *, details: bool) -> str:
         case ToolUse(name=name, input_json=arguments):
             return f"[Used {name} tool]\n{arguments}" if details else f"[Used {name} tool]"
         case ToolResultBlock(content=content, is_error=is_error):
-            texts = "\n".join(one.text for one in content if isinstance(one, TextBlock)).strip()
+            texts = text_in(content, "\n").strip()
             heading = "[Tool error]" if is_error else "[Tool result]"
             return f"{heading}\n{texts}" if details and texts else ""
         case ImageBlock():

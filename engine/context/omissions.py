@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, text_in
 from engine.records import Omission, OmissionKind, StoredMessage
 
 LONG_RESULT = 4_000
@@ -152,7 +152,7 @@ def _changed(block: Block, omission: Omission) -> Block:
         case OmissionKind.CLEARED, ToolResultBlock(content=content):
             return replace(block, content=(TextBlock(CLEARED), *_images_of(content)))
         case OmissionKind.SHORTENED, ToolResultBlock(content=content):
-            whole = "\n".join(part.text for part in content if isinstance(part, TextBlock))
+            whole = text_in(content, "\n")
             return replace(block, content=(TextBlock(shortened(whole)), *_images_of(content)))
         case _:
             return block

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock
+from engine.machine.messages import Block, ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolResultBlock, text_in
 from engine.machine.messages import ToolUseBlock as ToolUse
 from engine.records import StoredMessage
 
@@ -112,7 +112,7 @@ def _of_block(block: Block) -> str:
 
 
 def _text(blocks: Iterable[Block]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    return text_in(blocks, "\n")
 
 
 def _ends(text: str, longest: int) -> str:

@@ -21,7 +21,7 @@ from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
-from engine.machine.messages import Role, TextBlock, Usage
+from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
 from engine.records import ContextView, EarlierView, StoredMessage, total_cost
 from tools.wording import counted
@@ -181,7 +181,7 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
         async for item in stream:
             if isinstance(item, ModelReply):
                 cost = await asyncio.to_thread(session.ports.providers.price, record.model, item.usage)
-                said = "".join(block.text for block in item.blocks if isinstance(block, TextBlock))
+                said = text_in(item.blocks)
                 return Summary(selection, said, item.usage, cost)
     raise NotCompacted(EMPTY)
 

@@ -18,7 +18,7 @@ from engine.executor.spending import count
 from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
 from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided, UserCancelled
-from engine.machine.messages import Role, TextBlock, ToolResult
+from engine.machine.messages import Role, ToolResult, text_in
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingLlm,
@@ -188,7 +188,7 @@ class MoveLoop(Struct, eq=False):
         if isinstance(state, AwaitingLlm):
             if isinstance(state.phase, RetryWait):
                 publish(LiveTextDropped(cancelled=False))
-                kept = "".join(block.text for block in state.partial if isinstance(block, TextBlock))
+                kept = text_in(state.partial)
                 publish(TextArrived(kept))
             return
         publish(LiveTextDropped(cancelled=isinstance(event, UserCancelled)))

@@ -15,7 +15,7 @@ from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
 from engine.machine.effects import RouteRequest, Strategy
 from engine.machine.events import RouteDecided
-from engine.machine.messages import Role, TextBlock, ToolCall, Usage
+from engine.machine.messages import Role, TextBlock, ToolCall, Usage, text_in
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
 from engine.routes import AnswerAlone, Offer, Route, RouteAgent, RouteCard, RouteVerdict, StartAgents
@@ -112,7 +112,7 @@ async def _ask(session: Session) -> Made:
         async for item in stream:
             if isinstance(item, ModelReply):
                 session.run.reply_cost_usd = await asyncio.to_thread(ports.providers.price, model, item.usage)
-                said = "".join(block.text for block in item.blocks if isinstance(block, TextBlock))
+                said = text_in(item.blocks)
                 return Made(routing.decided(said, profiles), item.usage, item.model)
     raise ProviderError("the answer ended too early", kind="network", retryable=False)
 

@@ -22,7 +22,7 @@ from engine.machine.effects import (
     StartRun,
 )
 from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided
-from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage, text_in
 from engine.machine.states import round_of, run_of
 from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, SetView, Write
 
@@ -130,7 +130,7 @@ def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: floa
 def _reply_facts(session: Session, event: LlmReplied, run_id: str) -> list[Write]:
     totals = add_usage(session.record.totals, event.usage, session.run.reply_cost_usd)
     provider, _, _ = session.record.model.partition("/")
-    preview = "".join(block.text for block in event.blocks if isinstance(block, TextBlock))[:PREVIEW]
+    preview = text_in(event.blocks)[:PREVIEW]
     span = RecordSpan(
         id=session.ports.ids.new(),
         run_id=run_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -50,6 +51,11 @@ class ToolResultBlock(Struct, frozen=True):
 
 
 Block: TypeAlias = TextBlock | ImageBlock | ThinkingBlock | ToolUseBlock | ToolResultBlock
+
+
+def text_in(blocks: Iterable[object], between: str = "") -> str:
+    """What the text blocks say."""
+    return between.join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
 class Role(StrEnum):

@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from engine.codec import decode_blocks, decode_usage, encode_blocks, encode_usage, storable
-from engine.machine.messages import Block, Origin, Role, TextBlock
+from engine.machine.messages import Block, Origin, Role, TextBlock, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
 from engine.store.conversations import name_after
@@ -97,7 +97,7 @@ def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> Stor
 
 def plain_text(blocks: tuple[Block, ...]) -> str:
     """The column `messages.text`: what the text blocks say."""
-    return storable("\n".join(block.text for block in blocks if isinstance(block, TextBlock)))
+    return storable(text_in(blocks, "\n"))
 
 
 def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: bool, at: float) -> _Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.machine.messages import TextBlock
+from engine.machine.messages import text_in
 from engine.machine.states import Errored, State
 from engine.records import StoredMessage
 from engine.updates import (
@@ -164,7 +164,7 @@ class Outcome:
         if not self.used.count(message):
             return
         self.model = self.model or message.model
-        spoken = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        spoken = text_in(message.blocks)
         self.text = spoken or self.text
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from engine.machine.messages import Origin, Role, TextBlock
+from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import RETRIES, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
@@ -227,6 +227,6 @@ def agent_line(facts: AgentFacts, update: Update) -> str:
 
 def summarized(message: StoredMessage) -> str:
     """What the row of a compaction says, without the summary; empty for every other message."""
-    text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    text = text_in(message.blocks)
     is_row = message.origin is Origin.NOTICE and text.startswith(SUMMARIZED)
     return text.partition("\n")[0] if is_row else ""

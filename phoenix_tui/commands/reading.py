@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.content import Content
 
-from engine.machine.messages import Role, TextBlock
+from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
 from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
@@ -15,10 +15,9 @@ from phoenix_tui.labels import Tone, clock, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.sub_agents import views_of
+from phoenix_tui.surface import NEWEST
 from tools.clean import clean_line
 
-NEWEST: Final = 1 << 40
-"""A seq above all others."""
 LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""
 
@@ -67,7 +66,7 @@ def answer(message: StoredMessage) -> str:
     """The text of an answer; empty for every other message."""
     if message.role is not Role.ASSISTANT:
         return ""
-    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    return text_in(message.blocks, "\n\n")
 
 
 async def jobs(bench: Bench, _: str) -> None:

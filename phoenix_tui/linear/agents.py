@@ -13,13 +13,12 @@ from phoenix_tui.labels import clock, money
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import said, speaker, text_of
 from phoenix_tui.sub_agents import at_work, family_of, views_of
+from phoenix_tui.surface import NEWEST
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
-NEWEST: Final = 1 << 40
-"""A seq above all others."""
 MESSAGES: Final = 200
 """Of a sub-agent's transcript that are read out."""
 NONE: Final = "This conversation has no sub-agents. The model starts them where a task falls into parts; ask it to."

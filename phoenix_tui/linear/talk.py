@@ -17,7 +17,7 @@ from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.labels import clock
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
 from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
-from phoenix_tui.surface import ConversationSurface, Launch, Services, Unsubscribe
+from phoenix_tui.surface import NEWEST, ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.unsent import joined, parsed
 from tools.clean import clean, clean_line
 from tools.wording import counted
@@ -26,8 +26,6 @@ RING_FROM: Final = 5.0
 """Seconds of work after which its end rings."""
 STILL_EVERY: Final = 30.0
 """Seconds between two remarks that the work goes on."""
-NEWEST: Final = 1 << 40
-"""A seq above all others."""
 ROWS_A_MESSAGE: Final = 8
 """Stored messages looked through for each one that has words: tools leave many without."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.messages import Block, Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
 from engine.ports import ModelMessage
 
 _TRANSIENT = re.compile(r"^\s*\[.*\]\s*$", re.DOTALL)
@@ -69,5 +69,5 @@ def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
 def _answered(call: ToolUseBlock, result: ToolResultBlock | None) -> Answered:
     if result is None:
         return Answered(call.name, call.input_json, "no result", is_error=True)
-    text = "\n".join(block.text for block in result.content if isinstance(block, TextBlock))
+    text = text_in(result.content, "\n")
     return Answered(call.name, call.input_json, text, result.is_error)

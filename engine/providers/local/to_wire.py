@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.messages import Block, ImageBlock, Role, TextBlock, ToolResultBlock, ToolUseBlock, text_in
 from engine.ports import ModelMessage, ModelRequest
 from engine.providers.local.compact_tools import COMPACT_TOOLS, CompactTool, compact_arguments, offered
 from engine.providers.wire import CONTINUE, encode_json, result_text, tool_input
@@ -149,7 +149,7 @@ def _messages(messages: Sequence[ModelMessage], as_json: bool) -> Iterator[JsonV
 def _said(blocks: Sequence[Block], as_json: bool) -> str:
     """What the assistant said, in the form it is to speak in. A call makes the words beside it superfluous."""
     calls = [block for block in blocks if isinstance(block, ToolUseBlock)]
-    text = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    text = text_in(blocks, "\n\n")
     if not as_json:
         return "\n".join([text, *(f"[used {call.name}: {call.input_json}]" for call in calls)]).strip()
     if not calls:

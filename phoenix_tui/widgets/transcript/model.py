@@ -10,7 +10,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.machine.messages import Block, Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus, ToolUseBlock
+from engine.machine.messages import (
+    Block,
+    Origin,
+    Role,
+    TextBlock,
+    ToolCall,
+    ToolResult,
+    ToolStatus,
+    ToolUseBlock,
+    text_in,
+)
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Errored, State, ToolExecuting, is_busy
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
@@ -42,7 +52,7 @@ class LiveReply:
 
 def text_of(message: StoredMessage) -> str:
     """All its text."""
-    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+    return text_in(message.blocks, "\n\n")
 
 
 def _words(block: Block) -> str:
