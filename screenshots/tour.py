@@ -120,14 +120,21 @@ async def long(tour: Tour) -> None:
     await tour.press("i", F2)
     await tour.take("turns", "Turns", "Enter takes")
     await tour.gone("Enter takes")
-    await tour.press(CTRL_F, "Question 4242", ENTER)
-    await tour.take("find", "Question 4242")
+    await tour.press(CTRL_F)
+    await tour.running.shows("Find")
+    await tour.press("Question 4242", ENTER)
+    await tour.take("find", "Question 4242", "of 5")
     await tour.press(ESC, CTRL_END)
 
 
 async def search(tour: Tour) -> None:
     """Everything that was said."""
-    await tour.press(CTRL_F, CTRL_F, '"inner one" role:assistant')
+    await tour.press(CTRL_F)
+    await tour.running.until(lambda: any(map(tour.running.row, ("Find ", "Search "))), "one of the two")
+    if not tour.running.row("Search "):
+        await tour.press(CTRL_F)
+    await tour.running.shows("Search ")
+    await tour.press('"inner one" role:assistant')
     await tour.take("search", "inner one first")
     await tour.press(b"\x15", '"never closed')
     await tour.take("search-error", '"never closed')
@@ -174,7 +181,9 @@ async def composing(tour: Tour) -> None:
     await tour.take("files", "relay/backoff.py")
     await tour.press(ESC, b"\x15", "/se")
     await tour.take("commands", "/search")
-    await tour.press(ESC, b"\x15", CTRL_R, "fix")
+    await tour.press(ESC, b"\x15", CTRL_R)
+    await tour.running.shows("History")
+    await tour.press("fix")
     await tour.take("history", "Please fix it", "Ctrl+R older")
     await tour.gone("Ctrl+R older")
     await tour.press(b"\x15")
@@ -184,7 +193,9 @@ async def composing(tour: Tour) -> None:
 
 async def around(tour: Tour) -> None:
     """Palette, help, settings, approvals, themes."""
-    await tour.press(CTRL_P, "the")
+    await tour.press(CTRL_P)
+    await tour.running.shows("Everything")
+    await tour.press("the")
     await tour.take("palette", "Everything", "theme")
     await tour.gone("Everything")
     await tour.press(F1)

@@ -152,9 +152,13 @@ class Desk:
             if dock.agents is not None:
                 dock.agents.show(tuple)
             self.parts.transcript.display = False
-            launch = self.launch
+            launch, before = self.launch, self.parts.status.status
             self.parts.status.status = Status(
-                mode=self.mode, model=self.model, profile=launch.profile, supervisor=launch.supervisor
+                mode=self.mode,
+                model=self.model,
+                profile=launch.profile,
+                supervisor=launch.supervisor,
+                way_out=before.way_out,
             )
             heading = self.parts.title.heading
             self.parts.title.heading = replace(
