@@ -24,6 +24,10 @@ class RouteInView:
         self._card = card
         self._moment(planned=len(card.route.agents) if card else 0, starts_at=card.starts_at if card else 0.0)
 
+    def _count(self, agents: int) -> None:
+        """So many are left of the decision's."""
+        self._moment(planned=agents)
+
     def show(self, dock: Dock) -> None:
         """Give the dock its card; the panel is made with the first of them."""
         if dock.route is None:
@@ -35,4 +39,7 @@ class RouteInView:
             dock.route = RoutePanel(plain=dock.plain)
             dock.mount(dock.route, before=0)
         dock.route.show(self._card, self._conversation, self._tell)
+        if self._card is not None:
+            dock.route.changed = self._count
+            self._count(dock.route.left)
         dock.listen_to_route()

@@ -60,6 +60,10 @@ class RoutePanel(Still, Widget):
         self._tell: Teller | None = None
         self._timer: Timer | None = None
         self._drawn = ""
+        self._edited_text = ""
+        """What was written last and could not be started."""
+        self.changed: Callable[[int], None] = lambda _agents: None
+        """Told how many agents are left."""
 
     def show(
         self, card: RouteCard | None, conversation: ConversationSurface | None = None, tell: Teller | None = None
@@ -69,7 +73,7 @@ class RoutePanel(Still, Widget):
         self._card, self._conversation, self._tell = card, conversation, tell
         if not known:
             self._agents = card.route.agents if card is not None else ()
-            self._chosen, self.since = 0, self._clock()
+            self._chosen, self.since, self._edited_text = 0, self._clock(), ""
         self.display = card is not None
         self._see_to_clock(card is not None and card.starts_at > 0.0)
         self._drawn = ""
@@ -101,6 +105,11 @@ class RoutePanel(Still, Widget):
     def is_open(self) -> bool:
         """Whether there is something to decide."""
         return self._card is not None
+
+    @property
+    def left(self) -> int:
+        """How many agents are left of the decision's."""
+        return len(self._agents)
 
     # What it does.
 
@@ -144,7 +153,9 @@ class RoutePanel(Still, Widget):
             return
         self._agents = (*self._agents[: self._chosen], *self._agents[self._chosen + 1 :])
         self._chosen = max(0, min(self._chosen, len(self._agents) - 1))
-        if not self._agents:
+        if self._agents:
+            self.changed(len(self._agents))
+        else:
             self._answer(AnswerAlone())
         self.refresh(layout=True)
 
@@ -154,25 +165,26 @@ class RoutePanel(Still, Widget):
             return
         from phoenix_tui.screens.edit_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
 
-        sheet = EditSheet(HEADING, as_text(self._agents))
+        sheet = EditSheet(HEADING, self._edited_text or as_text(self._agents))
         self.app.push_screen(sheet, self._edited)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
     def _edited(self, text: str | None) -> None:
         if text is None:
             return
-        agents = from_text(text)
-        if agents:
-            self._answer(StartAgents(agents))
-        elif self._tell is not None:
+        self._edited_text, agents = text, from_text(text)
+        if not agents and self._tell is not None:
             self._tell(NO_AGENT, bad=True)
+        if not agents or not self._answer(StartAgents(agents)):
+            self.action_edit()  # what was written is not lost: it can be mended
 
     def _hold(self) -> bool:
         card, conversation = self._card, self._conversation
         return card is not None and conversation is not None and self._heard(conversation.routing.hold(card.id))
 
-    def _answer(self, verdict: RouteVerdict) -> None:
-        if self._card is not None and self._conversation is not None:
-            self._heard(self._conversation.routing.answer(self._card.id, verdict))
+    def _answer(self, verdict: RouteVerdict) -> bool:
+        if self._card is None or self._conversation is None:
+            return False
+        return self._heard(self._conversation.routing.answer(self._card.id, verdict))
 
     def _heard(self, receipt: Receipt) -> bool:
         if isinstance(receipt, Refused) and self._tell is not None:

@@ -136,7 +136,7 @@ class StatusLine(Still, MeterRow):
         if status.read_only and not status.way_out:
             return "/fork goes on in a copy"
         if status.moment.planned and not status.way_out and not status.has_text:
-            return hint(("route_start", "starts"), ("route_alone", "alone"))
+            return hint(("route_start", "starts"), ("route_alone stop", "alone"))
         return escape_hint(status.state, has_text=status.has_text, way_out=status.way_out, family=status.family)
 
     def meter(self) -> str:

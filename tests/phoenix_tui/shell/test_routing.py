@@ -13,6 +13,7 @@ from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
 from engine.run_records import ModelUsage, RunAgents, RunRecord
+from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel
 from phoenix_tui.widgets.route_rows import as_text, from_text
 from phoenix_tui.widgets.status_line import StatusLine
@@ -22,6 +23,7 @@ from tests.support.fake_engine import RUN, FakeConversation
 EXPLORE = RouteAgent("explore", "find where requests are retried", RunPriority.HIGH)
 REVIEW = RouteAgent("review", "review the diff against main")
 ROUTE = Route(Strategy.PARALLEL, (EXPLORE, REVIEW), "two parts that need nothing of each other", 0.87)
+MORE = "abcdefghij"
 HELD = RouteCard("card-1", ROUTE, starts_at=0.0)
 
 
@@ -55,7 +57,7 @@ async def test_the_card_says_who_would_do_what_and_why(open_shell: OpenShell, si
         assert "2 review  review the diff against main" in shell.text
         assert "why: two parts that need nothing of each other" in shell.text
         assert "y start now   n main model alone   e edit" in shell.text
-        assert "y starts · n alone" in shell.status
+        assert "y starts · n Esc alone" in shell.status
         assert "routing: 2 agents, waits for you" in shell.status
 
 
@@ -102,6 +104,7 @@ async def test_an_agent_is_dropped_and_the_rest_start(open_shell: OpenShell) -> 
         await shell.until(lambda: panel(shell).has_focus)
         await shell.pilot.press("x")
         await shell.until(lambda: "one agent · 87% sure" in shell.text)
+        await shell.until(lambda: "routing: 1 agent, waits for you" in shell.status)
         assert "find where requests" not in shell.text
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.routing.answers)
@@ -128,6 +131,23 @@ async def test_tasks_are_edited_as_text(open_shell: OpenShell) -> None:
         await shell.pilot.press("ctrl+s")
         await shell.until(lambda: conversation.routing.answers)
         changed = replace(REVIEW, task="review the diff against main and tests")
+        assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
+
+
+async def test_what_cannot_be_started_stands_there_again_as_it_was_written(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        conversation = await routed(shell)
+        conversation.routing.refusal = "There is no profile 'nosuch'."
+        await shell.pilot.press("e")
+        await shell.until(lambda: isinstance(shell.app.screen, EditSheet))
+        await shell.type(MORE)
+        await shell.pilot.press("ctrl+s")
+        await shell.until(lambda: conversation.routing.refusal in shell.toasts)
+        await shell.until(lambda: f" main{MORE}" in shell.text)
+        conversation.routing.refusal = ""
+        await shell.pilot.press("ctrl+s")
+        await shell.until(lambda: conversation.routing.answers)
+        changed = replace(REVIEW, task="review the diff against main" + MORE)
         assert conversation.routing.answers == [StartAgents((EXPLORE, changed))]
 
 
