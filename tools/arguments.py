@@ -9,6 +9,9 @@ from tools.contract import JsonObject, JsonValue, ToolInputError
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+HUGE = 1e300
+"""What is larger cannot be shown as a float."""
+
 
 def object_schema(properties: JsonObject, required: Sequence[str] = ()) -> JsonObject:
     """The JSON schema of an object with exactly these properties."""
@@ -70,7 +73,8 @@ class Arguments:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._wrong(name, "a number", value)
         if not low <= value <= high:
-            raise ToolInputError(f"{self._where}{name} must be between {low:g} and {high:g}, not {value:g}.")
+            shown = f"{value:g}" if abs(value) < HUGE else "a number with hundreds of digits"
+            raise ToolInputError(f"{self._where}{name} must be between {low:g} and {high:g}, not {shown}.")
         return float(value)
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:

@@ -18,6 +18,7 @@ from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
 from engine.permissions.rules import Rule, parse_rule, suggest
 from engine.ports import StorageError
+from engine.ports.profiles import SPAWN_TOOLS
 from engine.records import ConversationRecord, PermissionMode
 from engine.rewinding.keeper import CHANGING
 from engine.updates import Question, ToolProgressed, ToolStarted
@@ -99,9 +100,19 @@ async def _look_before(session: Session, ready: ReadyCall) -> None:
 async def _prepare(session: Session, call: ToolCall) -> ReadyCall:
     tool = session.tools.get(call.name)
     if tool is None:
-        raise ToolInputError(f"no such tool. There are: {', '.join(session.tools)}")
+        raise ToolInputError(_why_missing(session, call.name))
     args = parse_arguments(call.input_json)
     return ReadyCall(tool, args, await tool.request(args, session.record.cwd))
+
+
+def _why_missing(session: Session, name: str) -> str:
+    """Why its model has no such tool."""
+    there = f"There are: {', '.join(session.tools)}"
+    if name in SPAWN_TOOLS and session.record.agent is not None:
+        return f"a sub-agent starts no sub-agents: do the task yourself. {there}"
+    if name in SPAWN_TOOLS and not session.settings.agent_depth:
+        return f"sub-agents are switched off here (agent_depth = 0). {there}"
+    return f"no such tool. {there}"
 
 
 def parse_arguments(text: str) -> JsonObject:

@@ -48,6 +48,7 @@ def spawn_task(**arguments: object) -> Call:
         (spawn_task(task_description="x", initial_prompt="y", timeout=1e12), "timeout must be between 0 and 86400"),
         (spawn_task(task_description="x", initial_prompt="y", timeout=0.5), "must be at least 1"),
         (spawn_task(task_description="x", initial_prompt="y", timeout=-1), "timeout must be between 0 and 86400"),
+        (spawn_task(task_description="x", initial_prompt="y", timeout=10**400), "not a number with hundreds of digits"),
         (spawn_task(task_description="x", initial_prompt="y", max_turns=10**9), "max_turns must be between 0 and 250"),
         (spawn_task(task_description="x", initial_prompt="y", profile="wizard"), "There is no profile 'wizard'."),
         (spawn_task(task_description="x", initial_prompt="y", agents=3), "agents"),

@@ -25,7 +25,10 @@ async def test_at_depth_0_no_model_can_start_any(tmp_path: Path) -> None:
         await parent.say("begin")
         await parent.wait_idle()
         told = [words(message.blocks) for message in await bench.store.messages(parent.id)]
-        assert told[-2:] == ["spawn_agents: no such tool. There are: bash", "Pity."]
+        assert told[-2:] == [
+            "spawn_agents: sub-agents are switched off here (agent_depth = 0). There are: bash",
+            "Pity.",
+        ]
         assert await bench.store.agents.rows(parent.id) == []
         assert parent.routing.why_alone == "there are no sub-agents here"
 

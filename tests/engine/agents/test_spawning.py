@@ -164,7 +164,9 @@ async def test_an_order_that_makes_no_sense_is_explained_to_the_model(
 
 async def test_a_sub_agent_has_no_tool_to_spawn_more(tmp_path: Path) -> None:
     nested = Reply((Call("spawn_agents", '{"tasks": [{"task": "deeper"}]}'),), when="TASK one")
-    after = Reply((Call("submit_result", '{"result": "alone"}'),), when="no such tool")
+    after = Reply(
+        (Call("submit_result", '{"result": "alone"}'),), when="a sub-agent starts no sub-agents: do the task yourself."
+    )
     async with engine_bench(tmp_path, spawns("TASK one"), after, nested, DONE) as bench:
         parent = await bench.conversation()
         await parent.say("begin")
