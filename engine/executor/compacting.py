@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from engine.context import omissions
 from engine.context.compaction import Selection, is_shorter, select, summary_request, with_quotes
 from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
+from engine.executor.asking import answer_to
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary
 from engine.executor.session import CompactionDraft, Session
 from engine.executor.spending import dollars
@@ -21,8 +21,8 @@ from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
-from engine.machine.messages import Role, TextBlock, Usage, text_in
-from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, StorageError
+from engine.machine.messages import Usage
+from engine.ports import ProviderError, StorageError
 from engine.records import ContextView, EarlierView, StoredMessage, total_cost
 from tools.wording import counted
 
@@ -176,14 +176,9 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
     if not provider.describe(name).summarizes:
         return Summary(selection, summary_by_rules(selection.summarized, record.summary), Usage(), 0.0)
     system, text, limit = summary_request(selection, record.summary, focus, record.context_window)
-    request = ModelRequest(name, (system,), (ModelMessage(Role.USER, (TextBlock(text),)),), max_tokens=limit)
-    async with asyncio.timeout(TIME_LIMIT), aclosing(provider.stream(request)) as stream:
-        async for item in stream:
-            if isinstance(item, ModelReply):
-                cost = await asyncio.to_thread(session.ports.providers.price, record.model, item.usage)
-                said = text_in(item.blocks)
-                return Summary(selection, said, item.usage, cost)
-    raise NotCompacted(EMPTY)
+    async with asyncio.timeout(TIME_LIMIT):
+        said = await answer_to(session, record.model, system, text, limit)
+    return Summary(selection, said.text, said.usage, said.cost_usd)
 
 
 def _sizes(session: Session, rows: Sequence[StoredMessage], draft: CompactionDraft) -> str:

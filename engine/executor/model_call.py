@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context.assemble import Assembly, assemble
+from engine.executor.asking import broke_off
 from engine.executor.refused_images import REFUSED, without_images
 from engine.executor.session import Session
 from engine.executor.spending import check_budget
@@ -33,8 +34,6 @@ from engine.records import StoredMessage
 from engine.rewinding.keeper import CHANGING
 from engine.rewinding.told import files_note
 from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
-
-NO_REPLY = ProviderError("the answer ended too early", kind="network", retryable=True)
 
 
 class ToolDraft(Struct, eq=False):
@@ -97,7 +96,7 @@ async def _stream(session: Session, provider: Provider, request: ModelRequest) -
                     return item
                 case _:
                     assert_never(item)
-    raise NO_REPLY
+    raise broke_off(retryable=True)
 
 
 def _look_ahead(session: Session, name: str) -> None:

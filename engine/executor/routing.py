@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -11,12 +10,13 @@ from msgspec.structs import replace
 
 from engine.agents import routing
 from engine.agents.orders import MOST_TASKS
+from engine.executor.asking import answer_to
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
 from engine.machine.effects import RouteRequest, Strategy
 from engine.machine.events import RouteDecided
-from engine.machine.messages import Role, TextBlock, ToolCall, Usage, text_in
-from engine.ports import ModelMessage, ModelReply, ModelRequest, ProfileError, ProviderError, StorageError
+from engine.machine.messages import ToolCall, Usage
+from engine.ports import ProfileError, ProviderError, StorageError
 from engine.records import PermissionMode
 from engine.routes import AnswerAlone, Offer, Route, RouteAgent, RouteCard, RouteVerdict, StartAgents
 from engine.updates import Routed
@@ -26,8 +26,6 @@ PATIENCE: Final = 30.0
 MAX_TOKENS: Final = 4_096
 """Room for a model that thinks before it decides."""
 SPAWN: Final = "spawn_agents"
-DEMO: Final = "demo"
-"""The guide answers by rules: it cannot plan anything."""
 NOTHING_TO_DECIDE: Final = "This decision is not open any more."
 _DONE: Final = {
     Strategy.SINGLE: "the main model answers alone",
@@ -94,7 +92,7 @@ def why_alone(session: Session) -> str:
         provider, name = session.ports.providers.resolve(record.model)
     except ProviderError as error:
         return error.message.rstrip(".")
-    if provider.name == DEMO or provider.describe(name).local:
+    if provider.describe(name).local:
         return f"{record.model} runs on this machine, where agents would only wait for each other"
     return ""
 
@@ -103,18 +101,11 @@ async def _ask(session: Session) -> Made:
     ports, record = session.ports, session.record
     assert ports.profiles is not None, "asked only where there are profiles"
     model = session.settings.cheap_model or record.model
-    provider, name = ports.providers.resolve(model)
     profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
     system, text = routing.question(profiles, await session.rows(), record.summary)
-    message = ModelMessage(Role.USER, (TextBlock(text),))
-    request = ModelRequest(name, (system,), (message,), max_tokens=MAX_TOKENS)
-    async with aclosing(provider.stream(request)) as stream:
-        async for item in stream:
-            if isinstance(item, ModelReply):
-                session.run.reply_cost_usd = await asyncio.to_thread(ports.providers.price, model, item.usage)
-                said = text_in(item.blocks)
-                return Made(routing.decided(said, profiles), item.usage, item.model)
-    raise ProviderError("the answer ended too early", kind="network", retryable=False)
+    said = await answer_to(session, model, system, text, MAX_TOKENS)
+    session.run.reply_cost_usd = said.cost_usd
+    return Made(routing.decided(said.text, profiles), said.usage, said.model)
 
 
 async def _offer(session: Session, route: Route) -> Route:
