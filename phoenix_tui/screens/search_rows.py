@@ -36,6 +36,8 @@ FENCE: Final = re.compile(r"(?:^|\s+)(?:```|~~~)[\w+#-]*(?:\s+|$)")
 """What begins and ends code in a Markdown text: noise where all stands on one line."""
 MARK: Final = "bold $warning"
 INDENT: Final = 2
+LONGEST_PIECE: Final = 12
+"""Letters of a word that are left out rather than shown without its beginning."""
 
 
 def hit_rows(hit: SearchHit, words: Sequence[str], width: int, *, chosen: bool, now: float | None = None) -> Content:
@@ -86,7 +88,8 @@ def _around(text: str, words: Sequence[str], room: int) -> str:
     if not places or places[0][1] <= room - 1:
         return text
     start = max(places[0][0] - room // 3, 0)
-    return f"…{text[start:]}"
+    word = text.find(" ", start, min(start + LONGEST_PIECE, places[0][0]))
+    return f"…{text[start if word < 0 else word + 1 :]}" if start else text
 
 
 def when(moment: float, now: float) -> str:

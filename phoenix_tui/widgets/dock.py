@@ -97,7 +97,11 @@ class Dock(completing.Completing, StillColumn):
     def lift(self, rows: int) -> None:
         """Let what waits to be sent stand above a sheet of so many rows, which covers the composer; 0: no more."""
         covered = self.query_one("#rule").outer_size.height
-        self.styles.margin = (0, 0, max(rows - covered, 0) if self.queue.display else 0, 0)
+        below = max(rows - covered, 0) if self.queue.display else 0
+        if self.styles.margin.bottom != below:
+            self.styles.margin = (0, 0, below, 0)
+            # What lies behind a sheet is painted where it changes, and all of it moved.
+            self.call_after_refresh(self.app.screen.refresh)
 
     def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Put a draft into the composer; what was typed before the first one came stays behind it."""

@@ -40,6 +40,8 @@ REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no mod
 NOT_KEPT: Final = "not kept"
 """What stands there while conversations live in memory alone."""
 GAP: Final = " · "
+LEAST_GAP: Final = 2
+"""Cells before what Esc does, which is no part of the state."""
 KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
 
@@ -125,9 +127,9 @@ class StatusLine(Still, MeterRow):
         self._drawn = self._shown(now)
         state = Content.styled(self._drawn, f"{now.glyph.tone.value}")
         for left in self._lefts():
-            room = width - left.cell_length - state.cell_length - len(esc) - 1
-            if room >= 0:
-                return Content.assemble(left, state, " " * (room + 1), (esc, Tone.QUIET.value))
+            gap = width - left.cell_length - state.cell_length - len(esc)
+            if gap >= LEAST_GAP:
+                return Content.assemble(left, state, " " * gap, (esc, Tone.QUIET.value))
         state = state.truncate(max(width - len(esc) - 1, 1), ellipsis=True)
         return Content.assemble(state, " " * max(width - state.cell_length - len(esc), 1), (esc, Tone.QUIET.value))
 

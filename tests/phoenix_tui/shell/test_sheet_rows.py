@@ -59,6 +59,17 @@ def test_a_long_folder_gives_way_to_who_spoke_and_when() -> None:
     assert "…" in first
 
 
+def test_what_is_shown_of_a_long_text_begins_with_a_whole_word() -> None:
+    text = (
+        "It is the order of the two locks in the outer of both, and of the many others, " * 2
+        + "flush takes the inner one"
+    )
+    shown = hit_rows(hit(text, NOW), ["inner"], 80, chosen=False, now=NOW).plain.split("\n")[1].strip()
+    assert shown.startswith("…")
+    assert text[text.index(shown[1:20]) - 1] == " "
+    assert "inner" in shown
+
+
 async def test_what_may_follow_a_command_stands_in_a_column_of_its_own(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         entries = [Entry("", one, f"/{one}", "does it", argument=what) for one, what in COMMANDS]
