@@ -12,7 +12,7 @@ HISTORY_LIMIT: Final = 500
 """Prompts kept per folder."""
 SLACK: Final = 500
 """Lines above the limit after which the file is written anew; until then one line is appended per prompt."""
-ENTRY_LIMIT: Final = 20_000
+ENTRY_LIMIT: Final = 200_000
 """Longest prompt that is remembered, in characters."""
 
 

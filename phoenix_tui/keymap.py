@@ -100,7 +100,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("pane_close", "alt+w", "command('close')", "put this pane away; its conversation runs on", W),
     *(Key(f"go_{n}", f"alt+{n}", f"go({n})", f"conversation {n} of the list", W) for n in range(1, 10)),
     Key("send", "enter", "send", "send; accept a completion", C),
-    Key("newline", "ctrl+j,shift+enter,alt+enter", "newline", "new line", C),
+    Key("newline", "ctrl+j,shift+enter,alt+enter", "newline", "new line, as \\ and then Enter", C),
     Key("older", "up", "older", "up; at the first line older prompts", C),
     Key("newer", "down", "newer", "down; at the last line newer prompts", C),
     Key("history", "ctrl+r", "screen.command('history')", "search your older prompts", C),

@@ -11,9 +11,9 @@ from textual.binding import BindingType
 
 from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
-from phoenix_tui.drafts import remember
+from phoenix_tui.drafts import ENTRY_LIMIT, remember
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.composer import Composer
@@ -82,7 +82,9 @@ class WorkspaceKeys(Stage):
     def _clear_draft(self) -> None:
         composer = self.parts.dock.composer
         text = composer.take()
-        if composer.history_of_prompts is not None:
+        if len(text) > ENTRY_LIMIT:
+            self.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
+        elif composer.history_of_prompts is not None:
             self.remember(text)
 
     def remember(self, text: str) -> None:

@@ -43,7 +43,7 @@ class ComposerKeys(_Base):
         def mark_here(self) -> str: ...
         @property
         def content(self) -> str: ...
-        def load(self, text: str) -> None: ...
+        def put(self, text: str) -> None: ...
         def take(self) -> str: ...
         def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None: ...
 
@@ -64,8 +64,18 @@ class ComposerKeys(_Base):
             self.post_message(messages.CompletionTaken(send=True))
         elif mark := self.mark_here:
             self.screen.post_message(messages.PasteOpened(mark))
+        elif self._ends_in_backslash:
+            row, column = self.cursor_location
+            self.edit_at("\n", (row, column - 1), (row, column))
         else:
             self.submit()
+
+    @property
+    def _ends_in_backslash(self) -> bool:
+        """Whether the cursor stands at the end of a line behind a lone backslash, which breaks it as in a shell."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)
+        return column == len(line) and line.endswith("\\") and not line.endswith("\\\\")
 
     def submit(self) -> None:
         """Give the whole text away as it stands."""
@@ -113,7 +123,7 @@ class ComposerKeys(_Base):
         history = self.history_of_prompts
         text = None if history is None else history.older(self.content) if by < 0 else history.newer()
         if text is not None:
-            self.load(text)
+            self.put(text)
 
     def action_complete(self) -> None:
         """Tab: accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`."""

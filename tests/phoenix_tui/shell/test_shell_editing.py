@@ -26,6 +26,8 @@ from phoenix_tui.screens.history_sheet import HistorySheet
         ("one two", ["ctrl+w", "ctrl+underscore", "alt+slash"], "one "),
         ("one", ["ctrl+j", "x", "ctrl+a", "ctrl+u"], "onex"),
         ("one", ["ctrl+j", "x", "up", "ctrl+e", "ctrl+k"], "onex"),
+        ("one\\", ["enter", "x"], "one\nx"),
+        ("one\\two", ["left", "left", "left", "x"], "one\\xtwo"),
     ],
 )
 async def test_the_editing_keys_of_a_shell(open_shell: Any, text: str, keys: list[str], after: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from textual import events
 
+from phoenix_tui.drafts import ENTRY_LIMIT
 from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.unsent import joined
 
@@ -142,3 +143,18 @@ async def test_of_ten_megabytes_the_ends_are_shown_at_once_and_all_of_it_is_sent
         await shell.pilot.press("end", "enter")
         await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
         assert shell.conversation.said[0][0] == whole
+
+
+async def test_a_cleared_draft_with_a_long_paste_is_never_lost(open_shell: Any) -> None:
+    huge = f"{LONG}\n{'x' * ENTRY_LIMIT}"
+    async with open_shell() as shell:
+        shell.composer.history_of_prompts.add("before")
+        await shell.type("see ")
+        await paste(shell, huge)
+        await shell.press_at_once("escape", "escape")
+        assert shell.composer.content == ""
+        assert "Ctrl+_ brings it back" in shell.toasts[-1]
+        await shell.pilot.press("up")
+        await shell.until(lambda: shell.composer.text == "before")
+        await shell.pilot.press("ctrl+underscore", "ctrl+underscore")
+        await shell.until(lambda: shell.composer.content == f"see {huge}")
