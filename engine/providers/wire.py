@@ -147,6 +147,18 @@ def oldest_images(request: ModelRequest, excess: int, already: int) -> int:
     return count
 
 
+def encode_within(limit: int, request: ModelRequest, body: Callable[[int], JsonObject]) -> bytes:
+    """`body` of so many oldest images left out, as JSON: of none, or of as many as make it fit into `limit` bytes."""
+    omitted = 0
+    while True:
+        encoded = encode_json(body(omitted))
+        excess = len(encoded) - limit
+        more = oldest_images(request, excess, omitted) if excess > 0 else omitted
+        if more == omitted:
+            return encoded
+        omitted = more
+
+
 def encoded_size(image: ImageBytes) -> int:
     """Bytes of the image in Base64."""
     return (len(image.data) + 2) // 3 * 4

@@ -15,9 +15,8 @@ from engine.providers.wire import (
     NO_TEXT,
     Written,
     base64_text,
-    encode_json,
+    encode_within,
     media_type,
-    oldest_images,
     tool_input,
 )
 from tools.contract import JsonObject, JsonValue
@@ -45,14 +44,11 @@ def encode_request(
 
     Thinking with a signature in `foreign` is left out. `written` keeps messages for the next request.
     """
-    omitted = 0
-    while True:
-        body = encode_json(request_body(request, thinking_budget, foreign=foreign, omitted=omitted, written=written))
-        excess = len(body) - limit
-        more = oldest_images(request, excess, omitted) if excess > 0 else omitted
-        if more == omitted:
-            return body
-        omitted = more
+
+    def body(omitted: int) -> JsonObject:
+        return request_body(request, thinking_budget, foreign=foreign, omitted=omitted, written=written)
+
+    return encode_within(limit, request, body)
 
 
 def request_body(

@@ -15,8 +15,8 @@ from engine.providers.wire import (
     NO_TEXT,
     base64_text,
     encode_json,
+    encode_within,
     media_type,
-    oldest_images,
     result_text,
     tool_input,
 )
@@ -36,14 +36,7 @@ def encode_request(
     request: ModelRequest, dialect: Dialect, temperature: float | None = None, *, limit: int = MAX_REQUEST_BYTES
 ) -> bytes:
     """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more."""
-    omitted = 0
-    while True:
-        body = encode_json(request_body(request, dialect, temperature, omitted=omitted))
-        excess = len(body) - limit
-        more = oldest_images(request, excess, omitted) if excess > 0 else omitted
-        if more == omitted:
-            return body
-        omitted = more
+    return encode_within(limit, request, lambda omitted: request_body(request, dialect, temperature, omitted=omitted))
 
 
 def request_body(
