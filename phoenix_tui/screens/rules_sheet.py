@@ -27,7 +27,6 @@ from phoenix_tui.way_out import BACK, CLOSES
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 
-"""Cells of the sheet's padding."""
 SHARE: Final = 0.85
 """Of the rows of the screen that the sheet may take."""
 AROUND: Final = 10
