@@ -27,7 +27,7 @@ run: $(VENV)/.installed
 	@$(BIN)/phoenix $(ARGS)
 
 test: check
-	@$(BIN)/pytest -q -n 2 --dist worksteal $(ARGS)
+	@$(BIN)/pytest -q -n 3 --dist worksteal $(ARGS)
 
 check: $(VENV)/.tested
 	@$(BIN)/ruff check .
