@@ -123,10 +123,22 @@ def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) ->
 
 
 async def _assembly(session: Session, name: str, rows: Sequence[StoredMessage]) -> Assembly:
-    run, rewinding = session.run, session.rewinding
+    run = session.run
     if run.files_note is None:
-        run.files_note = await files_note(rewinding.log, session.record.id, rows) if rewinding is not None else ""
+        run.files_note = await _files_note(session, rows)
     return Assembly(prompt_facts(session), name, session.ports.clock.now(), session.record.view, run.files_note)
+
+
+async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
+    """The store is asked once and then after a restore alone: frames would be drawn ahead of a request that waits."""
+    rewinding = session.rewinding
+    if rewinding is None or session.restores_known == rewinding.log.restores:
+        return ""
+    known = rewinding.log.restores
+    note = await files_note(rewinding.log, session.record.id, rows)
+    if not note:
+        session.restores_known = known
+    return note
 
 
 async def _hold_back(session: Session) -> None:

@@ -173,6 +173,8 @@ class Session(Struct, eq=False):
     run: RunFacts = field(default_factory=RunFacts)
     limit: TimeLimit = field(default_factory=TimeLimit)
     """Of the run under way."""
+    restores_known: int = -1
+    """How many restores the log had stored when none was found that the model is to be told of."""
     rules: dict[Rule, float] = field(default_factory=dict[Rule, float])
     """Allowed for this conversation only, while it is open, and since when (Unix time)."""
     question: Question | None = None

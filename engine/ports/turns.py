@@ -101,6 +101,9 @@ class NewBranch(Struct, frozen=True):
 class TurnLog(Protocol):
     """The rows behind rewinding. Every method may raise StorageError."""
 
+    restores: int
+    """How often a restore of files alone was stored here."""
+
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.codec import decode_state
 from engine.machine.states import is_busy
 from engine.ports.files import FileChange
-from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound
+from engine.ports.turns import BranchRow, FileStep, NewBranch, PromptRow, Rewound, StepKind
 from engine.store import branching, conversations, file_steps
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
@@ -23,9 +23,11 @@ class SqliteTurnLog:
         self._transactions = transactions
         self._instance = instance
         self._slices = slices
+        self.restores = 0
 
     async def save(self, step: FileStep) -> None:
         """Insert a step, or bring it up to date."""
+        self.restores += step.kind is StepKind.RESTORE
         await self._transactions.write(lambda connection: file_steps.save(connection, step))
 
     async def steps(self, conversation_id: str) -> list[FileStep]:
