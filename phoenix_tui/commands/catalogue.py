@@ -75,6 +75,30 @@ _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 """Letters and dashes, and behind them other signs that no path has there."""
 BY_NAME: Final[dict[str, Command]] = {command.name: command for command in COMMANDS}
 
+ALIASES: Final[dict[str, str]] = {
+    "branch": "fork",
+    "checkpoints": "rewind",
+    "clear": "new",
+    "commands": "help",
+    "condense": "compact",
+    "exit": "quit",
+    "keys": "help",
+    "login": "key",
+    "mode": "permissions",
+    "models": "model",
+    "ps": "jobs",
+    "q": "quit",
+    "sessions": "resume",
+    "settings": "config",
+    "stats": "cost",
+    "status": "cost",
+    "summarize": "compact",
+    "themes": "theme",
+    "title": "rename",
+    "usage": "cost",
+}
+"""What other agents call commands, for hands that know them."""
+
 
 def is_command(text: str) -> bool:
     """Whether a message is meant as a command, known or not; a path such as /usr/bin or /etc.conf is not."""
@@ -88,9 +112,9 @@ def is_shell_line(text: str) -> bool:
 
 
 def split_command(text: str) -> tuple[str, str]:
-    """Name and argument of `/name argument`."""
+    """Name and argument of `/name argument`; the name that Phoenix has for it."""
     name, _, argument = text.strip().removeprefix("/").partition(" ")
-    return name.lower(), argument.strip()
+    return ALIASES.get(name.lower(), name.lower()), argument.strip()
 
 
 def closest(name: str) -> str:
@@ -99,7 +123,18 @@ def closest(name: str) -> str:
 
 
 def matching(query: str) -> list[Command]:
-    """Commands for what was typed after the slash: names that begin so, then those that contain it."""
+    """Commands for what was typed after the slash: names that begin so, in Phoenix or elsewhere, that contain it, that
+    have its letters in order.
+    """
     wanted = query.lower()
-    begins = [command for command in COMMANDS if command.name.startswith(wanted)]
-    return begins + [command for command in COMMANDS if command not in begins and wanted in command.name]
+    begins = [command.name for command in COMMANDS if command.name.startswith(wanted)]
+    meant = [name for alias, name in ALIASES.items() if wanted and alias.startswith(wanted)]
+    contains = [command.name for command in COMMANDS if wanted in command.name]
+    scattered = [command.name for command in COMMANDS if _is_scattered(wanted, command.name)]
+    return [BY_NAME[name] for name in dict.fromkeys((*begins, *meant, *contains, *scattered))]
+
+
+def _is_scattered(wanted: str, name: str) -> bool:
+    """Whether a name begins with the first letter and has the others in order: cmp in compact."""
+    letters = iter(name)
+    return name[:1] == wanted[:1] and all(letter in letters for letter in wanted)

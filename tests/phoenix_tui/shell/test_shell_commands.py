@@ -15,7 +15,7 @@ from textual import events
 from engine.machine.states import Idle
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
-from phoenix_tui.commands.catalogue import BY_NAME, closest, is_command
+from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
 from phoenix_tui.commands.run import MODULES
 from phoenix_tui.screens.pick import PickScreen
 from phoenix_tui.surface import InstallProgress, LocalOffer
@@ -31,6 +31,16 @@ def test_every_command_of_the_catalogue_runs() -> None:
     assert {name for names in MODULES.values() for name in names} == set(BY_NAME)
     assert (closest("halp"), closest("modle"), closest("zzzz")) == ("help", "model", "")
     assert not is_command("/usr/bin/env is a path")
+
+
+def test_commands_are_found_by_their_letters_and_by_the_names_they_have_elsewhere() -> None:
+    assert set(ALIASES.values()) <= BY_NAME.keys()
+    assert not ALIASES.keys() & BY_NAME.keys()
+    assert split_command("/exit") == ("quit", "")
+    assert split_command("/Title  a b ") == ("rename", "a b")
+    found = [matching(typed)[0].name for typed in ("con", "exit", "cmp", "sess")]
+    assert found == ["context", "quit", "compact", "resume"]
+    assert [command.name for command in matching("")] == list(BY_NAME)
 
 
 async def test_an_unknown_command_stays_in_the_box_with_the_nearest_name(open_shell: Any) -> None:
