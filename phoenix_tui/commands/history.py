@@ -15,7 +15,7 @@ async def history(bench: Bench, argument: str) -> None:
     if prompts is None:
         return
     dock = bench.dock
-    kept = dock.queue.outer_size.height if dock.queue.display else 0
+    kept = dock.queue.outer_size.height + dock.queue.styles.margin.top if dock.queue.display else 0
     sheet = HistorySheet(prompts.entries, prompts.everywhere, argument, kept=kept, lift=dock.lift)
     chosen = await bench.sheets.show(sheet)
     if chosen is not None:

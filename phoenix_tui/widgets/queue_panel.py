@@ -23,6 +23,8 @@ from tools.clean import clean_line
 from tools.wording import counted
 
 MOST_ROWS: Final = 5
+ROOMY: Final = 24
+"""Rows of the screen from which a blank one stands above it."""
 LONGEST_LINE: Final = 400
 """Characters of a message that are looked at for its row."""
 SENT_WHEN: Final = "sent one by one when the agent is done"
@@ -34,6 +36,7 @@ class QueuePanel(Still, Widget):
     DEFAULT_CSS = """
     QueuePanel {
         height: auto; max-height: 7; display: none; padding: 0 1; border-left: heavy $panel; background: $background;
+        &.-roomy { margin: 1 0 0 0; }
         &:focus { border-left: heavy $accent; }
     }
     """
@@ -71,6 +74,7 @@ class QueuePanel(Still, Widget):
         places = {one.id: place for place, one in enumerate(self.waiting)}
         self.chosen = places.get(chosen, min(self.chosen, max(len(self.waiting) - 1, 0)))
         self.display = bool(waiting)
+        self.set_class(self.screen.size.height >= ROOMY, "-roomy")
         if not waiting and self.has_focus:
             self.post_message(self.Left())
         self.refresh(layout=True)
