@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # importing typing would cost `--version` more than all t
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WITHOUT_SCREEN = ("-p", "--print", "--help", "-h", "--version", "--screen-reader")
+WITHOUT_SCREEN = ("-p", "--print", "--help", "-h", "--version", "--screen-reader", "--reset-terminal")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -63,6 +63,18 @@ def parting(sequence: str) -> None:
     _Saved.parting = sequence
 
 
+def reset(fd: int = 0, output: int = 1) -> None:
+    """Take back what any program may have left behind, as `stty sane` and the sequences above do."""
+    with contextlib.suppress(OSError):
+        os.write(output, f"{RESTORE}\r".encode("ascii"))
+    if os.isatty(fd):
+        attributes = termios.tcgetattr(fd)
+        attributes[0] |= termios.ICRNL | termios.IXON
+        attributes[1] |= termios.OPOST | termios.ONLCR
+        attributes[3] |= termios.ICANON | termios.ECHO | termios.ECHOE | termios.ECHOK | termios.ISIG | termios.IEXTEN
+        termios.tcsetattr(fd, termios.TCSADRAIN, attributes)
+
+
 def restore(fd: int = 0, output: int = 2) -> None:
     """Give the terminal back as it was; for `atexit`, signal handlers and crashes. May be called at any time."""
     if _Saved.entered:

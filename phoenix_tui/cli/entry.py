@@ -40,6 +40,11 @@ def _dispatch(argv: list[str]) -> int:
     if parsed.version:
         sys.stdout.write(f"phoenix {VERSION}\n")
         return Exit.OK
+    if parsed.reset_terminal:
+        from phoenix_tui.terminal_state import reset  # noqa: PLC0415 - `--help` needs none of it
+
+        reset()
+        return Exit.OK
     from phoenix_tui.cli.start import start  # noqa: PLC0415 - `--help` needs none of it
 
     return start(parsed)

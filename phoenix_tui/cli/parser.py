@@ -49,6 +49,7 @@ def run_parser() -> Parser:
     )
     parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="first message; '-' reads it from stdin with -p")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--reset-terminal", action="store_true", help="mend a terminal that a program left broken")
     _add_headless(parser)
     _add_conversation(parser)
     _add_limits(parser)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import termios
+import tty
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.terminal_input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only
-from phoenix_tui.terminal_state import RESTORE
+from phoenix_tui.terminal_state import RESTORE, reset
 from tests.support.screens import SteppedClock
 
 
@@ -132,3 +137,19 @@ def test_the_parser_names_keys(typed: str, key: str) -> None:
 )
 def test_the_alt_keys_of_readline_are_read_from_legacy_bytes(typed: str, key: str) -> None:
     assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
+
+
+def test_a_terminal_that_some_program_left_broken_is_made_sane() -> None:
+    master, slave = pty.openpty()
+    try:
+        tty.setraw(slave)
+        reset(slave, slave)
+        after = termios.tcgetattr(slave)
+        assert after[3] & termios.ICANON
+        assert after[3] & termios.ECHO
+        assert after[0] & termios.ICRNL
+        assert after[1] & termios.OPOST
+        assert os.read(master, 4096).decode() == f"{RESTORE}\r"
+    finally:
+        os.close(master)
+        os.close(slave)
