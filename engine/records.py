@@ -228,7 +228,7 @@ class AgentRow(Struct, frozen=True):
     """None while it has not ended."""
     totals: Totals
     iterations: int
-    """Model calls of all its runs."""
+    """Model calls of its newest run, which its limit is about."""
     tool_iterations: int
     """Replies of its that called a tool (SPEC T-CMP)."""
     turns: int

@@ -89,7 +89,7 @@ class AgentBoard:
                     waits=waits,
                     writing=False,
                     last_output=self._now() if isinstance(state, AwaitingLlm) else view.last_output,
-                    turn=run.iteration if run is not None else view.turn,
+                    turn=run.iteration if run is not None else 0 if waits else view.turn,
                     started=self._now() if run is not None and began else view.started,
                     outcome=None if run is not None or waits else view.outcome,
                     ended=0.0 if run is not None or waits else view.ended,

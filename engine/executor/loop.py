@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.executor.inbox import Entry
 from engine.executor.mending import mend
-from engine.executor.performer import Performer
+from engine.executor.performer import FAILED_INSIDE, Performer
 from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
@@ -66,6 +66,9 @@ class MoveLoop(Struct, eq=False):
                 async with self.between_moves:
                     await self._move(entry)
             finally:  # the conversation may close in the middle of a move: whoever asked waits no longer
+            except Exception as error:
+                log.exception("a move failed")
+                self._storage_failed(entry, self.session.state, f"{FAILED_INSIDE}: {type(error).__name__}.")
                 entry.settle(Refused(CLOSED))
             self.moving = False
             self.settled.set()

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from engine.codec import decode_state, decode_totals, storable
-from engine.machine.states import AgentOutcome, AgentStatus, Completed, Failed
+from engine.machine.states import AgentOutcome, AgentStatus, Completed, Failed, run_of
 from engine.records import AgentFacts, AgentRow, RunPriority, SpawnMode
 
 _LAST_WORDS = """SELECT text FROM messages WHERE conversation_id = ?1 AND role = 'assistant' AND TRIM(text) <> ''
@@ -14,7 +14,7 @@ _LAST_WORDS = """SELECT text FROM messages WHERE conversation_id = ?1 AND role =
     ORDER BY seq DESC LIMIT 1"""
 _ROWS = """SELECT c.*,
     (SELECT COUNT(*) FROM turns WHERE conversation_id = c.id) AS turn_count,
-    (SELECT COUNT(*) FROM messages WHERE conversation_id = c.id AND origin = 'llm') AS reply_count,
+    (SELECT iterations FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_iterations,
     (SELECT COUNT(DISTINCT assistant_message_id) FROM tool_calls WHERE conversation_id = c.id) AS tool_count,
     (SELECT started_at FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_started,
     (SELECT ended_at FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS run_ended
@@ -95,7 +95,8 @@ def _row(row: Any) -> AgentRow | None:
     if facts is None:
         return None
     state = decode_state(row["state_json"])
-    outcome = None
+    run, outcome = run_of(state), None
+    iterations = run.iteration if run is not None else row["run_iterations"] or 0
     if isinstance(state, Completed | Failed) and row["result_status"]:
         status = AgentStatus(row["result_status"])
         outcome = AgentOutcome(
@@ -103,7 +104,7 @@ def _row(row: Any) -> AgentRow | None:
             status,
             row["result_text"] or "",
             row["result_error"] or "",
-            turns=row["reply_count"],
+            turns=iterations,
             seconds=max((row["run_ended"] or 0.0) - (row["run_started"] or 0.0), 0.0),
         )
     return AgentRow(
@@ -114,7 +115,7 @@ def _row(row: Any) -> AgentRow | None:
         state=state,
         outcome=outcome,
         totals=decode_totals(row["totals_json"]),
-        iterations=row["reply_count"],
+        iterations=iterations,
         tool_iterations=row["tool_count"],
         turns=row["turn_count"],
         started_at=row["run_started"] or 0.0,

@@ -19,7 +19,13 @@ FULL = "The disk is full: free some space."
 HELLO = Reply((Text("hello"),))
 
 
-def break_after(bench: Bench, monkeypatch: pytest.MonkeyPatch, commits: int, failures: int = 10**6) -> None:
+def break_after(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    commits: int,
+    failures: int = 10**6,
+    error: Exception = StorageError(FULL),  # noqa: B008 - raised, never changed
+) -> None:
     """Let `commits` moves through, then fail `failures` of them."""
     real, count = SqliteStore.commit, 0
 
@@ -27,7 +33,7 @@ def break_after(bench: Bench, monkeypatch: pytest.MonkeyPatch, commits: int, fai
         nonlocal count
         count += 1
         if commits < count <= commits + failures:
-            raise StorageError(FULL)
+            raise error
         return await real(store, move)
 
     monkeypatch.setattr(SqliteStore, "commit", commit)
@@ -54,6 +60,19 @@ async def test_once_the_store_works_again_the_same_message_goes_through(
         assert isinstance(await conversation.say("hi"), Refused)
         assert isinstance(await conversation.say("hi"), Refused)
         assert isinstance(await conversation.say("hi"), Accepted)
+        assert isinstance(await conversation.wait_idle(), Idle)
+
+
+async def test_a_mistake_of_phoenix_itself_leaves_no_conversation_stuck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_bench(tmp_path, HELLO) as bench:
+        conversation = await bench.conversation()
+        break_after(bench, monkeypatch, 1, failures=1, error=KeyError("no such column"))
+        await conversation.say("hi")
+        assert isinstance(await conversation.wait_idle(), Errored)
+        assert "Phoenix itself failed here" in bench.seen(RunEnded)[-1].error
+        assert isinstance(await conversation.retry(), Accepted)
         assert isinstance(await conversation.wait_idle(), Idle)
 
 

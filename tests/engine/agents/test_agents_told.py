@@ -83,13 +83,23 @@ async def test_its_tokens_are_those_of_all_its_requests_at_work_ended_and_after_
         await parent.wait_idle()
         shown = [view.tokens for told in bench.seen(AgentsChanged) for view in told.agents]
         assert list(dict.fromkeys(shown)) == [0, 20, 40]
+        assert bench.seen(AgentsChanged)[-1].agents[0].turn == 2
         (run,) = await bench.store.library.runs(parent.id, 1)
         assert run.agents is not None
         assert run.agents.tokens == 40
+    again = Reply((Call("submit_result", '{"result": "more"}'),), when="again")
+    async with engine_bench(tmp_path, again) as bench:
+        await bench.engine.open(parent.id)
+        assert bench.engine.crew is not None
+        assert [(view.tokens, view.turn) for view in bench.engine.crew.views(parent.id)] == [(40, 2)]
+        (child,) = bench.engine.crew.views(parent.id)
+        await bench.engine.crew.hint(child.id, "again")
+        await bench.engine.crew.finished(parent.id)
+        assert [(view.tokens, view.turn) for view in bench.engine.crew.views(parent.id)] == [(160, 1)], "of its new run"
     async with engine_bench(tmp_path) as bench:
         await bench.engine.open(parent.id)
         assert bench.engine.crew is not None
-        assert [view.tokens for view in bench.engine.crew.views(parent.id)] == [40]
+        assert [(view.tokens, view.turn) for view in bench.engine.crew.views(parent.id)] == [(160, 1)]
 
 
 def words_of(message: StoredMessage) -> str:
