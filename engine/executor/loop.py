@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from engine.machine.states import (
 from engine.machine.step import step
 from engine.machine.transition import Step
 from engine.ports import Committed, Move, StorageError
+from engine.records import StoredMessage
 from engine.updates import (
     Asked,
     ConversationChanged,
@@ -65,10 +66,10 @@ class MoveLoop(Struct, eq=False):
             try:
                 async with self.between_moves:
                     await self._move(entry)
-            finally:  # the conversation may close in the middle of a move: whoever asked waits no longer
             except Exception as error:
                 log.exception("a move failed")
                 self._storage_failed(entry, self.session.state, f"{FAILED_INSIDE}: {type(error).__name__}.")
+            finally:  # the conversation may close in the middle of a move: whoever asked waits no longer
                 entry.settle(Refused(CLOSED))
             self.moving = False
             self.settled.set()
@@ -162,11 +163,8 @@ class MoveLoop(Struct, eq=False):
 
     def _tell(self, event: Event, before: State, after: Step, committed: Committed) -> None:
         session, publish = self.session, self.session.publisher.publish
-        for result in _results(after.effects):
-            publish(ToolEnded(result, self.performer.elapsed(result.call_id), self.performer.ended(result.call_id)))
         self._close_live_text(event, before, after.state, committed)
-        for message in committed.messages:
-            publish(MessageSaved(message))
+        self._tell_saved(after.effects, committed.messages)
         if isinstance(event, LlmReplied):
             self._count(event)
         if isinstance(event, RouteDecided) and event.usage is not None:
@@ -181,6 +179,18 @@ class MoveLoop(Struct, eq=False):
             if not _waits_on(before, after.state):
                 session.state_since = session.ports.clock.monotonic()
             publish(StateChanged(after.state, session.state_since, session.resumable))
+
+    def _tell_saved(self, effects: tuple[Effect, ...], messages: Sequence[StoredMessage]) -> None:
+        """A reply comes ahead of the results of its own calls: a submission is settled as it is made."""
+        publish = self.session.publisher.publish
+        for message in messages:
+            if message.role is Role.ASSISTANT:
+                publish(MessageSaved(message))
+        for result in _results(effects):
+            publish(ToolEnded(result, self.performer.elapsed(result.call_id), self.performer.ended(result.call_id)))
+        for message in messages:
+            if message.role is not Role.ASSISTANT:
+                publish(MessageSaved(message))
 
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
         """Say that streamed text will not be stored, unless it was, or is being continued."""
