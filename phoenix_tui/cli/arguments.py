@@ -84,7 +84,7 @@ def run_arguments(parsed: Namespace) -> RunArguments:
         CommandError: they contradict each other.
     """
     fields: dict[str, Any] = dict(vars(parsed))
-    del fields["version"]
+    del fields["version"], fields["reset_terminal"]
     fields["images"] = tuple(fields["images"])
     arguments = RunArguments(**fields)
     _check_headless(arguments)
