@@ -14,12 +14,12 @@ from tools.clean import clean_line
 if TYPE_CHECKING:
     from phoenix_tui.screens.stage import Stage
 
-PATIENCE: Final = 1.5
+PATIENCE: Final = 3.0
 """Seconds that opening the services may take before one wonders."""
 SHOWN: Final = 60
 """Characters that are shown of what was sent."""
-WORDS: Final = "The conversations are not open yet: another program may keep the database busy."
-KEPT: Final = "What you write and send is kept; it goes out when they are."
+WORDS: Final = "Still opening: a slow machine, or another program keeps the database busy."
+KEPT: Final = "What you send goes out when that is done."
 
 
 class LateStart:
