@@ -100,7 +100,6 @@ async def test_two_conversations_run_at_once_and_switching_stops_neither(tmp_pat
         await running.until(lambda: len(server.requests) == 2, "both requests")
         gates["beta"].set()
         await running.shows("The answer of beta.", "ready")
-        assert server.open == 1 or not gates["alpha"].is_set()
         gates["alpha"].set()
         await running.until(lambda: "●" in running.text, "an unread conversation in the list")
         running.type(b"\x0c")  # Ctrl+L: the list

@@ -20,6 +20,7 @@ from engine.rewinding.keeper import TurnKeeper
 from engine.rewinding.rewinding import NOT_FOUND_OUT
 from engine.rewinding.values import Scope
 from tests.support.rewinding import scene
+from tests.support.waiting import PATIENCE
 
 EXIT_WHILE_A_JOB_HANGS = """
 import asyncio, os, sys
@@ -117,7 +118,8 @@ async def test_tools_of_a_run_wait_for_a_folder_that_hangs_once(tmp_path: Path) 
         conversation = await it.conversation()
         await keeper.before_tool(conversation.record)
         keeper.patience = 1e9
-        await keeper.before_tool(conversation.record)
+        async with asyncio.timeout(PATIENCE):
+            await keeper.before_tool(conversation.record)
         keeper.closing = 0.0
         await keeper.close()
 

@@ -368,10 +368,7 @@ async def test_a_link_tells_its_real_target_and_opens_nothing_itself() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(70, 12)) as pilot:
         app.view.show(snapshot([answered(1, "[https://good.org](https://evil.org/'\")x) [a](file:///etc/passwd)")]))
-        assert (
-            app.shown()[0] == "  https://good.org (https://evil.org/'%22) [a](file:///etc/passwd)"
-            or "evil.org" in app.shown()[0]
-        )
+        assert app.shown()[0] == "  https://good.org (https://evil.org/'%22)x) [a](file:///etc/passwd)"
         await pilot.click(app.view, offset=(4, 0))
         await settled(pilot, lambda: bool(app.links))
         assert app.links[0].startswith("https://evil.org/")
