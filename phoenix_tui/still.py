@@ -1,14 +1,17 @@
-"""Widgets that rarely change: the same rows are handed out until something is dirty (SPIKE 1)."""
+"""Widgets that rarely change: the same rows until something is dirty, no clock while nothing moves (SPIKE 1)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Region
 from textual.strip import Strip
+from textual.timer import Timer
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
     from textual.widget import Widget as _Base
 else:
     # Textual inherits CSS and component classes along the first Widget base alone, so this must not be one:
@@ -47,3 +50,26 @@ class StillRow(Still, Horizontal):
 
 class StillColumn(Still, Vertical):
     """A column of widgets, as above."""
+
+
+class Ticker:
+    """The clock of a widget; it runs only while there is something to count."""
+
+    def __init__(self, widget: Widget, seconds: float, tick: Callable[[], None]) -> None:
+        self._widget = widget
+        self._seconds = seconds
+        self._tick = tick
+        self._timer: Timer | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it ticks."""
+        return self._timer is not None
+
+    def run(self, wanted: bool) -> None:
+        """Begin to tick, go on, or stop."""
+        if wanted and self._timer is None:
+            self._timer = self._widget.set_interval(self._seconds, self._tick)
+        elif not wanted and self._timer is not None:
+            self._timer.stop()
+            self._timer = None

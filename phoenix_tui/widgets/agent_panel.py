@@ -9,14 +9,13 @@ from typing import Final
 from textual import events
 from textual.content import Content
 from textual.geometry import Size
-from textual.timer import Timer
 from textual.widget import Widget
 
 from engine.machine.states import AwaitingApproval
 from engine.updates import AgentView
 from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import AGENTS, Tone
-from phoenix_tui.still import Still
+from phoenix_tui.still import Still, Ticker
 from phoenix_tui.widgets.agent_rows import agent_rows, rows_each
 
 MOST: Final = 10
@@ -58,13 +57,13 @@ class AgentPanel(Still, Widget):
         self._each = 1
         """Rows of each."""
         self._folded = False
-        self._timer: Timer | None = None
+        self._ticker = Ticker(self, TICK, self._look)
         self._drawn = ""
 
     @property
     def ticking(self) -> bool:
         """Whether its clock runs."""
-        return self._timer is not None
+        return self._ticker.runs
 
     def show(self, source: Callable[[], Sequence[AgentView]], only: str = "") -> None:
         """Show what `source` gives, now and with every tick; of `only` alone there is a row."""
@@ -88,14 +87,7 @@ class AgentPanel(Still, Widget):
             taller = drawn.count("\n") != self._drawn.count("\n") or not self._drawn
             self._drawn = drawn
             self.refresh(layout=taller)
-        self._see_to_clock(any(view.outcome is None for view in views))
-
-    def _see_to_clock(self, runs: bool) -> None:
-        if runs and self._timer is None and self.is_attached:
-            self._timer = self.set_interval(TICK, self._look)
-        elif not runs and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._ticker.run(self.is_attached and any(view.outcome is None for view in views))
 
     def on_mount(self) -> None:
         """Begin to tick where something works already."""

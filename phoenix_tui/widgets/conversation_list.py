@@ -14,13 +14,12 @@ from textual.binding import BindingType
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.timer import Timer
 from textual.widget import Widget
 
 from engine.records import ConversationSummary
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.labels import Tone
-from phoenix_tui.still import Still
+from phoenix_tui.still import Still, Ticker
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_painter import ListPainter
 from phoenix_tui.widgets.opened import Opened
@@ -91,7 +90,7 @@ class ConversationList(Still, Widget):
         """Those in view, as they were drawn last."""
         self._stands = (0, "", 0)
         """Where the window began then, what its foot said, and the row of the cursor."""
-        self._timer: Timer | None = None
+        self.ticker = Ticker(self, 1.0, lambda: self._look(everything=False))
         self._way_out = ""
 
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
@@ -119,12 +118,7 @@ class ConversationList(Still, Widget):
             self.refresh(*(Region(0, row, self.size.width, 1) for row in changed))
 
     def _keep_time(self) -> None:
-        wanted = self.display and self.is_on_screen and self.model.moves
-        if wanted and self._timer is None:
-            self._timer = self.set_interval(1.0, lambda: self._look(everything=False))
-        elif not wanted and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self.ticker.run(self.display and self.is_on_screen and self.model.moves)
 
     def render_line(self, y: int) -> Strip:
         """One line: a heading, a conversation, or the foot of the list."""

@@ -10,13 +10,12 @@ from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
-from textual.timer import Timer
 from textual.widget import Widget
 
 from engine.executor.requests import Receipt, Refused
 from engine.routes import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.still import Still
+from phoenix_tui.still import Still, Ticker
 from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown, from_text
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class RoutePanel(Still, Widget):
         """When the card appeared here."""
         self._conversation: ConversationSurface | None = None
         self._tell: Teller | None = None
-        self._timer: Timer | None = None
+        self._ticker = Ticker(self, TICK, self._tick)
         self._drawn = ""
         self._edited_text = ""
         """What was written last and could not be started."""
@@ -75,16 +74,9 @@ class RoutePanel(Still, Widget):
             self._agents = card.route.agents if card is not None else ()
             self._chosen, self.since, self._edited_text = 0, self._clock(), ""
         self.display = card is not None
-        self._see_to_clock(card is not None and card.starts_at > 0.0)
+        self._ticker.run(card is not None and card.starts_at > 0.0)
         self._drawn = ""
         self.refresh(layout=True)
-
-    def _see_to_clock(self, runs: bool) -> None:
-        if runs and self._timer is None:
-            self._timer = self.set_interval(TICK, self._tick)
-        elif not runs and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
 
     def _tick(self) -> None:
         if countdown(self._card, self._clock()) != self._drawn:

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from textual.content import Content
 from textual.reactive import reactive
-from textual.timer import Timer
 
 from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
@@ -27,7 +26,7 @@ from phoenix_tui.labels import (
     label,
     money,
 )
-from phoenix_tui.still import Still
+from phoenix_tui.still import Still, Ticker
 from phoenix_tui.way_out import escape_hint
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
@@ -88,7 +87,7 @@ class StatusLine(Still, MeterRow):
         super().__init__()
         self._plain = plain
         self._clock = clock
-        self._timer: Timer | None = None
+        self._ticker = Ticker(self, TICK, self._tick)
         self._turn = 0
         self._drawn = ""
         """What the row last said of the state: a tick that changes nothing costs no paint."""
@@ -98,14 +97,10 @@ class StatusLine(Still, MeterRow):
     def watch_status(self, before: Status, status: Status) -> None:
         """Start the clock with a run and end it with the run; a pace alone is said with the next tick."""
         paced = replace(before, moment=replace(before.moment, rate=status.moment.rate))
-        if paced != status or self._timer is None:
+        if paced != status or not self._ticker.runs:
             self.refresh()
         runs = is_busy(status.state) and not status.read_only
-        if runs and self._timer is None:
-            self._timer = self.set_interval(TICK, self._tick)
-        elif not runs and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._ticker.run(runs)
 
     def _tick(self) -> None:
         self._turn += 1
@@ -117,7 +112,7 @@ class StatusLine(Still, MeterRow):
     @property
     def ticking(self) -> bool:
         """Whether the clock runs."""
-        return self._timer is not None
+        return self._ticker.runs
 
     def render(self) -> Content:
         """The row for the width there is; cost, model, context go first, state and Esc never."""

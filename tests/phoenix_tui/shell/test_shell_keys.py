@@ -339,11 +339,11 @@ async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
         assert not status.ticking
         conversation = await shell.say("go")
         assert status.ticking
-        assert rows._timer is not None
+        assert rows.ticker.runs
         conversation.answer_with("done")
         await shell.pilot.pause()
         assert not status.ticking
-        assert rows._timer is None
+        assert not rows.ticker.runs
 
 
 async def test_the_status_line_says_writing_once_text_arrives(open_shell: Any) -> None:
