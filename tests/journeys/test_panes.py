@@ -39,7 +39,7 @@ async def three(running: Program) -> None:
     await running.ready()
     for words, seen in (("alpha go", "bash asks"), ("beta go", "bash asks"), ("gamma go", "stays.")):
         await running.send(words)
-        await running.shows(f"{words} ·", seen)
+        await running.shows(f"┃ {words}", seen)
         if words != "gamma go":
             running.type(CTRL_N)
             await running.shows("New conversation")
