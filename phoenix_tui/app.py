@@ -17,6 +17,7 @@ from textual.filter import LineFilter
 
 from phoenix_tui.crash import crash_note
 from phoenix_tui.driver import QuietDriver
+from phoenix_tui.key_order import KeyOrder, Typed
 from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
@@ -67,9 +68,10 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
+        self._key_order = KeyOrder(self, super().on_event)
         self._services: Services | None = None
         self._finishing = False
-        self._typed_early: list[events.Event] | None = []
+        self._typed_early: list[Typed] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
 
     def _first_theme(self, launch: Launch) -> str:
@@ -108,22 +110,21 @@ class PhoenixApp(App[None]):
         return self._workspace
 
     async def on_event(self, event: events.Event) -> None:
-        """Hold what is typed until the composer can take it, and each key until it has done the one before."""
-        if self._typed_early is not None and isinstance(event, events.Key | events.Paste):
+        """Hold what is typed until the composer can take it, and each key until the one before is done."""
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._typed_early is not None:
             self._typed_early.append(event)
-            return
-        is_new = isinstance(event, events.Key) and not event.is_forwarded
-        await super().on_event(event)
-        if is_new:
-            await self._workspace.parts.dock.composer.caught_up()
+        else:
+            await self._key_order.take(event)
 
     async def on_stage_listening(self, event: Stage.Listening) -> None:
         """The composer has the focus: it gets what was typed so far, ahead of what still comes."""
         event.stop()
         early, self._typed_early = self._typed_early or [], None
         for each in early:
-            await self.on_event(each)
-        self._workspace.parts.dock.composer.starting = False
+            await self._key_order.take(each)
+        self._key_order.then(self._workspace.parts.dock.composer.started)
 
     def on_mount(self) -> None:
         """Catch the signals that end a program; open the services once the first frame is drawn."""

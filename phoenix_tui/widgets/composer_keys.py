@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.widgets import composer_messages as messages
@@ -16,9 +14,6 @@ if TYPE_CHECKING:
     from textual.widgets import TextArea as _Base
 else:
     _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
-
-LONGEST_WAIT: Final = 1.0
-"""Seconds that a key is held back by those before it."""
 
 
 class ComposerKeys(_Base):
@@ -47,12 +42,9 @@ class ComposerKeys(_Base):
         def take(self) -> str: ...
         def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None: ...
 
-    async def caught_up(self) -> None:
-        """Wait until the keys so far have been done: the next one may be meant for what these gave the focus to."""
-        done = asyncio.Event()
-        if self.has_focus and self.call_later(done.set):
-            with suppress(TimeoutError):
-                await asyncio.wait_for(done.wait(), LONGEST_WAIT)
+    def started(self) -> None:
+        """What was typed ahead stands here: a line break is one from now on."""
+        self.starting = False
 
     def action_send(self) -> None:
         """Enter: accept the chosen completion, or send."""

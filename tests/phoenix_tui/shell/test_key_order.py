@@ -1,0 +1,59 @@
+"""Keys that come in one read count in the order of typing, on whatever stands in view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from msgspec.structs import replace
+from textual import events
+
+from engine.rewinding.values import PreviewFile
+from phoenix_tui.screens.diff_sheet import DiffSheet
+from phoenix_tui.screens.help_sheet import HelpSheet
+from tests.phoenix_tui.shell.conftest import Shell
+from tests.support.fake_rewinding import FakeRewinding, change, point
+
+OpenShell = Callable[..., AbstractAsyncContextManager[Shell]]
+
+
+def in_one_read(shell: Shell, *keys: str) -> None:
+    for key in keys:
+        shell.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+async def test_a_letter_behind_arrows_acts_on_the_row_that_these_chose(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        desk = shell.bench.desk
+        rewinding = FakeRewinding((point(1, "Fix it", change("a.py", 1, 1)),), (PreviewFile(change("a.py", 1, 1)),))
+        desk.services = replace(desk.services, rewinding=rewinding)
+        await shell.open(shell.engine.seed("Relay", messages=4))
+        await shell.type("/rewind")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "stay here" in shell.text)
+        await shell.pilot.press("down", "enter")
+        await shell.until(lambda: "On disk" in shell.text)
+        in_one_read(shell, "down", "down", "down", "d")
+        await shell.until(lambda: isinstance(shell.app.screen, DiffSheet))
+        in_one_read(shell, "escape", "escape")
+        await shell.until(lambda: len(shell.app.screen_stack) == 1)
+        assert rewinding.asked == []
+
+
+async def test_enter_behind_letters_takes_what_these_have_left(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        for title in ("apple", "pear", "apricot"):
+            shell.engine.seed(title, messages=2)
+        await shell.type("/resume ")
+        await shell.pilot.press("escape", "enter")
+        await shell.until(lambda: "type to narrow" in shell.text)
+        in_one_read(shell, "p", "e", "a", "r", "enter")
+        await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.title == "pear")
+
+
+async def test_what_follows_a_key_that_closes_a_sheet_reaches_the_composer(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await shell.pilot.press("f1")
+        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        in_one_read(shell, "escape", "h", "e", "y")
+        await shell.until(lambda: shell.composer.text == "hey")
