@@ -13,6 +13,7 @@ from textual.app import App
 
 from phoenix_tui.clipboard import DISPLAY_NAMES
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.editor import open_outside
 from phoenix_tui.screens.turns import TurnsScreen
 from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
@@ -88,7 +89,7 @@ async def open_image(bench: Bench, image_id: str) -> None:
     if viewer and await _shown(bench, viewer, path):
         bench.tell(f"Opened with {viewer}.")
     else:
-        bench.tell(f"The image is {path}; Enter on it shows it larger.")
+        bench.tell(f"The image is {path}; {key('block_open')} on it shows it larger.")
 
 
 def viewer_of(platform: str, environment: Mapping[str, str]) -> str:

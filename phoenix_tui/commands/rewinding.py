@@ -9,6 +9,7 @@ from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, RewindList, RewindPoint, Scope
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.going_back import NOTHING_SAID, GoingBack, HowFar, Order
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.rewind_surface import RewindSurface
 from phoenix_tui.screens.branches import BranchesScreen
 from phoenix_tui.screens.go_back import GoBackSheet
@@ -27,11 +28,11 @@ UNDO: Final = ((Scope.BOTH, "undo           everything that the last rewind did"
 class SheetAsker:
     """Asks with sheets over the workspace."""
 
-    undo_keys = "Esc Esc, then u"
-    branching_keys = "going back (Esc Esc) or /fork"
-
     def __init__(self, bench: Bench, rewinding: RewindSurface) -> None:
         self._bench = bench
+        twice = f"{key('stop')} {key('stop')}"
+        self.undo_keys = f"{twice}, then {key('rewind_undo')}"
+        self.branching_keys = f"going back ({twice}) or /fork"
         self.tell = bench.tell
         self._rewinding = rewinding
         self._plain = bench.desk.launch.plain

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.bench import Bench, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
+from phoenix_tui.keys_in_force import key
 from phoenix_tui.panes.split import MOST
 from phoenix_tui.screens.aside import AsideScreen
 from phoenix_tui.screens.peek import PeekScreen
@@ -67,7 +68,12 @@ async def put_aside(bench: Bench, ids: Sequence[str], *, delete: bool) -> None:
     await desk.overview.reload()
     done = ("In the trash" if delete else "Archived") if len(moved) == 1 else ""
     done = done or (f"{len(moved)} {'in the trash' if delete else 'archived'}" if moved else "")
-    _report(bench, f"{done}. u in the list brings back." if done else "", len(ids) - len(resting), len(refused))
+    _report(
+        bench,
+        f"{done}. {key('restore')} in the list brings back." if done else "",
+        len(ids) - len(resting),
+        len(refused),
+    )
 
 
 def _report(bench: Bench, done: str, running: int, elsewhere: int) -> None:

@@ -62,6 +62,7 @@ class Backstage:
         self.around = Surroundings(stage, services, driver, keymap)
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
         overview.shown = self.around.mark.show
+        overview.left = stage.leave_words
         desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
         sending = Sending(desk, stage.tell)
         self.bench = Bench(desk, sending, parts.dock, self, stage.tell, clipboard, keymap, self._deeds, self.around)

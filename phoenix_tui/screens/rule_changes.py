@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from engine.executor.requests import EngineError
 from engine.rule_desk import Standing
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.rules_surface import RulesSurface
 from tools.clean import clean_line
 
@@ -28,7 +29,7 @@ class RuleChanges:
         """Take one back."""
         self._rules.remove(rule)
         self._done.append(Step(removed=rule))
-        return f"{clean_line(rule.text)} asks again from now on; u brings it back."
+        return f"{clean_line(rule.text)} asks again from now on; {hint(('rule_undo', 'brings it back'))}."
 
     def keep(self, old: Standing | None, text: str, conversation_id: str) -> str:
         """Another text for a rule, or a new one."""

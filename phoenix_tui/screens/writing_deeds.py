@@ -12,6 +12,7 @@ from engine.executor.requests import Refused
 from engine.records import QueuedMessage
 from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.screens.edit_sheet import EditSheet
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class WritingDeeds:
                 else:
                     if trouble := remember(bench.dock.composer.history_of_prompts, message.text):
                         bench.tell(trouble, bad=True)
-                    bench.tell("Removed from the queue; Up brings it back.")
+                    bench.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
             case _:
                 desk = bench.desk
                 await desk.attempt(lambda one: one.queue.send_now(message.id, caps_for(desk, one)))

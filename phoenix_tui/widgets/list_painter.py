@@ -19,7 +19,7 @@ TONE_OF: Final[dict[Ink, Tone]] = {Ink.QUIET: Tone.QUIET, Ink.WARNING: Tone.NEED
 """Inks that are one colour in every row."""
 EMPTY: Final[dict[Group | None, tuple[str, ...]]] = {
     None: ("No conversations yet.", "Type to start one."),
-    Group.ARCHIVED: ("Nothing is archived.", "a in the list puts a conversation here."),
+    Group.ARCHIVED: ("Nothing is archived.", "/archive puts a conversation here."),
     Group.TRASH: ("The trash is empty.",),
 }
 HINT: Final = "? keys"

@@ -29,7 +29,7 @@ GRACE: Final = 0.5
 SMALL: Final = 24
 """Rows of a screen below which a task has one."""
 HEADING: Final = "Who does what: `## PROFILE` begins an agent, its task follows. Keeping it starts them."
-NO_AGENT: Final = "No agent is left there: `## PROFILE` begins one. n answers with the main model alone."
+NO_AGENT: Final = "No agent is left there: `## PROFILE` begins one."
 
 
 class RoutePanel(Still, Widget):

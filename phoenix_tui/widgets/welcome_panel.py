@@ -12,6 +12,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
+from phoenix_tui import keys_in_force
+from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.widgets.flowing import Flowing, hanging
 from tools.clean import clean_line
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 GUIDE: Final = "demo/guide"
 BAR: Final = 30
 MEGABYTE: Final = 1_000_000
-_KEY: Final = re.compile(r"[›\s]*(?:/\w+|Enter|Tab, Enter)  +")
+_KEY: Final = re.compile(r"[›\s]*(?:/\w+|[\w+]+(?:, [\w+]+)?)  +")
 
 
 class Welcome(Struct, frozen=True):
@@ -112,7 +114,7 @@ def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
     for server in welcome.servers:
         lines.append((f"Found on this machine: {clean_line(server.reference)}   /model uses it\n", Tone.GOOD.value))
     if welcome.installing is not None:
-        lines += [*_progress(welcome.installing), ("Esc stops the download\n", Tone.QUIET.value)]
+        lines += [*_progress(welcome.installing), (f"{hint(('stop', 'stops the download'))}\n", Tone.QUIET.value)]
     elif welcome.offer is not None:
         lines += _offer(welcome.offer, chosen=welcome.offer_chosen)
     lines.append((
@@ -126,7 +128,8 @@ def _offer(offer: LocalOffer, *, chosen: bool) -> list[tuple[str, str]]:
     if offer.refusal:
         return [(f"{clean_line(offer.refusal)}\n", Tone.QUIET.value)]
     sizes = f"{offer.download_bytes / MEGABYTE:,.0f} MB to download, {offer.memory_bytes / MEGABYTE:,.0f} MB of memory"
-    key, style = ("Enter", f"bold reverse {Tone.YOU.value}") if chosen else ("Tab, Enter", Tone.YOU.value)
+    send, bold = keys_in_force.key("send"), f"bold reverse {Tone.YOU.value}"
+    key, style = (send, bold) if chosen else (f"{keys_in_force.key('complete')}, {send}", Tone.YOU.value)
     return [
         (f"{'›' if chosen else ' '} ", Tone.YOU.value),
         (key, style),
