@@ -20,8 +20,7 @@ async def mend(session: Session) -> None:
         StorageError: the store still fails; nothing has changed.
     """
     store, conversation_id = session.ports.store, session.record.id
-    await store.release(conversation_id)
-    await store.take(conversation_id)
+    await store.mend(conversation_id)
     stored = await store.conversation(conversation_id)
     gen = session.state.gen + 1
     if stored is not None:

@@ -232,6 +232,10 @@ class Store(Protocol):
         """
         ...
 
+    async def mend(self, conversation_id: str) -> None:
+        """Bring a conversation of this process to rest, whose last move could not be stored, as after a crash."""
+        ...
+
     async def release(self, conversation_id: str) -> None:
         """Give ownership up."""
         ...

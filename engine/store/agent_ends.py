@@ -24,19 +24,18 @@ from engine.store import agents, inbox
 ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
 """Of the column `conversations.state`."""
 
-QUIET: Final = frozenset({"cancelled", "interrupted"})
-"""Kinds of ends that wake nobody: the user stopped it, or nothing may begin by itself after a restart (SPEC C3)."""
 
+def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float, *, quiet: bool) -> None:
+    """With its end a background sub-agent leaves its completion in its parent's inbox (SPEC UNI-23).
 
-def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float) -> None:
-    """With its end a background sub-agent leaves its completion in its parent's inbox (SPEC UNI-23)."""
+    A `quiet` one wakes nobody: its user stopped it, or nothing may begin by itself after a restart (SPEC C3).
+    """
     if not isinstance(state, Completed | Failed):
         return
     found = agents.row_of(connection, agent_id)
     if found is None or found.outcome is None or found.facts.mode is not SpawnMode.BACKGROUND:
         return
     text = agent_texts.completion(agent_id, found.outcome, found.turns, found.tool_iterations)
-    quiet = isinstance(state, Failed) and state.kind in QUIET
     inbox.deposit(connection, found.facts.parent_id, "completion", (TextBlock(text),), agent_id, at, quiet=quiet)
 
 

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
 from engine.machine.messages import TextBlock
+from engine.machine.states import Failed
 from engine.ports import (
     AppendMessage,
     Committed,
@@ -26,6 +27,10 @@ from engine.records import StoredMessage
 from engine.store import agent_ends, agents, conversations, inbox, messages, queued, run_records, runs, tool_calls
 from engine.store.ownership import Instance
 
+CANCELLED = "cancelled"
+"""The kind of a sub-agent's end that its user wanted: nobody is woken by it."""
+LOST = "This conversation is no longer open in this Phoenix: open it again to go on."
+
 
 def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Committed:
     """Apply the writes in order, then the state.
@@ -37,14 +42,15 @@ def commit(connection: sqlite3.Connection, move: Move, instance: Instance) -> Co
         "SELECT owner_instance, state FROM conversations WHERE id = ?", (move.conversation_id,)
     ).fetchone()
     if before is None or before["owner_instance"] != instance.id:
-        raise StorageError("This conversation is no longer open in this Phoenix: open it again to go on.")
+        raise StorageError(LOST)
     stored = [message for write in move.writes for message in _apply(connection, move, write)]
     for write in move.writes:
         if isinstance(write, StartRun):
             runs.place_in_turn(connection, move.conversation_id, write.run_id)
     conversations.set_state(connection, move.conversation_id, move.state, move.at)
     if before["state"] not in agent_ends.ENDED:  # a notice that comes later is no second end
-        agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at)
+        stopped = isinstance(move.state, Failed) and move.state.kind == CANCELLED
+        agent_ends.tell_parent(connection, move.conversation_id, move.state, move.at, quiet=stopped)
     return Committed(tuple(stored))
 
 

@@ -79,8 +79,8 @@ def take_over(connection: sqlite3.Connection, instance: Instance, conversation_i
     return recovered
 
 
-def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> Recovery:
-    """Bring one conversation to rest; whoever calls knows that its owner is dead."""
+def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, quiet: bool = True) -> Recovery:
+    """Bring one conversation to rest; whoever calls knows that nobody works in it. `quiet`: no parent is woken."""
     row = connection.execute(
         "SELECT kind, state_json, gen, updated_at FROM conversations WHERE id = ?",
         (conversation_id,),
@@ -103,7 +103,7 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float) -> 
     rest = _at_rest(state, is_agent=row["kind"] == "subagent")
     if rest != state:
         conversations.set_state(connection, conversation_id, rest, row["updated_at"])
-        agent_ends.tell_parent(connection, conversation_id, rest, at)
+        agent_ends.tell_parent(connection, conversation_id, rest, at, quiet=quiet)
     return Recovery(conversation_id, interrupted, bool(scene.run_id), kept_error, added + bool(kept_error), processes)
 
 

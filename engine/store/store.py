@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from engine.ports import Committed, ConversationChanges, Move, StorageError
+from engine.ports import Committed, ConversationChanges, Move, OwnedElsewhere, StorageError
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -104,6 +104,20 @@ class SqliteStore:
             return recovery.take_over(connection, self._instance, conversation_id, time.time())
 
         return await self._transactions.write(job)
+
+    async def mend(self, conversation_id: str) -> None:
+        """Bring a conversation of this process to rest, whose last move could not be stored."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            try:
+                owned = self._instance.owns(connection, conversation_id)
+            except OwnedElsewhere:
+                owned = False
+            if not owned:
+                raise StorageError(moves.LOST)
+            recovery.recover(connection, conversation_id, time.time(), quiet=False)
+
+        await self._transactions.write(job)
 
     async def release(self, conversation_id: str) -> None:
         """Give ownership up."""

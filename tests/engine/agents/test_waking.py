@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from engine.agents.crew import Crew
 from engine.conversation import Conversation
 from engine.machine.messages import Origin
 from engine.machine.states import Compacting, Idle
+from engine.ports import Committed, Move, StorageError
 from engine.providers.scripted import Call, Pause, Reply, Script, ScriptedProvider, Text
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import words
@@ -73,6 +76,34 @@ async def test_what_comes_back_while_the_user_has_the_window_summarized_is_read_
         await until(lambda: crew.results(parent.id) == 0)
         await parent.wait_idle()
         assert await told(bench, parent.id) == ["I see."]
+
+
+async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates = Gates()
+    provider = ScriptedProvider({"main": Script(REPLIES)}, gates.wait)
+    async with engine_bench(tmp_path, provider=provider) as bench:
+        crew = bench.engine.crew
+        assert crew is not None
+        parent = await bench.conversation()
+        await parent.say("begin")
+        await parent.wait_idle()
+        commit, failures = bench.store.commit, [StorageError("The disk is full.")]
+
+        async def once_full(move: Move) -> Committed:
+            if move.conversation_id != parent.id and failures:
+                raise failures.pop()
+            return await commit(move)
+
+        monkeypatch.setattr(bench.store, "commit", once_full)
+        gates[AGENT].set()
+        await crew.finished(parent.id)
+        await parent.wait_idle()
+        assert failures == []
+        assert await told(bench, parent.id) == ["I see."]
+        (row,) = await bench.store.agents.rows(parent.id)
+        assert (row.outcome and row.outcome.reason, row.state.gen) == ("interrupted", 2)
 
 
 async def test_after_esc_it_waits_for_the_user(tmp_path: Path) -> None:
