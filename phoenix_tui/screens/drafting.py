@@ -80,11 +80,11 @@ class Drafting:
             self._timer = None
         if not self._changed_at or not self._dock.is_loaded:
             return True
-        draft, self._changed_at = self._written, 0.0
-        if not draft and self._on_desk() is None:
+        draft, conversation, self._changed_at = self._written, self._on_desk(), 0.0
+        if not draft and conversation is None:
             return True
         try:
-            conversation = await self._current()
+            conversation = conversation or await self._current()  # the one it was written in, whatever comes meanwhile
             if not conversation.read_only and draft != conversation.record.draft:
                 await conversation.change(ConversationChanges(draft=draft))
         except ENGINE_ERRORS as error:

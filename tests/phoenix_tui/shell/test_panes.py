@@ -315,6 +315,22 @@ async def test_an_empty_pane_beside_a_conversation_takes_a_new_one(open_shell: A
         assert shown_panes(shell).shown == [first, new]
 
 
+async def test_a_draft_that_is_stored_as_an_empty_pane_comes_stays_with_its_conversation(
+    open_shell: Any, engine: Any
+) -> None:
+    first = engine.seed("first", messages=2)
+    async with open_shell(WIDE) as shell:
+        await shell.open(first)
+        desk = shell.bench.desk
+        async with desk.changing:
+            await shell.type("half")
+            storing = asyncio.create_task(desk.drafts.keep(anyway=True))
+            await shell.until(lambda: first.record.draft == "half" or desk.changing._lock._waiters)
+            await split_with(shell.bench, "")
+        assert await storing
+        assert (first.record.draft, list(engine.stored)) == ("half", [first.id])
+
+
 async def test_panes_come_back_after_a_restart_with_the_dock_where_it_was(open_shell: Any, engine: Any) -> None:
     made = [engine.seed(title, messages=2) for title in ("first", "second", "third")]
     async with open_shell(WIDE) as shell:
