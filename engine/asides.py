@@ -5,13 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from msgspec.structs import replace
-
-from engine.conversation import Conversation
 from engine.executor.asking import Said, answer_to
 from engine.executor.session import Session
-from engine.executor.spending import add_usage
-from engine.ports import ConversationChanges
 
 PATIENCE: Final = 30.0
 """Seconds after which an answer is no longer waited for."""
@@ -39,11 +34,3 @@ async def ask(session: Session, model: str, instruction: str, text: str) -> Said
     """
     async with asyncio.timeout(PATIENCE):
         return await answer_to(session, model, instruction, text, MAX_TOKENS)
-
-
-async def keep(conversation: Conversation, session: Session, aside: Said, changes: ConversationChanges) -> None:
-    """Store `changes` with what the answer cost, between two moves, so that neither undoes what the other counted."""
-    async with conversation.between_moves:
-        totals = add_usage(session.record.totals, aside.usage, aside.cost_usd)
-        await conversation.change(replace(changes, totals=totals))
-    session.tell_context()

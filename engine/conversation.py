@@ -28,6 +28,7 @@ from engine.executor.publisher import Listener
 from engine.executor.requests import Accepted, Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingDesk
 from engine.executor.session import Session
+from engine.executor.side_questions import SideDesk
 from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
 from engine.machine.states import State, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
@@ -53,6 +54,8 @@ class Conversation:
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
         self.agents = AgentDesk(session)
         """What it is told as a sub-agent, or of those it has."""
+        self.side = SideDesk(self, session)
+        """Questions beside it."""
         self.routing = RoutingDesk(session)
         """Who answers a message, while that can be overruled."""
         self.rules = session.rules

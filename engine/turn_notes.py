@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import Final
 
-from engine.asides import ask, keep, may_ask
+from engine.asides import ask, may_ask
 from engine.conversation import Conversation
+from engine.executor.asking import keep
 from engine.executor.session import Session
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.turn_records import TurnDigest, TurnNote

@@ -44,6 +44,14 @@ class CannotOpen(Exception):
     """The services cannot be opened; the message is one sentence for the user."""
 
 
+class SideSurface(Protocol):
+    """Questions beside a conversation."""
+
+    async def ask(self, question: str) -> str:
+        """What its model answers, also while it works. Raises ProviderError, StorageError."""
+        ...
+
+
 class ConversationParts(Protocol):
     """How one open conversation stands, and the desks that do more with it."""
 
@@ -80,6 +88,11 @@ class ConversationParts(Protocol):
     @property
     def context(self) -> ContextSurface:
         """What fills its window."""
+        ...
+
+    @property
+    def side(self) -> SideSurface:
+        """Questions beside it."""
         ...
 
     @property

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.executor.session import Session
+from engine.executor.spending import add_usage
 from engine.machine.messages import Role, TextBlock, Usage, text_in
-from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
+from engine.ports import ConversationChanges, ModelMessage, ModelReply, ModelRequest, ProviderError
 
 
 class Said(Struct, frozen=True):
@@ -21,6 +24,16 @@ class Said(Struct, frozen=True):
     """None where its price is unknown."""
     model: str = ""
     """As its provider names it."""
+
+
+class Changing(Protocol):
+    """A conversation whose record is changed between two moves."""
+
+    between_moves: asyncio.Lock
+
+    async def change(self, changes: ConversationChanges) -> None:
+        """Store them."""
+        ...
 
 
 async def answer_to(session: Session, model: str, instruction: str, text: str, max_tokens: int) -> Said:
@@ -38,6 +51,14 @@ async def answer_to(session: Session, model: str, instruction: str, text: str, m
                 cost = await asyncio.to_thread(session.ports.providers.price, model, item.usage)
                 return Said(text_in(item.blocks), item.usage, cost, item.model)
     raise broke_off(retryable=False)
+
+
+async def keep(conversation: Changing, session: Session, said: Said, changes: ConversationChanges) -> None:
+    """Store `changes` with what the answer cost, between two moves, so that neither undoes what the other counted."""
+    async with conversation.between_moves:
+        totals = add_usage(session.record.totals, said.usage, said.cost_usd)
+        await conversation.change(replace(changes, totals=totals))
+    session.tell_context()
 
 
 def broke_off(*, retryable: bool) -> ProviderError:

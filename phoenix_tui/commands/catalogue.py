@@ -44,6 +44,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("compact", "summarize older messages now", "WHAT MATTERS"),
     Command("prompt", "the system prompt as it is sent, and the tools beside it"),
     Command("cost", "tokens and cost of this conversation and its last run; runs: of any run", "runs"),
+    Command(
+        "btw", "a question beside the conversation: no tools, nothing is stored, the agent works on", "QUESTION", True
+    ),
     Command("history", "search the prompts sent before, here or everywhere", "WORDS"),
     Command("images", "look at the images of the next message"),
     Command("copy", "copy the last answer"),
@@ -92,6 +95,7 @@ ALIASES: Final[dict[str, str]] = {
     "settings": "config",
     "stats": "cost",
     "status": "cost",
+    "side": "btw",
     "summarize": "compact",
     "themes": "theme",
     "title": "rename",

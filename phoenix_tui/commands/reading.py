@@ -14,6 +14,7 @@ from phoenix_tui.commands.runs import choose_run, last_run
 from phoenix_tui.labels import Tone, clock, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.screens.side_question import SideQuestionSheet
 from phoenix_tui.sub_agents import views_of
 from phoenix_tui.surface import NEWEST
 from tools.clean import clean_line
@@ -48,6 +49,17 @@ async def cost(bench: Bench, what: str) -> None:
         await last_run(bench, conversation.id),
     )
     bench.sheets.read("Cost of this conversation", text)
+
+
+async def btw(bench: Bench, question: str) -> None:
+    """A question beside the conversation, also while the agent works."""
+    conversation = bench.desk.conversation
+    if conversation is None or not conversation.record.message_count:
+        bench.tell("Nothing was said yet that a question could be about.")
+    elif not question:
+        bench.tell("/btw QUESTION asks beside the conversation: the agent works on, nothing of it is stored.")
+    else:
+        await bench.sheets.show(SideQuestionSheet(question, conversation.side.ask))
 
 
 async def copy(bench: Bench, _: str) -> None:
@@ -94,6 +106,7 @@ async def quit_(bench: Bench, _: str) -> None:
 
 
 RUNS: Final[dict[str, Run]] = {
+    "btw": btw,
     "help": help_,
     "cost": cost,
     "copy": copy,

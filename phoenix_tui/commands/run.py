@@ -18,7 +18,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "theme"),
     "profiles": ("profile",),
     "routing": ("route",),
-    "reading": ("copy", "cost", "help", "jobs", "quit"),
+    "reading": ("btw", "copy", "cost", "help", "jobs", "quit"),
     "shelving": ("archived", "pin", "trash"),
     "searching": ("find", "search"),
     "context": ("compact", "context", "prompt"),

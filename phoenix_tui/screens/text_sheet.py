@@ -37,6 +37,11 @@ class TextSheet(Sheet[None]):
             yield Static(self._heading, markup=False)
             yield Static(id="text", markup=False)
 
+    def fill(self, text: Content) -> None:
+        """Show another text."""
+        self._text = text
+        self.on_resize()
+
     def on_resize(self) -> None:
         """A row that goes on does so below its own text, `hang` cells in."""
         width = max(self.measure - SCROLLBAR, 1)

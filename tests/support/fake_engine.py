@@ -66,6 +66,7 @@ from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
 from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
+from tests.support.fake_side import FakeSide
 from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
 
 RUN = Run("run-1", 50)
@@ -106,6 +107,7 @@ class FakeConversation:
         self.queue = FakeQueue(self.play)
         self.context = FakeContext()
         self.routing = FakeRouting(self.play)
+        self.side = FakeSide()
         self.rules: dict[Rule, float] = {}
         self.teller = ActivityTeller(self, self.engine.watchers)
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from textual import events
 
-from engine.machine.states import Idle
+from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
 from phoenix_tui.commands.run import MODULES
 from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.screens.side_question import SideQuestionSheet
 from phoenix_tui.surface import InstallProgress, LocalOffer
 from phoenix_tui.widgets.welcome_panel import Welcome, rows
 from tests.support.fake_engine import FakeEngine, FakeOnboarding
@@ -224,3 +225,20 @@ async def test_a_key_pasted_into_a_conversation_with_a_model_is_text(open_shell:
         shell.composer.post_message(events.Paste(key))
         await shell.until(lambda: shell.composer.text == key)
         assert shell.onboarding.keys == []
+
+
+async def test_a_question_beside_the_conversation_shows_its_answer_and_leaves_the_run_alone(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation = await shell.say("go")
+        await shell.type("/btw why is this so?")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: isinstance(shell.app.screen, SideQuestionSheet))
+        await shell.until(lambda: conversation.side.asked == ["why is this so?"])
+        assert "thinking…" in shell.text
+        conversation.side.answer = "Because of [b]the pool[/b]."
+        conversation.side.answered.set()
+        await shell.until(lambda: "Because of [b]the pool[/b]." in shell.text)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
+        assert is_busy(conversation.state)
+        assert len(conversation.said) == 1

@@ -1,0 +1,56 @@
+"""Questions beside a conversation: answered from what was said in it, without tools, and stored nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from engine.context.transcribe import transcribe
+from engine.executor.asking import Changing, answer_to, keep
+from engine.executor.session import Session
+from engine.ports import ConversationChanges, ProviderError
+
+PATIENCE: Final = 120.0
+"""Seconds that an answer may take."""
+MAX_TOKENS: Final = 4_096
+"""Room for a model that thinks before it answers."""
+CHARACTERS_PER_TOKEN: Final = 2
+"""Of the window for what was said: half of it, at four characters a token."""
+LONGEST: Final = 400_000
+SHORTEST: Final = 20_000
+"""Characters of what was said that are read again, however large or unknown the window is."""
+INSTRUCTION: Final = (
+    "A user works with an agent. Below is their conversation so far, then a question that the user asks you beside it."
+    " Answer the question alone, in a few sentences, from what the conversation tells and what you know. You have no"
+    " tools and change nothing. Say so where the conversation does not tell."
+)
+
+
+class SideDesk:
+    """Asks the conversation's own model, also while the agent works; what it costs counts to the conversation."""
+
+    def __init__(self, conversation: Changing, session: Session) -> None:
+        self._conversation = conversation
+        self._session = session
+
+    async def ask(self, question: str) -> str:
+        """The answer.
+
+        Raises:
+            ProviderError: the model cannot be asked, or takes too long.
+            StorageError: what was said cannot be read.
+        """
+        session = self._session
+        room = min(max(session.record.context_window * CHARACTERS_PER_TOKEN, SHORTEST), LONGEST)
+        summary = f"{session.record.summary}\n\n" if session.record.summary else ""
+        said = transcribe(await session.rows(), room)
+        text = f"{summary}{said}\n\nThe question beside the conversation:\n{question}"
+        try:
+            async with asyncio.timeout(PATIENCE):
+                answer = await answer_to(session, session.record.model, INSTRUCTION, text, MAX_TOKENS)
+        except TimeoutError as error:
+            late = f"{session.record.model} did not answer within {PATIENCE:.0f} s."
+            raise ProviderError(late, kind="network", retryable=True) from error
+        if not session.read_only:
+            await keep(self._conversation, session, answer, ConversationChanges())
+        return answer.text

@@ -1,0 +1,54 @@
+"""A question beside a conversation is answered while it works, leaves nothing behind, and its cost is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.machine.messages import TextBlock
+from engine.machine.states import is_busy
+from engine.ports import ProviderError
+from engine.providers.scripted import Fail, Hang, Reply, Text
+from tests.support.engine import engine_bench, until
+
+BESIDE = "The question beside the conversation"
+ANSWER = Reply((Text("The second try reuses a closed socket."),))
+ASIDE = Reply((Text("Because of the pool."),), when=BESIDE)
+
+
+async def test_it_is_answered_from_what_was_said_and_stored_nowhere(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ANSWER, ASIDE, Reply((Hang(),))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("why does the retry hang?")
+        await conversation.wait_idle()
+        rows = conversation.record.message_count
+        spent = conversation.record.totals
+        assert await conversation.side.ask("why closed?") == "Because of the pool."
+        asked = bench.provider.requests[1]
+        (block,) = asked.messages[-1].blocks
+        assert isinstance(block, TextBlock)
+        assert "why does the retry hang?" in block.text
+        assert "reuses a closed socket" in block.text
+        assert block.text.endswith(f"{BESIDE}:\nwhy closed?")
+        assert asked.tools == ()
+        assert conversation.record.message_count == rows
+        assert conversation.record.totals.input_tokens > spent.input_tokens
+
+
+async def test_the_agent_works_on_meanwhile(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Hang(),)), ASIDE) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("work")
+        await until(lambda: bool(bench.provider.requests))
+        assert await conversation.side.ask("why?") == "Because of the pool."
+        assert is_busy(conversation.state)
+
+
+async def test_a_model_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ANSWER, Reply((Fail("It is overloaded."),), when=BESIDE)) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hello")
+        await conversation.wait_idle()
+        with pytest.raises(ProviderError, match="overloaded"):
+            await conversation.side.ask("why?")

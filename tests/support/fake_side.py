@@ -1,0 +1,20 @@
+"""Answers a question beside a conversation when a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+
+@dataclass
+class FakeSide:
+    """Keeps what it was asked."""
+
+    answer: str = ""
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[str] = field(default_factory=list)
+
+    async def ask(self, question: str) -> str:
+        self.asked.append(question)
+        await self.answered.wait()
+        return self.answer
