@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import ClassVar, Final
 
 from textual.app import App, ComposeResult
@@ -28,8 +28,8 @@ FILES_ABOVE: Final = 6
 LOOKING: Final = "Looking at the folder …"
 NOTHING: Final = "No file is changed."
 
-OpenFile = Callable[[App[object], str], Awaitable[None]]
-Copy = Callable[[str], Awaitable[None]]
+OpenFile = Callable[[App[object], str], Coroutine[None, None, None]]
+Copy = Callable[[str], Coroutine[None, None, None]]
 
 
 class ChangesSheet(DiffSheet):
@@ -99,15 +99,15 @@ class ChangesSheet(DiffSheet):
         if not self._view.to_change(by):
             self.action_file(by)
 
-    async def action_open(self) -> None:
+    def action_open(self) -> None:
         """The file in the user's editor."""
         if file := self._chosen:
-            await self._open_file(self.app, file.name)
+            self.run_worker(self._open_file(self.app, file.name), group="open")
 
-    async def action_copy(self) -> None:
+    def action_copy(self) -> None:
         """The change as a patch."""
         if self._display is not None:
-            await self._copy(self._display.diff)
+            self.run_worker(self._copy(self._display.diff), group="copy")
 
     @property
     def _files(self) -> Sequence[ShownFile]:

@@ -134,8 +134,11 @@ class ContextSheet(Sheet[str]):
             self._said = Content.styled(f"{words.format(count=count)}: {change}.", Tone.GOOD.value)
         await self._measure()
 
-    async def action_threshold(self, by: int) -> None:
+    def action_threshold(self, by: int) -> None:
         """Summarize from an earlier or a later point on."""
+        self.run_worker(self._move_threshold(by), group="threshold")
+
+    async def _move_threshold(self, by: int) -> None:
         if self._report is None or self._conversation.read_only:
             return
         now = min(self._report.compact_percent, HIGHEST + STEP)

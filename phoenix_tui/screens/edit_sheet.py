@@ -75,8 +75,11 @@ class EditSheet(Sheet[str]):
         """Give the text as it stands now."""
         self.dismiss(self._whole if self._is_large else clean(self.query_one(TextArea).text))
 
-    async def action_outside(self) -> None:
+    def action_outside(self) -> None:
         """Go on in the user's own editor."""
+        self.run_worker(self._write_outside(), group="outside")
+
+    async def _write_outside(self) -> None:
         text = await edit_outside(self.app, self._whole if self._is_large else self.query_one(TextArea).text)
         if text is None:
             self.app.notify("The editor could not be used: set VISUAL or EDITOR.", severity="error")

@@ -85,14 +85,17 @@ class GoBackSheet(Sheet[HowFar]):
             self._overwrite ^= {file.change.path}
             self._draw()
 
-    async def action_diff(self) -> None:
+    def action_diff(self) -> None:
         """What going back does to the chosen file."""
-        file = self._file()
-        if file is None:
-            return
-        found = await self._diff(file.change)
+        if file := self._file():
+            self.run_worker(self._read(file.change), group="diff")
+
+    async def _read(self, change: FileChange) -> None:
+        """Behind the keys: a folder may take its time."""
+        found = await self._diff(change)
         lines = found if found is not None and found.diff else None
-        self.app.push_screen(DiffSheet(lines, "" if lines else words_of(file.change)))
+        if self.is_current:
+            self.app.push_screen(DiffSheet(lines, "" if lines else words_of(change)))
 
     def _file(self) -> PreviewFile | None:
         place = self._place - len(self._ways)
