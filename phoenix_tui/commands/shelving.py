@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.bench import Bench, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.panes.split import MOST
 from phoenix_tui.screens.aside import AsideScreen
 from phoenix_tui.screens.peek import PeekScreen
@@ -88,7 +88,8 @@ def _report(bench: Bench, done: str, running: int, elsewhere: int) -> None:
 async def bring_back(bench: Bench, _: tuple[str, ...] = ()) -> None:
     """Take back the last archive or delete, however many it was."""
     if not bench.undo:
-        bench.tell("There is nothing to bring back. A shows the archive, D the trash.")
+        ways = hint(("archived", "shows the archive"), ("trash", "the trash"))
+        bench.tell(f"There is nothing to bring back: {ways}.")
         return
     step = bench.undo.pop()
     await bench.desk.services.engine.shelf.change(step.ids, step.changes)

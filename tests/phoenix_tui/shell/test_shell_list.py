@@ -92,7 +92,7 @@ async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: 
         await shell.pilot.press("u")
         await shell.until(lambda: titles(shell) == ["four", "three", "two", "one"])
         await shell.pilot.press("u")
-        await shell.until(lambda: "There is nothing to bring back. A shows the archive, D the trash." in shell.toasts)
+        await shell.until(lambda: "There is nothing to bring back: A shows the archive · D the trash." in shell.toasts)
 
 
 async def test_escape_takes_the_marks_away_and_leaves_the_list_where_it_is(open_shell: Any, engine: FakeEngine) -> None:
@@ -233,6 +233,8 @@ async def test_archive_and_trash_take_as_many_rows_as_they_have_up_to_most_of_th
     for number in range(30):
         one = engine.seed(f"put away {number}", messages=2)
         engine.stored[one.id] = one.record = replace(one.record, archived=True)
+    empty = engine.seed("")  # begun and left: nobody threw it away
+    engine.stored[empty.id] = empty.record = replace(empty.record, deleted=True)
     async with open_shell((80, 24)) as shell:
         await focused(shell)
         await shell.pilot.press("D")
