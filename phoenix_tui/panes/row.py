@@ -114,7 +114,7 @@ class PaneRow:
     def turn(self, place: int) -> None:
         """Give the dock to another pane."""
         self.focus = place
-        self._parts.title, self._parts.transcript = self.panes[place].title, self.panes[place].transcript
+        self._parts.title, self._parts.view = self.panes[place].title, self.panes[place].transcript
         self._lay_out()
 
     def _lay_out(self) -> None:

@@ -63,7 +63,7 @@ class Split:
         """One more pane at `place`, which does not get the dock."""
         async with self._desk.changing:
             pane = await self._insert(place)
-            parts = replace(self._parts, title=pane.title, transcript=pane.transcript)
+            parts = replace(self._parts, title=pane.title, view=pane.transcript)
             pane.visible = visible = Visible(conversation, parts, self._tell)
             visible.step_back(pane.foot)
             visible.noticed = self._notice

@@ -10,28 +10,36 @@ from msgspec import Struct
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.status_line import StatusLine
 from phoenix_tui.widgets.title_row import TitleRow
-from phoenix_tui.widgets.transcript.gallery import Pictures
-from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 
 if TYPE_CHECKING:
     from phoenix_tui.surface import EngineSurface
+    from phoenix_tui.widgets.transcript.gallery import Pictures
+    from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
 class Parts(Struct, eq=False):
     """The widgets that show the conversation in focus; with panes, transcript and title change with the focus."""
 
-    transcript: TranscriptView
     welcome: WelcomePanel
     title: TitleRow
     dock: Dock
     status: StatusLine
     greet: Callable[[bool], None]
     """Show the welcome panel, or put it away."""
+    view: TranscriptView | None = None
+    """What shows the messages; its modules are a third of what a start would load, so it is made behind the first frame
+    (`Stage.furnish`)."""
     pictures: Pictures | None = None
     """Where transcripts get the pictures of stored images; None until the services are there."""
     engine: EngineSurface | None = None
     """Likewise; asked for the sub-agents of what is shown."""
+
+    @property
+    def transcript(self) -> TranscriptView:
+        """The view, for all that is done once it stands."""
+        assert self.view is not None, "nothing is shown before the first frame stands"
+        return self.view
 
 
 class Teller(Protocol):

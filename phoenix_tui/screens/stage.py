@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.widgets import Static
 
 from engine.machine.states import is_busy
 from phoenix_tui.labels import invitation
@@ -24,7 +26,6 @@ from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.title_row import LIST_FROM, Heading, TitleRow
-from phoenix_tui.widgets.transcript.view import TranscriptView
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from tools.clean import clean
 
@@ -67,14 +68,14 @@ class Stage(PhoenixScreen[None]):
         self.launch = launch
         self.rows = ConversationList(plain=launch.plain)
         self.parts = Parts(
-            TranscriptView(),
             WelcomePanel(),
             TitleRow(plain=launch.plain),
             Dock(plain=launch.plain),
             StatusLine(plain=launch.plain),
             self.greet,
         )
-        self.parts.status.beside = lambda: self.parts.transcript.frames.catch_up()
+        self._blank = Static(id="blank")
+        """Stands where the transcript will."""
         self.backstage: Backstage | None = None
         """Everything that needs the services; its modules are loaded behind the first frame."""
         self._told: dict[str, float] = {}
@@ -111,7 +112,7 @@ class Stage(PhoenixScreen[None]):
             yield self.rows
             with ConversationColumn(id="conversation"):
                 yield self.parts.title
-                yield self.parts.transcript
+                yield self._blank
                 yield self.parts.dock
         yield self.parts.status
 
@@ -127,7 +128,12 @@ class Stage(PhoenixScreen[None]):
         if self._asked_early or self.launch.prompt:
             self._stillness.begin()
         await self.parts.dock.furnish()
-        await self.query_one("#conversation").mount(self.parts.welcome, after=self.parts.transcript)
+        module = await asyncio.to_thread(import_module, "phoenix_tui.widgets.transcript.view")
+        self.parts.view = view = module.TranscriptView()
+        self.parts.status.beside = lambda: self.parts.transcript.frames.catch_up()
+        with self.app.batch_update():
+            await self.query_one("#conversation").mount(view, self.parts.welcome, after=self._blank)
+            await self._blank.remove()
 
     async def attend(self, backstage: Backstage) -> None:
         """Open what was asked for and answer what was typed meanwhile."""

@@ -77,7 +77,9 @@ class WorkspaceKeys(Stage):
             self._close_list()
             self.set_focus(self.parts.dock.composer)
             return True
-        return self.parts.transcript.leave_blocks() or (self.welcoming is not None and self.welcoming.stop())
+        if self.parts.view is not None and self.parts.view.leave_blocks():
+            return True
+        return self.welcoming is not None and self.welcoming.stop()
 
     def _clear_draft(self) -> None:
         composer = self.parts.dock.composer
@@ -160,7 +162,9 @@ class WorkspaceKeys(Stage):
         if question.has_focus_within and what in PAGES:
             question.action_scroll_asked(PAGES[what])
             return
-        transcript = self.parts.transcript
+        transcript = self.parts.view
+        if transcript is None:
+            return
         moves: dict[str, Callable[[], object]] = {
             "page_up": transcript.action_page_up,
             "page_down": transcript.action_page_down,

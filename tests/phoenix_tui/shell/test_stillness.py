@@ -70,3 +70,13 @@ async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(op
 async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any) -> None:
     async with open_shell() as shell:
         assert shell.screen._stillness._batch is None
+
+
+async def test_before_the_transcript_stands_its_keys_do_nothing(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        parts = shell.screen.parts
+        view, parts.view = parts.view, None
+        shell.screen.action_view("page_up")
+        await shell.pilot.press("escape")
+        parts.view = view
+        await shell.type("still here")

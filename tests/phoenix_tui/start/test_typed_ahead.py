@@ -72,7 +72,13 @@ def test_the_screens_load_neither_engine_nor_markdown_before_the_first_frame() -
     done = subprocess.run([sys.executable, "-c", program_text], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     late = {"engine.engine", "engine.conversation", "engine.executor.loop", "engine.store", "engine.providers"}
-    late |= {"engine.ports", "phoenix_tui.commands.completion", "tools.process.zygote.supervisor"}
+    late |= {
+        "phoenix_tui.widgets.transcript.view",
+        "phoenix_tui.markdown",
+        "engine.ports",
+        "phoenix_tui.commands.completion",
+        "tools.process.zygote.supervisor",
+    }
     assert not loaded & (late | {"sqlite3", "hashlib", "markdown_it", "pygments", "tools.registry"})
 
 
