@@ -68,17 +68,17 @@ class Advising:
             await self._go_on(conversation, hand.facts, parent, "", USER)
 
     async def _recall(self, agent_id: str, text: str, sender: str) -> None:
-        conversation = await self._reopen(agent_id)
-        facts = conversation.record.agent
-        if facts is None:
+        row = await self._store.row(agent_id)
+        if row is None:
             raise EngineError("This conversation is no sub-agent: send it a message.")
-        parent = await self._reopen(facts.parent_id)
+        parent = await self._reopen(row.facts.parent_id)
+        conversation = await self._reopen(agent_id)  # last: it may be closed while nobody looks at it
         if read_only := conversation.read_only or parent.read_only:
             raise EngineError(read_only)
         if self._shift.get(agent_id) is not None:  # somebody was quicker
             await self.tell(agent_id, text, sender)
         else:
-            await self._go_on(conversation, facts, parent, text, sender)
+            await self._go_on(conversation, row.facts, parent, text, sender)
 
     async def _go_on(
         self, conversation: Conversation, facts: AgentFacts, parent: Conversation, text: str, sender: str
