@@ -136,14 +136,15 @@ class ContextSheet(Sheet[str]):
 
     def action_threshold(self, by: int) -> None:
         """Summarize from an earlier or a later point on."""
-        self.run_worker(self._move_threshold(by), group="threshold")
-
-    async def _move_threshold(self, by: int) -> None:
-        if self._report is None or self._conversation.read_only:
+        report, desk = self._report, self._conversation.context
+        if report is None or self._conversation.read_only:
             return
-        now = min(self._report.compact_percent, HIGHEST + STEP)
-        await self._conversation.context.set_threshold(now + by * STEP)
-        await self._measure()
+
+        async def move() -> None:
+            await desk.set_threshold(min(report.compact_percent, HIGHEST + STEP) + by * STEP)
+            await self._measure()
+
+        self.run_worker(move(), group="threshold")
 
     def _part(self) -> Part | None:
         parts = self._report.measured.parts if self._report else ()
