@@ -191,7 +191,7 @@ class EngineSurface(Protocol):
         """Many conversations at once, a look inside, the trash."""
         ...
 
-    async def create(self, new: ConversationOptions) -> ConversationSurface:
+    async def create(self, options: ConversationOptions) -> ConversationSurface:
         """Create a conversation. Raises EngineError."""
         ...
 

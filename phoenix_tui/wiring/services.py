@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import cast
 
 from engine.engine import EngineError
 from engine.ports import ProviderError, StorageError
@@ -16,7 +15,7 @@ from engine.ports.files import FilesError
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.models.files import FileState
-from phoenix_tui.surface import CannotOpen, EngineSurface, Services
+from phoenix_tui.surface import CannotOpen, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.expiring import remove_expired
 from phoenix_tui.wiring.indexing import index_older
@@ -76,7 +75,7 @@ class ServiceOpener:
         offers = ModelOffers(self.setup.paths, backend.models, backend.providers)
         services = Services(
             rewinding=backend.engine.ports.rewinding,
-            engine=cast("EngineSurface", backend.engine),  # the surface names one argument otherwise
+            engine=backend.engine,
             library=backend.library,
             onboarding=offers,
             runner=backend.processes.runner,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from tests.snapshots.scenes_list import HOUR, older
 from tests.snapshots.told import Teller, fixes, model_of
 from tests.support.fake_context import FakeContext
 from tests.support.fake_engine import FakeEngine
+from tests.support.fake_library import FakeLibrary
 from tests.support.fake_rewinding import FakeRewinding, change, point
 from tests.support.still_time import NOW
 
@@ -77,21 +78,19 @@ async def rewind(place: Booth) -> None:
         await place.take(shell, "branches", (SMALL, MIDDLE))
 
 
-class Library:
-    """Answers a search with what the scene wants, everything else as the engine does."""
+class Library(FakeLibrary):
+    """Answers a search with what the scene wants."""
 
     def __init__(self, engine: FakeEngine) -> None:
+        super().__init__(engine)
         self.ids = {one.record.title: one.id for one in engine.live()}
-        self.engine = engine
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
+        self.cwd = engine.cwd
 
     async def search(
         self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
     ) -> SearchAnswer:
         hits = [
-            SearchHit(self.ids.get(title, ""), title, self.engine.cwd, seq, speaker, text, NOW - hours * HOUR)
+            SearchHit(self.ids.get(title, ""), title, self.cwd, seq, speaker, text, NOW - hours * HOUR)
             for title, seq, speaker, text, hours in SEARCHES
         ]
         return SearchAnswer(tuple(hits), reached=NOW - 800 * HOUR, unindexed=0.25)

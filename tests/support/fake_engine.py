@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -36,16 +35,12 @@ from engine.records import (
     ConversationQuery,
     ConversationRecord,
     ConversationSummary,
-    FoundText,
-    SearchAnswer,
-    SearchHit,
     StoredMessage,
     Totals,
 )
 from engine.run_records import RunRecord
-from engine.search import SearchQuery, Speaker, occurrences
+from engine.search import SearchQuery
 from engine.summaries import summary_of
-from engine.turn_records import TurnSummary
 from engine.updates import (
     Asked,
     ConversationChanged,
@@ -62,12 +57,13 @@ from engine.updates import (
 from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
 from tests.support.fake_agents import FakeCrew
 from tests.support.fake_context import FakeContext
+from tests.support.fake_library import FakeLibrary
 from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
 from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
-from tools.contract import Command, Finished, ImageRejected, JobInfo, JsonObject, ToolRequest
+from tools.contract import Command, Finished, ImageRejected, JobInfo, ToolRequest
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
@@ -248,10 +244,6 @@ class FakeConversation:
         self.running_jobs = tuple(job for job in self.running_jobs if job.id != job_id)
 
 
-def _words(message: StoredMessage) -> str:
-    return next((block.text for block in message.blocks if isinstance(block, TextBlock)), "")
-
-
 def _image(name: str) -> Attachment:
     return Attachment(name, Path(name), "image/png", 640, 480, 20, 640, 480, 20)
 
@@ -328,8 +320,8 @@ class FakeEngine:
         self.opened[record.id] = conversation = FakeConversation(record, self)
         return conversation
 
-    async def create(self, new: ConversationOptions) -> FakeConversation:
-        return self._make(new)
+    async def create(self, options: ConversationOptions) -> FakeConversation:
+        return self._make(options)
 
     async def open(self, conversation_id: str) -> FakeConversation:
         if conversation_id not in self.stored and conversation_id not in self.opened:
@@ -351,16 +343,8 @@ class FakeEngine:
     async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
         return tuple(_image(name) for name in ids if name != "gone")
 
-    async def find(self, reference: str, text: str = "") -> Sequence[Any]:
-        """The engine's by title or id, and with `text` the library's within a conversation: it stands for both."""
-        if not text:
-            return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]
-        return [
-            FoundText(message.seq, "", count)
-            for message in self.opened[reference].messages
-            for block in message.blocks
-            if isinstance(block, TextBlock) and (count := len(occurrences(block.text, (text,))))
-        ]
+    async def find(self, reference: str) -> Sequence[ConversationSummary]:
+        return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
         source = await self.open(conversation_id)
@@ -385,10 +369,6 @@ class FakeEngine:
             self.stored[conversation_id] = conversation.record
             self.spoken[conversation_id] = conversation.messages
 
-    async def changed_elsewhere(self) -> bool:
-        written, self.written_elsewhere = self.written_elsewhere, False
-        return written
-
     async def stop_all(self) -> None:
         for conversation in self.live():
             conversation.cancel()
@@ -396,34 +376,6 @@ class FakeEngine:
     async def close(self) -> None:
         await self.stop_all()
         self.closed = True
-
-    async def search(
-        self, query: SearchQuery, *, limit: int = 300, below: int | None = None, seconds: float = 0.12
-    ) -> SearchAnswer:
-        self.searched.append(query)
-        hits = [
-            SearchHit(one.id, one.record.title, one.record.cwd, message.seq, Speaker(message.role), block.text, 0.0)
-            for one in self.opened.values()
-            for message in one.messages
-            for block in message.blocks
-            if isinstance(block, TextBlock)
-            and message.role is not Role.SYSTEM
-            and all(w in block.text for w in query.words)
-        ]
-        return SearchAnswer(tuple(hits[:limit]))
-
-    async def turns(self, conversation_id: str) -> Sequence[TurnSummary]:
-        return [
-            TurnSummary(message.seq, _words(message), message.created_at, summary=self.summaries.get(message.seq, ""))
-            for message in self.opened[conversation_id].messages
-            if message.role is Role.USER and message.origin is Origin.HUMAN
-        ]
-
-    async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
-        return self.past_runs[:limit]
-
-    async def export(self, conversation_id: str) -> JsonObject:
-        return {"id": conversation_id}
 
 
 @dataclass
@@ -537,7 +489,14 @@ def services(engine: FakeEngine, onboarding: FakeOnboarding | None = None, **cha
 
     settings, profiles = FakeSettings(), FakeProfiles(engine.cwd)
     made = Services(
-        engine, engine, onboarding or FakeOnboarding(), NoPrograms(), models, doctor, settings, profiles=profiles
+        engine,
+        FakeLibrary(engine),
+        onboarding or FakeOnboarding(),
+        NoPrograms(),
+        models,
+        doctor,
+        settings,
+        profiles=profiles,
     )
     return replace(made, **changes)  # type: ignore[arg-type]  # a test names the fields
 

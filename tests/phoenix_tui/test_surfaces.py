@@ -1,0 +1,92 @@
+"""What the screens are promised is what the engine has, and what the fakes of the tests have."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from engine.agents.crew import Crew
+from engine.conversation import Conversation
+from engine.engine import Engine
+from engine.executor.context_desk import ContextDesk
+from engine.executor.message_queue import MessageQueue
+from engine.executor.routing import RoutingDesk
+from engine.rewinding.rewinding import Rewinding
+from engine.rule_desk import RuleDesk
+from engine.shelf import Shelf
+from engine.store.library import SqliteLibrary
+from phoenix_tui import surface
+from phoenix_tui.agents_surface import AgentsSurface
+from phoenix_tui.context_surface import ContextSurface
+from phoenix_tui.library_surface import LibrarySurface
+from phoenix_tui.profile_surface import ProfilesSurface
+from phoenix_tui.queue_surface import QueueSurface
+from phoenix_tui.rewind_surface import RewindSurface
+from phoenix_tui.routing_surface import RoutingSurface
+from phoenix_tui.rules_surface import RulesSurface
+from phoenix_tui.wiring.onboarding import ModelOffers
+from phoenix_tui.wiring.profiles import ProfileBoard
+from phoenix_tui.wiring.settings import SettingsBoard
+from tests.support.fake_agents import FakeCrew
+from tests.support.fake_context import FakeContext
+from tests.support.fake_engine import (
+    FakeConversation,
+    FakeEngine,
+    FakeOnboarding,
+    FakeSettings,
+    FakeShelf,
+)
+from tests.support.fake_library import FakeLibrary
+from tests.support.fake_profiles import FakeProfiles
+from tests.support.fake_queue import FakeQueue
+from tests.support.fake_rewinding import FakeRewinding
+from tests.support.fake_routing import FakeRouting
+
+PAIRS: list[tuple[Any, Any]] = [
+    (surface.EngineSurface, Engine),
+    (surface.EngineSurface, FakeEngine),
+    (surface.ConversationSurface, Conversation),
+    (surface.ConversationSurface, FakeConversation),
+    (surface.ShelfSurface, Shelf),
+    (surface.ShelfSurface, FakeShelf),
+    (surface.Onboarding, ModelOffers),
+    (surface.Onboarding, FakeOnboarding),
+    (surface.SettingsSurface, SettingsBoard),
+    (surface.SettingsSurface, FakeSettings),
+    (AgentsSurface, Crew),
+    (AgentsSurface, FakeCrew),
+    (ContextSurface, ContextDesk),
+    (ContextSurface, FakeContext),
+    (LibrarySurface, SqliteLibrary),
+    (LibrarySurface, FakeLibrary),
+    (ProfilesSurface, ProfileBoard),
+    (ProfilesSurface, FakeProfiles),
+    (QueueSurface, MessageQueue),
+    (QueueSurface, FakeQueue),
+    (RewindSurface, Rewinding),
+    (RewindSurface, FakeRewinding),
+    (RoutingSurface, RoutingDesk),
+    (RoutingSurface, FakeRouting),
+    (RulesSurface, RuleDesk),
+]
+
+
+def takes(function: Any) -> list[tuple[str, Any, bool]]:
+    """Name, kind and whether it may be left out, of every parameter but `self`."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return [(one.name, one.kind, one.default is not one.empty) for one in parameters]
+
+
+@pytest.mark.parametrize(("promised", "kept"), PAIRS, ids=lambda one: one.__name__)
+def test_every_method_takes_what_was_promised(promised: Any, kept: Any) -> None:
+    methods = {name: one for name, one in inspect.getmembers(promised, inspect.isfunction) if not name.startswith("_")}
+    assert methods
+    missing = [name for name in methods if not callable(getattr(kept, name, None))]
+    other = {
+        name: (takes(one), takes(getattr(kept, name)))
+        for name, one in methods.items()
+        if name not in missing and takes(one) != takes(getattr(kept, name))
+    }
+    assert (missing, other) == ([], {})
