@@ -13,6 +13,7 @@ from engine.engine import Engine
 from engine.executor.context_desk import ContextDesk
 from engine.executor.message_queue import MessageQueue
 from engine.executor.routing import RoutingDesk
+from engine.executor.side_questions import SideDesk
 from engine.rewinding.rewinding import Rewinding
 from engine.rule_desk import RuleDesk
 from engine.shelf import Shelf
@@ -43,6 +44,7 @@ from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
 from tests.support.fake_rewinding import FakeRewinding
 from tests.support.fake_routing import FakeRouting
+from tests.support.fake_side import FakeSide
 
 PAIRS: list[tuple[Any, Any]] = [
     (surface.EngineSurface, Engine),
@@ -55,6 +57,8 @@ PAIRS: list[tuple[Any, Any]] = [
     (surface.Onboarding, FakeOnboarding),
     (surface.SettingsSurface, SettingsBoard),
     (surface.SettingsSurface, FakeSettings),
+    (surface.SideSurface, SideDesk),
+    (surface.SideSurface, FakeSide),
     (AgentsSurface, Crew),
     (AgentsSurface, FakeCrew),
     (ContextSurface, ContextDesk),
