@@ -17,6 +17,7 @@ from engine.agents.waking import Waking
 from engine.conversation import Conversation
 from engine.executor.publisher import Publisher
 from engine.executor.session import EngineSettings, Ports
+from engine.machine.states import AwaitingSubagents
 from engine.ports.agents import USER
 from engine.records import ConversationRecord, SpawnMode
 from engine.updates import AgentView, RunEnded, StateChanged, Update
@@ -142,11 +143,19 @@ class Crew:
         self.board.follow(facts.parent_id, conversation.id, update)
         if isinstance(update, StateChanged):
             self._shift.heard(conversation.id, update.state)
+            self._mind_time(self._opened.get(facts.parent_id))
 
     def _follow_parent(self, parent: Conversation, update: Update) -> None:
         if isinstance(update, RunEnded):
             self._shift.stop([hand.conversation.id for hand in self._shift.of(parent.id) if not hand.background])
+        if isinstance(update, StateChanged):
+            self._mind_time(parent)
         self._waking.follow(parent, update)
+
+    def _mind_time(self, parent: Conversation | None) -> None:
+        """While those that a parent waits for do nothing but ask, its time is the user's, as theirs is."""
+        if parent is not None and isinstance(parent.state, AwaitingSubagents):
+            parent.agents.wait_for_user(asked=self._shift.only_asks(parent.id))
 
     def _ended(self, hand: Hand) -> None:
         self.retiring.soon(hand.conversation)

@@ -16,7 +16,7 @@ from engine.agents.start_line import StartLine
 from engine.conversation import Conversation
 from engine.executor.requests import Receipt
 from engine.machine import agent_texts
-from engine.machine.states import AgentOutcome, AgentTask, Completed, Errored, Failed, State, is_busy
+from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Completed, Errored, Failed, State, is_busy
 from engine.records import AgentFacts, RunPriority
 
 
@@ -72,6 +72,12 @@ class Shift:
     def of(self, parent_id: str) -> list[Hand]:
         """Those of a conversation."""
         return [hand for hand in self._hands.values() if hand.facts.parent_id == parent_id]
+
+    def only_asks(self, parent_id: str) -> bool:
+        """Whether each one at work that a conversation waits for asks its user."""
+        at_work = [hand for hand in self.of(parent_id) if not (hand.background or hand.ended)]
+        begun = [hand.conversation.state for hand in at_work if hand.begun]
+        return bool(begun) and all(isinstance(state, AwaitingApproval) for state in begun)
 
     def dismiss(self, hands: Iterable[Hand]) -> None:
         """End these, which have not begun."""

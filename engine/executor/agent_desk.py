@@ -65,6 +65,13 @@ class AgentDesk:
             return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
         return self._put(Priority.OUTCOME, finished)
 
+    def wait_for_user(self, *, asked: bool) -> None:
+        """Those that this one waits for only ask, or work: the time that its user takes is not its run's."""
+        if asked:
+            self._session.limit.pause()
+        else:
+            self._session.limit.go_on()
+
     def arrived(self) -> None:
         """Something stands in its inbox."""
         session, run_id, caps = self._session, self._session.ports.ids.new(), self.wake_caps()

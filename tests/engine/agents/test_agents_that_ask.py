@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine.conversation import Conversation
-from engine.executor.requests import Accepted, Answer, Choice
+from engine.executor.requests import Accepted, Answer, Choice, RunCaps
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.providers.scripted import Call, Hang, Reply, Text
 from engine.records import PermissionMode
@@ -29,10 +29,10 @@ def submits(when: str, result: str) -> Reply:
     return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
 
 
-async def begun(bench: Bench) -> Conversation:
+async def begun(bench: Bench, caps: RunCaps | None = None) -> Conversation:
     """A parent whose spawn call was allowed."""
     parent = await bench.conversation(PermissionMode.ASK)
-    await parent.say("begin")
+    await parent.say("begin", caps=caps)
     await until(lambda: parent.question is not None)
     assert parent.question is not None
     assert isinstance(await parent.answer(parent.question.call.id, Answer(Choice.ONCE)), Accepted)
@@ -77,6 +77,21 @@ async def test_the_time_of_the_user_is_not_the_time_of_the_agent(tmp_path: Path)
         (after,) = bench.engine.crew.views(parent.id)
         assert after.started > before.started, "nor does it count as the agent's in its row"
         assert after.asked == 0.0
+
+
+async def test_nor_is_it_the_time_of_a_parent_whose_agents_all_ask(tmp_path: Path) -> None:
+    hangs = Reply((Hang(),), when="denied permission")
+    replies = (spawns("TASK 1", "TASK 2"), hangs, makes("TASK 1"), makes("TASK 2"))
+    async with engine_bench(tmp_path, *replies) as bench:
+        parent = await begun(bench, RunCaps(timeout=600.0))
+        limit = parent._session.limit
+        await until(lambda: len(asking(bench)) == 2 and not limit.runs)
+        assert limit.left is not None
+        await answered(bench, Choice.DENY)
+        await until(lambda: limit.runs)
+        parent.cancel()
+        await parent.wait_idle()
+        assert (limit.runs, limit.left) == (False, None)
 
 
 async def test_the_limit_goes_on_after_the_answer(tmp_path: Path) -> None:
