@@ -46,7 +46,7 @@ async def test_a_new_one_is_created_a_running_one_queues_and_a_resting_one_goes_
         assert isinstance(await conversation.say("second"), Refused)
         assert isinstance(await conversation.queue.add("second"), Accepted)
         tool.release.set()
-        await until(lambda: len(bench.provider.requests) == 3 and not is_busy(conversation.state), 20.0)
+        await until(lambda: len(bench.provider.requests) == 3 and not is_busy(conversation.state))
         await bench.engine.forget(conversation.id)
         again = await bench.engine.open(conversation.id)
         await again.say("third")
@@ -159,7 +159,7 @@ async def ended(bench: Bench, agent_id: str, parent_id: str, result: str) -> Non
         outcome = views[agent_id].outcome
         return outcome is not None and outcome.text == result and not crew.at_work(parent_id)
 
-    await until(has_result, 20.0)
+    await until(has_result)
 
 
 async def test_the_run_of_a_sub_agent_is_stored_with_its_limits_and_the_run_it_works_for(tmp_path: Path) -> None:

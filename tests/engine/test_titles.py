@@ -19,6 +19,7 @@ from engine.providers.scripted import Call, Fail, Hang, Reply, Text
 from engine.records import PermissionMode, TitleBy, Totals
 from engine.titles import title_of
 from tests.support.engine import Bench, engine_bench, until
+from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(auto_title=True)
 ANSWER = Reply((Text("The second try reuses a closed socket."),))
@@ -104,7 +105,7 @@ async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path
         await conversation.say("and now?")
         await conversation.wait_idle()
         assert len(bench.provider.requests) == 3
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(PATIENCE):
             await bench.engine.forget(conversation.id)
 
 

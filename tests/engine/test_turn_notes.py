@@ -18,6 +18,7 @@ from engine.records import PermissionMode, Totals
 from engine.turn_notes import LONGEST, one_line, question
 from engine.turn_records import TurnDigest
 from tests.support.engine import Bench, engine_bench, until
+from tests.support.waiting import PATIENCE
 
 ON = EngineSettings(turn_summaries=True)
 WORK = Reply((Text("I look."), Call("bash", '{"command": "make test"}', "t1")))
@@ -88,7 +89,7 @@ async def test_the_next_turn_does_not_wait_and_closing_ends_the_request(tmp_path
         await conversation.say("sure?")
         await conversation.wait_idle()
         assert len(bench.provider.requests) == 4
-        async with asyncio.timeout(5.0):
+        async with asyncio.timeout(PATIENCE):
             await bench.engine.forget(conversation.id)
         assert bench.provider.dropped == 1
 

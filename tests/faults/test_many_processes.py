@@ -59,6 +59,6 @@ async def test_a_start_leaves_alone_what_another_process_runs(tmp_path: Path) ->
         finally:
             slow.send_signal(signal.SIGKILL)
             await slow.communicate()
-        assert await poll(lambda: not alive(marked), 2.0)
+        assert await poll(lambda: not alive(marked))
         taken_over = await phoenix.run("-p", "-c", "--permission-mode", "auto", "quickly")
         assert taken_over.code == 0

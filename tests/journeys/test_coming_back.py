@@ -35,9 +35,9 @@ async def test_kill_in_the_middle_of_a_tool_leaves_nothing_and_the_turn_goes_on_
             await running.send("Sleep")
             await running.until(lambda: len(alive(f"sleep\0{marked}")) == 3, "three sleeping processes")
             await killed(running)
-            await running.until(lambda: not alive(marked), "the end of every process", 1.0)
-            await running.until(lambda: running.terminal_is_back, "the terminal as it was", 2.0)
-            await running.until(lambda: b"\x1b[?1049l" in running.raw, "the main screen", 2.0)
+            await running.until(lambda: not alive(marked), "the end of every process")
+            await running.until(lambda: running.terminal_is_back, "the terminal as it was")
+            await running.until(lambda: b"\x1b[?1049l" in running.raw, "the main screen")
             for mode in (1000, 1006, 2004):
                 assert running.raw.rfind(b"\x1b[?%dl" % mode) > running.raw.rfind(b"\x1b[?%dh" % mode)
             assert running.raw.rfind(b"\x1b[?25h") > running.raw.rfind(b"\x1b[?25l")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -74,22 +73,20 @@ async def test_quitting_with_a_running_command_asks_then_leaves_nothing(tmp_path
         (conversation,) = rows(one.phoenix, "select id from conversations")[0]
         assert f"phoenix --resume {conversation}".encode() in one.running.raw
         assert alive(one.marked) == []
-        await one.running.until(lambda: gone(children), "the end of every process of Phoenix", 2.0)
+        await one.running.until(lambda: gone(children), "the end of every process of Phoenix")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-async def test_a_signal_gives_the_terminal_back_within_a_second(
+async def test_a_signal_gives_the_terminal_back_and_leaves_no_process(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     async with busy(tmp_path) as one:
         children = family(one.running.pid)
-        began = time.monotonic()
         one.running.signal(number)
         assert await one.running.exit_code() == code
-        assert time.monotonic() - began < 1.0
         assert given_back(one.running) == []
         assert alive(one.marked) == []
-        await one.running.until(lambda: gone(children), "the end of every process of Phoenix", 2.0)
+        await one.running.until(lambda: gone(children), "the end of every process of Phoenix")
         (state,) = rows(one.phoenix, "select state from conversations")[0]
         assert "idle" in str(state).lower()
 
@@ -107,7 +104,7 @@ async def test_a_terminal_that_hangs_up_leaves_nothing(tmp_path: Path) -> None:
     async with busy(tmp_path) as one:
         children = family(one.running.pid) | {one.running.pid}
         one.running.hang_up()
-        assert await poll(lambda: gone(children), 5.0)
+        assert await poll(lambda: gone(children))
         assert alive(one.marked) == []
 
 

@@ -25,7 +25,7 @@ RENEW: Final = "RENEW_SNAPSHOTS"
 """The variable under which screens are stored instead of compared; `python -m tests.snapshots.renew` sets it."""
 SMALL, MIDDLE, LARGE = (80, 24), (120, 40), (200, 60)
 ALL: Final = (SMALL, MIDDLE, LARGE)
-PATIENCE: Final = 10.0
+PATIENCE: Final = 20.0
 """Seconds until a screen that is not the stored one counts as another: whatever still comes has come by then."""
 HASTE: Final = 0.5
 """The same for further screens of a scene that has failed already."""

@@ -20,7 +20,7 @@ CHROMIUM = next(
 )
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0")
 LARGEST = 64_000_000
-PATIENCE = 20.0
+PATIENCE = 45.0
 
 
 @dataclass

@@ -23,6 +23,7 @@ from engine.providers.scripted import Reply, Script, ScriptedProvider
 from engine.records import PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.updates import Update
+from tests.support.waiting import PATIENCE
 from tools.contract import (
     JobInfo,
     JsonObject,
@@ -230,7 +231,7 @@ async def engine_bench(
         await engine.close()
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait until `condition` holds, looking again at every turn of the loop."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the condition is about several objects, none has an event

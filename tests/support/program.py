@@ -19,9 +19,9 @@ import pyte
 
 from tests.support.cli import Phoenix
 from tests.support.ptys import end
+from tests.support.waiting import PATIENCE
 
-DEADLINE = 20.0
-"""Seconds a test waits for something; a busy machine needs more than a quick one."""
+DEADLINE = PATIENCE
 READ = 1 << 16
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?u")
 """Kitty keys and mode queries: pyte would print them."""

@@ -16,8 +16,9 @@ import pyte
 
 from tests.support.cli import Phoenix
 from tests.support.ptys import end
+from tests.support.waiting import PATIENCE
 
-DEADLINE = 20.0
+DEADLINE = PATIENCE
 """Seconds a test waits for something on the screen."""
 COLUMNS, ROWS = 110, 30
 

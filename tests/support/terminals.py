@@ -15,7 +15,7 @@ import pyte
 from ptyprocess import PtyProcess
 
 from tests.support.ptys import end
-from tests.support.waiting import poll_blocking
+from tests.support.waiting import PATIENCE, poll_blocking
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +46,7 @@ class Terminal:
         self._stream.feed(re.sub(rb"\x1b\[[<>][0-9;]*u|\x1b\[\?[0-9]+\$p", b"", data))
         return bool(data)
 
-    def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    def until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
         """Pump until `condition` holds; False when it does not in time."""
         deadline = time.monotonic() + seconds
         while not condition():

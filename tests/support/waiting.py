@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 45.0
 """Seconds a test waits for something that is sure to come; a busy machine needs more than a quick one."""
 LOOK: Final = 0.005
 """Seconds between two looks."""

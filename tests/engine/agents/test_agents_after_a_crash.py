@@ -153,7 +153,7 @@ async def test_a_background_agent_that_was_cut_off_tells_it_without_waking_and_g
     async with engine_bench(tmp_path, *replies) as bench:
         parent = await bench.engine.open(await parent_of(bench))
         await parent.say("what now")
-        await until(lambda: len(bench.provider.requests) == 4, 20.0)
+        await until(lambda: len(bench.provider.requests) == 4)
         await parent.wait_idle()
         told = [m for m in await bench.store.messages(parent.id) if m.origin is Origin.COMPLETION]
         assert [words(message.blocks) for message in told[1:]] == [

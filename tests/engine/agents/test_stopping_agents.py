@@ -53,7 +53,7 @@ async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[Bench]:
 async def working(bench: Bench, parent: Conversation) -> Crew:
     crew = bench.engine.crew
     assert crew is not None
-    await until(lambda: isinstance(parent.state, AwaitingSubagents), 20.0)
+    await until(lambda: isinstance(parent.state, AwaitingSubagents))
     return crew
 
 
@@ -94,7 +94,7 @@ async def test_x_on_one_ends_that_one_alone(tmp_path: Path) -> None:
             first, second = [view.id for view in crew.views(parent.id)]
             crew.stop((first,))
             assert await poll(lambda: not one.alive())
-            await until(lambda: isinstance(parent.state, AwaitingSubagents) and parent.state.pending == (second,), 20.0)
+            await until(lambda: isinstance(parent.state, AwaitingSubagents) and parent.state.pending == (second,))
             assert len(two.alive()) >= EACH
             assert crew.at_work(parent.id) == 1
 
@@ -144,7 +144,7 @@ async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tm
         parent = await bench.conversation()
         await parent.say("begin")
         await parent.wait_idle()
-        await until(lambda: bench.engine.live() == (parent,), 20.0)
+        await until(lambda: bench.engine.live() == (parent,))
         (view,) = crew.views(parent.id)
         looked_at = await bench.engine.open(view.id)
         leave = await looked_at.subscribe(lambda _update: None)
@@ -154,7 +154,7 @@ async def test_an_ended_one_is_closed_when_nobody_looks_and_goes_on_when_told(tm
         assert looked_at in bench.engine.live(), "somebody looks at it"
         assert isinstance(looked_at.state, Completed)
         leave()
-        await until(lambda: bench.engine.live() == (parent,), 20.0)
+        await until(lambda: bench.engine.live() == (parent,))
         (row,) = await bench.store.agents.rows(parent.id)
         assert row.outcome is not None
         assert row.outcome.text == "more"
@@ -186,7 +186,7 @@ async def test_a_hint_that_comes_too_late_is_read_all_the_same(tmp_path: Path) -
         await gate.wait()
         await crew.finished(parent.id)
         await parent.wait_idle()
-        await until(partial(all_told, bench), 20.0)
+        await until(partial(all_told, bench))
         await parent.wait_idle()
         (row,) = await bench.store.agents.rows(parent.id)
         assert row.outcome is not None

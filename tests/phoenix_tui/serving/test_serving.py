@@ -15,7 +15,7 @@ import pytest
 from tests.support.browser import CHROMIUM, browser
 from tests.support.cli import Phoenix, phoenix_in
 
-DEADLINE = 20.0
+DEADLINE = 45.0
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ import pytest
 from engine.ports import Library, StorageError
 from engine.records import IndexProgress
 from phoenix_tui.wiring import indexing
+from tests.support.waiting import PATIENCE
 
 
 @dataclass
@@ -35,5 +36,5 @@ async def test_slices_follow_each_other_to_the_end_over_a_refusal(monkeypatch: p
     for pause in ("FIRST", "REST", "AGAIN"):
         monkeypatch.setattr(indexing, pause, 0.0)
     library = Slices()
-    await asyncio.wait_for(indexing.index_older(cast("Library", library)), 5.0)
+    await asyncio.wait_for(indexing.index_older(cast("Library", library)), PATIENCE)
     assert (library.cleared, len(library.calls)) == (1, 4)

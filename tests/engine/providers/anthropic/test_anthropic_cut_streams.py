@@ -14,6 +14,7 @@ from engine.providers.failures import Service
 from engine.providers.sse import EventParser
 from tests.support.loopback import Talk, serve
 from tests.support.loopback_anthropic import recording, start, stop, text, tool
+from tests.support.waiting import PATIENCE
 
 REQUEST = ModelRequest("claude-sonnet-5-5", (), (ModelMessage(Role.USER, (TextBlock("Hi"),)),))
 SERVICE = Service("http://x", "X")
@@ -29,7 +30,7 @@ async def outcome(provider: AnthropicProvider) -> str:
     """`reply` for a whole one, else the kind of the error; a tool call that is not whole fails the test."""
     items: list[StreamItem] = []
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             async for item in provider.stream(REQUEST):
                 items.append(item)
     except ProviderError as error:

@@ -25,7 +25,7 @@ from tools.contract import ToolClass, ToolSpec
 
 BASH = (ToolSpec("bash", "", {}, ToolClass.RUN),)
 PLENTY = Resources(8 * GIBIBYTE, 4, 0.5)
-DEADLINE = 10.0
+DEADLINE = 45.0
 
 
 def writes(text: str, finish: str = "stop", size: int = 3) -> Callable[[Talk], Awaitable[None]]:
