@@ -122,9 +122,12 @@ class PhoenixApp(App[None]):
         """The composer has the focus: it gets what was typed so far, ahead of what still comes."""
         event.stop()
         early, self._typed_early = self._typed_early or [], None
+        drawn = self._workspace.stillness.in_one() if early else None
         for each in early:
             await self._key_order.take(each)
         self._key_order.then(self._workspace.parts.dock.composer.started)
+        if drawn is not None:
+            self._key_order.then(drawn)
 
     def on_mount(self) -> None:
         """Catch the signals that end a program; open the services once the first frame is drawn."""

@@ -83,7 +83,7 @@ class Stage(PhoenixScreen[None]):
         self._ready = asyncio.Event()
         self._furnishing = False
         """The first frame stands."""
-        self._stillness = Stillness(self)
+        self.stillness = Stillness(self)
         self.late: LateStart | None = None
         """Until the services are there."""
         self._asked_early = False
@@ -126,7 +126,7 @@ class Stage(PhoenixScreen[None]):
         """Mount what the first frame does not show."""
         self._furnishing = True
         if self._asked_early or self.launch.prompt:
-            self._stillness.begin()
+            self.stillness.begin()
         await self.parts.dock.furnish()
         module = await asyncio.to_thread(import_module, "phoenix_tui.widgets.transcript.view")
         self.parts.view = view = module.TranscriptView()
@@ -143,7 +143,7 @@ class Stage(PhoenixScreen[None]):
         self._ready.set()
         await backstage.begin(self.launch)
         if not asked_early:
-            self._stillness.end_soon()
+            self.stillness.end_soon()
 
     @property
     def bench(self) -> Bench | None:
@@ -160,7 +160,7 @@ class Stage(PhoenixScreen[None]):
         if not self._ready.is_set():
             self._asked_early = True
             if self._furnishing:
-                self._stillness.begin()
+                self.stillness.begin()
         self.run_worker(self._when_ready(work), group="work")
 
     async def _when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
@@ -170,7 +170,7 @@ class Stage(PhoenixScreen[None]):
         was_early, self._asked_early = self._asked_early, False
         await self.backstage.do(work)
         if was_early:
-            self._stillness.end_soon()
+            self.stillness.end_soon()
             self.greet(not self.parts.transcript.display)
 
     def tell(self, text: str, *, bad: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,19 @@ class Stillness:
             self._batch = ExitStack()
             self._batch.enter_context(self._stage.app.batch_update())
             self._stage.set_timer(MOST, self.end)
+
+    def in_one(self) -> Callable[[], None]:
+        """Draw what comes as one frame, once what is given back is called: a frame for each of many keys would hold up
+        what is loaded meanwhile by 100 ms."""
+        batch = ExitStack()
+        batch.enter_context(self._stage.app.batch_update())
+
+        def over() -> None:
+            batch.close()
+            self._stage.app.screen.check_idle()
+
+        self._stage.set_timer(MOST, over)
+        return over
 
     def end_soon(self) -> None:
         """Draw again as soon as the request is out."""

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.screens import stillness
+from phoenix_tui.screens.stage import Stage
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.title_row import Heading
 from tests.support.fake_engine import launch
@@ -69,7 +71,7 @@ async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(op
 
 async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any) -> None:
     async with open_shell() as shell:
-        assert shell.screen._stillness._batch is None
+        assert shell.screen.stillness._batch is None
 
 
 async def test_before_the_transcript_stands_its_keys_do_nothing(open_shell: Any) -> None:
@@ -80,3 +82,21 @@ async def test_before_the_transcript_stands_its_keys_do_nothing(open_shell: Any)
         await shell.pilot.press("escape")
         parts.view = view
         await shell.type("still here")
+
+
+async def test_keys_typed_before_anything_listened_are_drawn_together(
+    open_shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_shell() as shell:
+        app, composer, drawn = shell.app, shell.screen.parts.dock.composer, list[str]()
+        display = app._display
+
+        def noted(*frame: Any) -> None:
+            drawn.append(composer.text)
+            display(*frame)
+
+        monkeypatch.setattr(app, "_display", noted)
+        app._typed_early = [events.Key(letter, letter) for letter in "look"]
+        await app.on_stage_listening(Stage.Listening())
+        await shell.until(lambda: drawn and drawn[-1] == "look" and not app._batch_count)
+        assert set(drawn) == {"look"}
