@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.rewinding.values import Changed
 from tests.support.rewinding import Deed, scene
+from tests.support.waiting import PATIENCE
 
 
 def write(name: str, text: str) -> Deed:
@@ -47,11 +48,11 @@ async def test_a_run_under_way_is_part_of_it_and_is_still_taken_back_whole(tmp_p
         first, second = asyncio.Event(), asyncio.Event()
         it.tool.release = first
         await conversation.say("go")
-        await asyncio.wait_for(it.tool.started.wait(), 10)
+        await asyncio.wait_for(it.tool.started.wait(), PATIENCE)
         it.tool.started.clear()
         it.tool.release = second
         first.set()
-        await asyncio.wait_for(it.tool.started.wait(), 10)
+        await asyncio.wait_for(it.tool.started.wait(), PATIENCE)
         assert told(await it.rewinding.changed(conversation.record)) == [("first.txt", 1, 0, "")]
         second.set()
         await conversation.wait_idle()

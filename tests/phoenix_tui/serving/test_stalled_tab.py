@@ -20,7 +20,7 @@ from phoenix_tui.serving.packets import MOST_WAITING, PacketWriter
 from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import calls, rows, says
 from tests.support.loopback import serve
-from tests.support.waiting import poll, poll_blocking
+from tests.support.waiting import PATIENCE, poll, poll_blocking
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set as on Linux")
 SMALLEST_PIPE = 4096
@@ -173,6 +173,6 @@ async def test_a_tab_that_reads_nothing_does_not_hold_up_the_end(tmp_path: Path)
             tab.send(b"D", b"one\r")
             assert await poll(lambda: bool(server.requests)), tab.process.returncode
             tab.send(b"M", b'{"type": "quit"}')
-            assert await asyncio.wait_for(tab.process.wait(), 20) == 143
+            assert await asyncio.wait_for(tab.process.wait(), PATIENCE) == 143
         finally:
             await tab.close()

@@ -13,10 +13,11 @@ from textual.widgets import Static, TextArea
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.blocks.rows import duration_text
 from phoenix_tui.widgets.blocks.tool_view import summary_of
-from phoenix_tui.widgets.transcript.frames import FRAME_SECONDS, Frames
+from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.history import window_for
 from tests.support.screens import SteppedClock
+from tests.support.waiting import PATIENCE
 
 
 @given(st.integers(1, 1_500), st.lists(st.tuples(st.integers(0, 1_499), st.integers(0, 9)), max_size=40))
@@ -52,7 +53,7 @@ async def test_the_first_change_is_drawn_at_once_and_the_next_ones_together() ->
         frames.request()
     assert count == 1
     assert frames.waiting
-    await asyncio.wait_for(drawn.wait(), FRAME_SECONDS * 40)
+    await asyncio.wait_for(drawn.wait(), PATIENCE)
     assert count == 2
 
 

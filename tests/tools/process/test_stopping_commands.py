@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import SHAPES, Shape, Watch, marked, start_plain, watching
-from tests.support.waiting import poll
+from tests.support.waiting import PATIENCE, poll
 from tools.contract import Command, ProcessesEnded, Progress
 from tools.process.start import Processes
 from tools.process.zygote import wire
@@ -68,7 +68,7 @@ async def test_a_process_that_cannot_die_is_reported_and_killed_later(processes:
         (group / "cgroup.procs").write_text(str(undead), "ascii")
         (group / "freezer.state").write_text("FROZEN", "ascii")
         task.cancel()
-        await asyncio.wait({task}, timeout=5)
+        await asyncio.wait({task}, timeout=PATIENCE)
         assert task.cancelled()
         assert reports[-1] == ProcessesEnded(reports[-1].count, (undead,))  # type: ignore[union-attr] - the line says it
         assert watch.alive() == {undead}
@@ -89,7 +89,7 @@ async def test_a_stopped_tree_can_be_cancelled(processes: Processes, watch: Watc
 
 
 async def test_a_timeout_ends_the_tree_and_keeps_what_was_printed(processes: Processes, watch: Watch) -> None:
-    finished = await processes.runner.run(watch.command("echo early; setsid sleep 60 & sleep 60", timeout=0.3))
+    finished = await processes.runner.run(watch.command("echo early; setsid sleep 60 & sleep 60", timeout=1.5))
     assert finished.timed_out
     assert finished.captured.head == b"early\n"
     assert watch.alive() == set()
