@@ -86,6 +86,8 @@ class Stage(PhoenixScreen[None]):
         self.stillness = Stillness(self)
         self.late: LateStart | None = None
         """Until the services are there."""
+        self._stopped_early = False
+        """Esc was pressed since then."""
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
 
@@ -142,6 +144,8 @@ class Stage(PhoenixScreen[None]):
         asked_early = self._asked_early  # what was asked for takes it back as soon as it is begun
         self._ready.set()
         await backstage.begin(self.launch)
+        if self._stopped_early and self.launch.prompt:
+            backstage.bench.sending.stop()
         if not asked_early:
             self.stillness.end_soon()
 
@@ -161,14 +165,23 @@ class Stage(PhoenixScreen[None]):
             self._asked_early = True
             if self._furnishing:
                 self.stillness.begin()
-        self.run_worker(self._when_ready(work), group="work")
+        self.run_worker(self._when_ready(work, early=not self._ready.is_set()), group="work")
 
-    async def _when_ready(self, work: Callable[[Bench], Awaitable[None]]) -> None:
+    def stop_run(self) -> bool:
+        """Stop what runs in view, and as soon as it runs what was asked for early; False when there is nothing."""
+        if self._ready.is_set() and self.bench is not None:
+            return self.bench.sending.stop()
+        self._stopped_early = self._asked_early or bool(self.launch.prompt)
+        return self._stopped_early
+
+    async def _when_ready(self, work: Callable[[Bench], Awaitable[None]], *, early: bool) -> None:
         await self._ready.wait()
         if self.backstage is None:
             return
         was_early, self._asked_early = self._asked_early, False
         await self.backstage.do(work)
+        if early and self._stopped_early:
+            self.backstage.bench.sending.stop()
         if was_early:
             self.stillness.end_soon()
             self.greet(not self.parts.transcript.display)

@@ -44,7 +44,7 @@ class WorkspaceKeys(Stage):
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""
-        if self._close_innermost() or (self.bench is not None and self.bench.sending.stop()):
+        if self._close_innermost() or self.stop_run():
             return
         self.clear_selection()
         if self.rows.has_focus:
@@ -100,7 +100,7 @@ class WorkspaceKeys(Stage):
         selected = composer.selected_text or self.get_selected_text()
         if selected:
             self.when_ready(lambda bench: bench.deeds.copy(bench, selected))
-        elif self._close_innermost() or (self.bench is not None and self.bench.sending.stop()):
+        elif self._close_innermost() or self.stop_run():
             pass
         elif composer.text:
             self._clear_draft()
@@ -124,6 +124,20 @@ class WorkspaceKeys(Stage):
         self.say_way_out(CLOSES if narrow else "")
         self.set_focus(self.rows)
         self.when_ready(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
+
+    def on_resize(self) -> None:
+        """The list over a narrow screen may stand beside the conversation now."""
+        self.call_after_refresh(self._say_again)
+
+    def _say_again(self) -> None:
+        is_open = self.is_current and not self.parts.dock.composer.completing
+        if is_open and self.parts.status.status.way_out == CLOSES:
+            self.say_way_out(self.list_way_out)
+
+    @property
+    def list_way_out(self) -> str:
+        """The list over a narrow screen may still be there."""
+        return CLOSES if self.has_class("-list-over") and self.has_class("-narrow") else ""
 
     def _close_list(self) -> None:
         self.remove_class("-list-over")

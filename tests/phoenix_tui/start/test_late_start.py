@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.late_start import WORDS
@@ -62,3 +64,22 @@ async def test_what_was_written_before_a_start_that_was_given_up_is_found_again(
         assert await poll(lambda: app._finishing)
     asked = launch(tmp_path)
     assert PromptHistory(asked.state_folder, asked.cwd).entries == ("draft", "hello")
+
+
+@pytest.mark.parametrize("prompt", ["", "hello"])
+async def test_esc_stops_what_was_sent_before_anything_was_open(tmp_path: Path, prompt: str) -> None:
+    engine, opened = FakeEngine(tmp_path), asyncio.Event()
+
+    async def late() -> Services:
+        await opened.wait()
+        return services(engine)
+
+    app: Any = PhoenixApp(launch(tmp_path, prompt=prompt), late)
+    async with app.run_test() as pilot:
+        assert await poll(lambda: app._workspace.late is not None)
+        if not prompt:
+            await pilot.press(*"hello", "enter")
+            assert await poll(lambda: app._workspace.late.sent)
+        await pilot.press("escape")
+        opened.set()
+        assert await poll(lambda: [one for one in engine.live() if one.said and one.cancelled])
