@@ -114,6 +114,7 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "route_wait": "seconds",
     "compact_percent": "% full",
     "max_agents": "at once",
+    "agent_depth": "level",
     "retention_days": "days",
 }
 """What a number counts."""

@@ -61,7 +61,7 @@ class WorkspaceScreen(Writing):
     @on(Dock.Opened)
     def open_thing_changed(self, event: Dock.Opened) -> None:
         """Completions, a line of a question, a filter: opened or closed."""
-        self.say_way_out(event.way_out or self._list_way_out)
+        self.say_way_out(event.way_out or self.list_way_out)
 
     def on_screen_suspend(self) -> None:
         """A sheet lies over the workspace."""
@@ -69,12 +69,7 @@ class WorkspaceScreen(Writing):
 
     def on_screen_resume(self) -> None:
         """It is gone; the list over a narrow screen may still be there."""
-        self.say_way_out(self._list_way_out)
-
-    @property
-    def _list_way_out(self) -> str:
-        """The list over a narrow screen may still be there."""
-        return CLOSES if self.has_class("-list-over") and self.has_class("-narrow") else ""
+        self.say_way_out(self.list_way_out)
 
     @on(Dock.Chosen)
     def command_chosen(self, event: Dock.Chosen) -> None:

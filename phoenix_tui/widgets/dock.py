@@ -180,7 +180,7 @@ class Dock(completing.Completing, StillColumn):
         words = ""
         if text.startswith("!"):
             is_yours = text.startswith("!!")
-            other = hint(("complete", "the model too" if is_yours else "only you"))
+            other = hint(("complete", "for the model too" if is_yours else "for you alone"))
             words = hint(TO_YOU if is_yours else TO_MODEL, other)
         if (rule.border_title or "") != words:
             rule.border_title = words

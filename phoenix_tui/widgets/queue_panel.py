@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -118,6 +119,10 @@ class QueuePanel(Still, Widget):
         """Ask for something to be done with the chosen message."""
         if self.waiting:
             self.post_message(self.Wanted(action, self.waiting[self.chosen], by))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A heading, a row each and what is out of sight: none of them wraps, at any width."""
+        return 1 + min(len(self.waiting), MOST_ROWS) + (len(self.waiting) > self._first + MOST_ROWS)
 
     def render(self) -> Content:
         """A heading, then the rows round the chosen one."""

@@ -198,6 +198,8 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
         assert shell.status.endswith("Esc closes")
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
+        await shell.pilot.resize_terminal(120, 40)
+        await shell.until(lambda: shell.status.endswith("? help"))
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.status.endswith("? help"))
         assert shell.app.focused is shell.composer
