@@ -54,8 +54,10 @@ def test_every_split_of_the_bytes_gives_the_same_reply() -> None:
     assert [reply.blocks for reply in replies] == [BLOCKS]
 
 
-@pytest.mark.parametrize("ending", ["end", "reset"])
-@pytest.mark.parametrize(("transport", "stride"), [("http", 1), ("sdk", 29)])
+@pytest.mark.parametrize(
+    ("ending", "transport", "stride"),
+    [("end", "http", 1), ("reset", "http", 7), ("end", "sdk", 97), ("reset", "sdk", 97)],
+)
 async def test_a_stream_cut_at_any_byte_is_a_network_error_or_a_whole_reply(
     ending: str, transport: str, stride: int
 ) -> None:
