@@ -171,8 +171,14 @@ class Stage(PhoenixScreen[None]):
         """Stop what runs in view, and as soon as it runs what was asked for early; False when there is nothing."""
         if self._ready.is_set() and self.bench is not None:
             return self.bench.sending.stop()
-        self._stopped_early = self._asked_early or bool(self.launch.prompt)
-        return self._stopped_early
+        self.call_later(self._stop_early)  # behind an Enter that was pressed before
+        return self._asked_early or bool(self.launch.prompt)
+
+    def _stop_early(self) -> None:
+        if self._ready.is_set() and self.bench is not None:
+            self.bench.sending.stop()
+        else:
+            self._stopped_early = self._asked_early or bool(self.launch.prompt)
 
     async def _when_ready(self, work: Callable[[Bench], Awaitable[None]], *, early: bool) -> None:
         await self._ready.wait()
