@@ -1,4 +1,4 @@
-"""Phoenix's themes: six meanings as colours (LOOK 7), dark, light and in high contrast."""
+"""Phoenix's themes: six meanings as colours (LOOK 7), dark, light, in high contrast and for the colour-blind."""
 
 from __future__ import annotations
 
@@ -78,5 +78,30 @@ HIGH_CONTRAST: Final = Theme(
         "scrollbar-background-active": "#000000",
     },
 )
-THEMES: Final = (DARK, LIGHT, HIGH_CONTRAST)
+COLOUR_BLIND: Final = Theme(
+    name="phoenix-colour-blind",
+    dark=True,
+    background="#101317",
+    surface="#191d23",
+    panel="#20252d",
+    foreground="#d5d9e0",
+    accent="#d98fbb",
+    primary="#56b4e9",
+    secondary="#56b4e9",
+    warning="#f0e442",
+    success="#14b88a",
+    error="#f0822d",
+    variables={
+        "text-muted": "#8b94a3",
+        "screen-selection-background": "#5a3a50",
+        "scrollbar": "#343b46",
+        "scrollbar-hover": "#4a5362",
+        "scrollbar-active": "#d98fbb",
+        "scrollbar-background": "#101317",
+        "scrollbar-background-hover": "#101317",
+        "scrollbar-background-active": "#101317",
+    },
+)
+"""Hues that stay apart without red or green: after Okabe and Ito, Color Universal Design (2008)."""
+THEMES: Final = (DARK, LIGHT, HIGH_CONTRAST, COLOUR_BLIND)
 """All of them; the first is the default."""

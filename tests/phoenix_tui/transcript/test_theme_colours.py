@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import pytest
@@ -9,7 +10,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 from phoenix_tui.markdown.lines import Look, Surface, Tone
-from phoenix_tui.themes import THEMES
+from phoenix_tui.themes import COLOUR_BLIND, DARK, THEMES
 from phoenix_tui.widgets.question_colours import code_styles
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
 
@@ -92,3 +93,30 @@ def test_a_question_shows_code_in_the_colours_of_the_transcript(theme: Theme) ->
     styles = code_styles({**theme.to_color_system().generate(), **theme.variables})
     for tone in (*CODE[1:], Tone.QUIET):
         assert Color.parse(styles[tone]).rgb == shown(theme, tone, Surface.PLAIN)[0].rgb
+
+
+DEUTERANOPIA = ((0.367, 0.861, -0.228), (0.280, 0.673, 0.047), (-0.012, 0.043, 0.969))
+PROTANOPIA = ((0.152, 1.053, -0.205), (0.115, 0.786, 0.099), (-0.004, -0.048, 1.052))
+"""Linear RGB as it is seen without green or red cones (Machado, Oliveira, Fernandes 2009)."""
+TOLD_APART = 15.0
+"""CIE 1976 distance; 2.3 is the smallest that can be seen side by side."""
+
+
+def seen(found: Color, kind: tuple[tuple[float, ...], ...]) -> tuple[float, ...]:
+    """In CIELAB."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in found.normalized]
+    red, green, blue = (sum(a * b for a, b in zip(row, linear, strict=True)) for row in kind)
+    x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505
+    y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089
+    along, up, across = (max(each, 0.0) ** (1 / 3) for each in (x, y, z))
+    return 116 * up - 16, 500 * (along - up), 200 * (up - across)
+
+
+@pytest.mark.parametrize("kind", [DEUTERANOPIA, PROTANOPIA])
+def test_the_colour_blind_tell_the_five_meanings_apart(kind: tuple[tuple[float, ...], ...]) -> None:
+    roles = ("accent", "primary", "warning", "success", "error")
+    found = {role: seen(colour(COLOUR_BLIND, role), kind) for role in roles}
+    assert min(math.dist(found[one], found[other]) for one, other in combinations(roles, 2)) >= TOLD_APART
+    good, bad = (seen(colour(DARK, role), DEUTERANOPIA) for role in ("success", "error"))
+    assert math.dist(good, bad) < TOLD_APART, "what this theme is for"
