@@ -78,6 +78,12 @@ async def test_a_draft_stays_with_its_conversation(tmp_path: Path) -> None:
         await running.shows("┃ half a thought", "Hello.")
 
 
+def listed(running: Program, marks: str) -> list[str]:
+    """The first words of the conversations in the list that have one of these marks."""
+    rows = (row[:28].split() for row in running.text.split("\n"))
+    return [words[1] for words in rows if len(words) > 1 and words[0].lstrip("›") in set(marks)]
+
+
 async def test_two_conversations_run_at_once_and_switching_stops_neither(tmp_path: Path) -> None:
     gates = {"alpha": asyncio.Event(), "beta": asyncio.Event()}
 
@@ -101,11 +107,8 @@ async def test_two_conversations_run_at_once_and_switching_stops_neither(tmp_pat
         gates["beta"].set()
         await running.shows("The answer of beta.", "ready")
         gates["alpha"].set()
-        await running.until(lambda: "●" in running.text, "an unread conversation in the list")
-        running.type(b"\x0c")  # Ctrl+L: the list
-        number = [row for row in running.text.split("\n") if row[:28].strip()[:1] in "○●›"]
-        place = next(index for index, row in enumerate(number, 1) if "alpha" in row[:28])
-        running.type(b"\x0c")
+        await running.until(lambda: "alpha" in listed(running, "●"), "the unread conversation in the list")
+        place = listed(running, "○●").index("alpha") + 1
         running.type(b"\x1b%d" % place)
         await running.shows("The answer of alpha.")
 
