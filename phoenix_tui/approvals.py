@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from engine.records import ConversationRecord
 from engine.updates import Question
+from phoenix_tui.labels import short_model
 from phoenix_tui.sub_agents import asking
 from phoenix_tui.surface import ConversationSurface, EngineSurface
-from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 
 UNTITLED = "New conversation"

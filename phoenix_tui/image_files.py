@@ -1,14 +1,19 @@
-"""Image files that are attached: how large one may be, and reading it."""
+"""Image files that are attached: how they are dropped into a terminal, how large one may be, and reading it."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from tools.contract import ImageRejected
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of what a clipboard holds; what is sent is shrunk later."""
+IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
+LONGEST_DROP: Final = 4_096
+"""Longer pastes are no list of paths."""
 
 
 def read_image(path: Path) -> bytes:
@@ -23,3 +28,34 @@ def read_image(path: Path) -> bytes:
     if len(content) > LARGEST_IMAGE:
         raise ImageRejected(f"{path.name} is larger than 64 MB.")
     return content
+
+
+def dropped_images(text: str) -> tuple[Path, ...]:
+    """The image files a paste consists of: quoted, escaped or file:// paths; empty when it is anything else."""
+    if not text.strip() or len(text) > LONGEST_DROP:
+        return ()
+    for words in (_shell_words(text), [line.strip() for line in text.strip().splitlines()]):
+        paths = [_path(word) for word in words]
+        if paths and all(path.suffix.lower() in IMAGE_SUFFIXES and _is_file(path) for path in paths):
+            return tuple(paths)
+    return ()
+
+
+def _shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
+def _path(word: str) -> Path:
+    if word.startswith("file://"):
+        return Path(unquote(urlsplit(word).path))
+    return Path(word).expanduser() if word.startswith("~/") else Path(word)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_absolute() and path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -325,3 +325,12 @@ def money(dollars: float | None) -> str:
     if dollars == 0:
         return ""
     return f"${dollars:.2f}" if dollars >= CENT else "<$0.01"
+
+
+KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
+
+
+def short_model(reference: str) -> str:
+    """The name without its provider; what is no model of a provider keeps it."""
+    provider, slash, name = reference.partition("/")
+    return clean_line(name if slash and provider not in KEPT_PROVIDERS else reference)

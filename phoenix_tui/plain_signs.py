@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from rich.segment import Segment
@@ -42,10 +41,3 @@ class PlainSigns(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The same row; sequences for the terminal stay as they are."""
         return [one if one.control else Segment(one.text.translate(PLAIN), one.style) for one in segments]
-
-
-def is_plain(environment: Mapping[str, str]) -> bool:
-    """Whether the locale names an encoding that is not UTF-8; one that names none says nothing of the terminal."""
-    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "")
-    encoding = locale.partition(".")[2].partition("@")[0]
-    return bool(encoding) and encoding.lower().replace("-", "") != "utf8"

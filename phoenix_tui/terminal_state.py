@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import termios
+from collections.abc import Mapping
 from typing import Final
 
 Attributes = list[int | list[bytes | int]]
@@ -84,3 +85,10 @@ def restore(fd: int = 0, output: int = 2) -> None:
     if _Saved.attributes is not None:
         with contextlib.suppress(termios.error):
             termios.tcsetattr(fd, termios.TCSANOW, _Saved.attributes)
+
+
+def is_plain(environment: Mapping[str, str]) -> bool:
+    """Whether the locale names an encoding that is not UTF-8; one that names none says nothing of the terminal."""
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "")
+    encoding = locale.partition(".")[2].partition("@")[0]
+    return bool(encoding) and encoding.lower().replace("-", "") != "utf8"

@@ -116,6 +116,10 @@ HEAVY = {"anthropic", "openai", "httpx", "httpx2", "pydantic", "mcp", "PIL", "ge
 }
 
 
+def test_the_front_end_in_lines_loads_no_screen() -> None:
+    assert not modules_loaded_by("import phoenix_tui.wiring.linear") & {"textual", "rich"}
+
+
 def test_nothing_heavy_is_loaded_before_the_first_frame() -> None:
     assert not modules_loaded_by("import phoenix_tui.app") & HEAVY
     assert not modules_loaded_by("import phoenix_tui.__main__") & (HEAVY | {"textual", "asyncio", "engine"})

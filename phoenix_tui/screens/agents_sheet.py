@@ -22,14 +22,13 @@ from phoenix_tui.agents_surface import AgentsSurface
 from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone, money, tokens
+from phoenix_tui.labels import Tone, money, short_model, tokens
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.sub_agents import at_work
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
-from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean, clean_line
 
 BESIDE: Final = "beside:"

@@ -20,11 +20,10 @@ from engine.updates import ContextChanged, MessageSaved, Update
 from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone, tokens
+from phoenix_tui.labels import Tone, short_model, tokens
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
 from phoenix_tui.widgets.context_bar import NEVER, SHARE, bar, beside, folded, headline, ruler, share_of, share_rows
-from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -18,7 +18,7 @@ from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import key
-from phoenix_tui.labels import READY, Label, Tone, short_state
+from phoenix_tui.labels import READY, Label, Tone, short_model, short_state
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.peek_text import newest_rows, question_rows
@@ -26,7 +26,6 @@ from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import short_path
-from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 
 ENOUGH: Final = 30

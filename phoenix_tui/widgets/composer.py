@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.image_files import dropped_images
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import meanings
 from phoenix_tui.still import Still
@@ -21,7 +22,7 @@ from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import ComposerKeys
 from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
-from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, dropped_images, pasted, provider_of
+from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, pasted, provider_of
 from phoenix_tui.widgets.readline import Readline
 
 MOST_ROWS: Final = 12

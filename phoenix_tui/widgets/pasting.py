@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -18,9 +15,6 @@ from tools.clean import clean
 FOLD_ABOVE: Final = 4_000
 """Characters a paste may have before it is folded; wrapping megabytes in the composer would freeze it."""
 FOLD_LINES: Final = 60
-IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
-LONGEST_DROP: Final = 4_096
-"""Longer pastes are no list of paths."""
 SLICE: Final = 65_536
 MEGABYTE: Final = 1_000_000
 
@@ -161,34 +155,3 @@ def remark_on(text: Pasted, original_length: int, window: int) -> str:
         way_out = f"open it, {hint(('paste_file', 'makes it a file'))} that the agent can search"
         said.append(f"The paste is about {tokens:,} tokens, the model reads {window:,}: {way_out}.")
     return " ".join(said)
-
-
-def dropped_images(text: str) -> tuple[Path, ...]:
-    """The image files a paste consists of: quoted, escaped or file:// paths; empty when it is anything else."""
-    if not text.strip() or len(text) > LONGEST_DROP:
-        return ()
-    for words in (_shell_words(text), [line.strip() for line in text.strip().splitlines()]):
-        paths = [_path(word) for word in words]
-        if paths and all(path.suffix.lower() in IMAGE_SUFFIXES and _is_file(path) for path in paths):
-            return tuple(paths)
-    return ()
-
-
-def _shell_words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return []
-
-
-def _path(word: str) -> Path:
-    if word.startswith("file://"):
-        return Path(unquote(urlsplit(word).path))
-    return Path(word).expanduser() if word.startswith("~/") else Path(word)
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_absolute() and path.is_file()
-    except (OSError, ValueError):
-        return False

@@ -10,10 +10,22 @@ from msgspec import Struct
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
 from engine.records import ConversationSummary
-from phoenix_tui.labels import AGENTS, ASKING, FAILED, READY, STOPPED, THINKING, UNREAD, Label, age, money, short_state
+from phoenix_tui.labels import (
+    AGENTS,
+    ASKING,
+    FAILED,
+    READY,
+    STOPPED,
+    THINKING,
+    UNREAD,
+    Label,
+    age,
+    money,
+    short_model,
+    short_state,
+)
 from phoenix_tui.widgets.context_meter import NEAR
 from phoenix_tui.widgets.question_text import short_path
-from phoenix_tui.widgets.status_line import short_model
 from tools.clean import clean_line
 
 TITLE_LENGTH: Final = 50

@@ -25,6 +25,7 @@ from phoenix_tui.labels import (
     Tone,
     label,
     money,
+    short_model,
 )
 from phoenix_tui.still import Still, Ticker
 from phoenix_tui.way_out import escape_hint
@@ -41,7 +42,6 @@ NOT_KEPT: Final = "not kept"
 GAP: Final = " · "
 LEAST_GAP: Final = 2
 """Cells before what Esc does, which is no part of the state."""
-KEPT_PROVIDERS: Final = frozenset({"demo", "local"})
 
 
 class Status(Struct, frozen=True):
@@ -182,12 +182,6 @@ class StatusLine(Still, MeterRow):
         )
         yield from (_joined(parts) for parts in choices)
         yield Content("")
-
-
-def short_model(reference: str) -> str:
-    """The name without its provider; what is no model of a provider keeps it."""
-    provider, slash, name = reference.partition("/")
-    return clean_line(name if slash and provider not in KEPT_PROVIDERS else reference)
 
 
 def _joined(parts: tuple[tuple[str, str], ...]) -> Content:

@@ -28,7 +28,6 @@ from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
 from phoenix_tui.open_mark import left_open
-from phoenix_tui.plain_signs import is_plain
 from phoenix_tui.surface import Launch, Services
 from phoenix_tui.wiring.settings import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -217,5 +216,5 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         notifications=settings.text("notifications"),
         terminal_title=settings.flag("terminal_title"),
         mouse=settings.flag("mouse"),
-        plain=settings.flag("screen_reader") or is_plain(os.environ),
+        plain=settings.flag("screen_reader") or terminal_state.is_plain(os.environ),
     )
