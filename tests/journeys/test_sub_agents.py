@@ -61,7 +61,7 @@ async def test_they_are_seen_answered_entered_stopped_alone_and_listed_after_a_k
             await running.shows("Esc goes back to its parent")
             running.type(ALT_U)
             await running.shows("◇ spawn_agents 1 of 2 sub-agents succeeded", "One did it, one was stopped.")
-            await running.shows("✗ TASK read the docs cancelled", "ready")
+            await running.shows("■ TASK read the docs cancelled", "ready")
             running.signal(signal.SIGKILL)
             await running.exit_code()
         assert rows(phoenix, "select result_status, result_text from conversations where kind = 'subagent'") == [
