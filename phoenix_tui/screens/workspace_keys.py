@@ -130,7 +130,8 @@ class WorkspaceKeys(Stage):
         self.call_after_refresh(self._say_again)
 
     def _say_again(self) -> None:
-        is_open = self.is_current and not self.parts.dock.composer.completing
+        # A screen under a sheet is current too, but Esc closes the sheet.
+        is_open = self.app.screen is self and not self.parts.dock.composer.completing
         if is_open and self.parts.status.status.way_out == CLOSES:
             self.say_way_out(self.list_way_out)
 
