@@ -110,6 +110,24 @@ async def working(place: Studio, name: str, columns: int, rows: int) -> None:
         await place.take(f"{name}-inside", running)
 
 
+async def beside(place: Studio, name: str, columns: int, rows: int) -> None:
+    """The parent with two of its sub-agents in panes: one has handed in, one writes."""
+    async with (
+        serve(picks(at_work)) as server,
+        screen(place.phoenix(server.url), "--permission-mode", "auto", columns=columns, rows=rows) as running,
+    ):
+        await running.send(ASKED)
+        await running.shows("2/3 done")
+        for keys in ("|", "\x1b[B|"):
+            running.type(ALT_S)
+            await running.shows("Enter opens")
+            running.type(keys)
+            await running.lacks("Enter opens")
+        await running.shows("1 of 3", "2 of 3", "then the queue")
+        await asyncio.sleep(GUARD)
+        await place.take(name, running)
+
+
 async def ended(place: Studio, name: str, columns: int, rows: int) -> None:
     """The call in the transcript once all are back."""
     async with (
@@ -127,6 +145,8 @@ SCENES: Final[dict[str, Scene]] = {
     "agents-60": partial(working, name="agents-60x20", columns=60, rows=20),
     "agents-80": partial(working, name="agents-80x24", columns=80, rows=24),
     "agents-200": partial(working, name="agents-200x60", columns=200, rows=60),
+    "agents-beside": partial(beside, name="agents-beside-120x40", columns=120, rows=40),
+    "agents-beside-200": partial(beside, name="agents-beside-200x60", columns=200, rows=60),
     "agents-ended": partial(ended, name="agents-ended-120x40", columns=120, rows=40),
     "agents-ended-80": partial(ended, name="agents-ended-80x24", columns=80, rows=24),
 }

@@ -20,11 +20,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from engine.store import StorePaths  # noqa: E402 - started as a file: the root must be importable first
+from screenshots import scenes_agents  # noqa: E402 - as above
 from screenshots.dialogue import PATCHES, READS, TESTS, says, stops_in  # noqa: E402 - as above
 from screenshots.library import make_library  # noqa: E402 - as above
 from screenshots.relay import write_relay  # noqa: E402 - as above
 from screenshots.studio import Studio, screen, studio  # noqa: E402 - as above
-from tests.support.loopback import serve  # noqa: E402 - as above
+from tests.support.journeys import Answer, picks  # noqa: E402 - as above
+from tests.support.loopback import Seen, serve  # noqa: E402 - as above
 from tests.support.program import CTRL_N, CTRL_Q, ENTER, ESC, Program  # noqa: E402 - as above
 from tests.support.story import FIX, REPORT  # noqa: E402 - as above
 
@@ -163,6 +165,45 @@ async def work(tour: Tour) -> None:
     await tour.running.shows("stopped after")
 
 
+async def agents(tour: Tour) -> None:
+    """Sub-agents: at work, one asks; the list of all; one of them in view; two of them beside their parent."""
+    await tour.press(CTRL_N)
+    await tour.running.send(scenes_agents.ASKED)
+    await tour.running.shows("wants to run spawn_agents")
+    await asyncio.sleep(0.7)
+    await tour.press("y")
+    await tour.take("agents", "1/3 done", "wants to run bash")
+    await asyncio.sleep(0.7)
+    await tour.press("n", scenes_agents.ALT_S)
+    await tour.take("agents-list", "Enter opens")
+    await tour.press(ENTER)
+    await tour.take("agents-one", "1 of 3", "submit_result")
+    await tour.press(scenes_agents.ALT_S)
+    await tour.running.shows("Enter opens")
+    await tour.press(DOWN, "|")
+    await tour.take("agents-beside", "2 of 3", "then the queue")
+    await tour.press(b"\x1bw")
+    await tour.running.shows("1 of 3")
+    await tour.press(b"\x1bu")
+    await tour.running.shows("sub-agents ")
+    await tour.press(ESC)
+    await tour.running.shows("stopped after")
+
+
+def model() -> Answer:
+    """What the model says: it fixes the test step by step, and puts sub-agents to work where they are asked for."""
+    fixes = iter((READS, TESTS, PATCHES, stops_in(REPORT)))
+    tasks = (scenes_agents.ASKED, scenes_agents.TESTS, scenes_agents.DOCS, scenes_agents.QUEUE)
+
+    def choose(seen: Seen) -> Answer:
+        told = scenes_agents.asked_in(seen)
+        if any(task in told for task in tasks):
+            return scenes_agents.at_work(seen)
+        return next(fixes, says("Done.")) if FIX in told and seen.json.get("tools") else says("Done.")
+
+    return picks(choose)
+
+
 async def window(tour: Tour) -> None:
     """What fills the window."""
     await tour.running.send("/context")
@@ -215,7 +256,8 @@ async def around(tour: Tour) -> None:
 
 
 STOPS: Final[dict[str, Stop]] = {
-    stop.__name__: stop for stop in (conversations, archive, long, search, work, window, rewind, composing, around)
+    stop.__name__: stop
+    for stop in (conversations, archive, long, search, work, agents, window, rewind, composing, around)
 }
 
 
@@ -230,7 +272,7 @@ async def walk(place: Studio, names: list[str], sizes: list[tuple[int, int]]) ->
 async def _walk_at(place: Studio, names: list[str], columns: int, rows: int) -> int:
     failed = 0
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(serve(READS, TESTS, PATCHES, stops_in(REPORT), says("Done.")))
+        server = await stack.enter_async_context(serve(model()))
         at_server = place.phoenix(server.url)
         write_relay(at_server.cwd)
         running = await stack.enter_async_context(screen(at_server, columns=columns, rows=rows))

@@ -21,6 +21,7 @@ from engine.machine.states import (
     ToolRound,
 )
 from engine.updates import AgentView, ToolEnded, ToolStarted
+from phoenix_tui.commands.panes import panes_of, split_with
 from phoenix_tui.screens.agents_sheet import AgentsSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import ALL, SMALL, Booth, Size
@@ -48,6 +49,10 @@ VIEWS: Final[tuple[AgentView, ...]] = (
 )  # fmt: skip
 SPAWN: Final = call("spawn-1", "spawn_agents", tasks=[{"task": view.task, "profile": view.profile} for view in VIEWS])
 SUMMARY: Final = "5 sub-agents: " + " · ".join(view.task for view in VIEWS)
+HANDED_IN: Final = (
+    "**Seven files** name it; two of them hang:\n\n1. `tests/test_retry.py`: the second attempt\n"
+    "2. `tests/test_pool.py`: after a restart\n\n```python\nassert pool.fresh()\n```"
+)
 FOUND: Final = "7 files named\n\n- tests/test_retry.py\n- tests/test_pool.py"
 
 
@@ -105,6 +110,11 @@ async def agents(place: Booth) -> None:
         await shell.pilot.press("down", "enter")
         await shell.until(lambda: "2 of 5" in shell.text)
         await place.take(shell, "inside", (TINY, SMALL, ALL[1]))
+        await shell.pilot.press("alt+p")
+        await shell.until(lambda: "1 of 5" in shell.text)
+        hands_in(place, "a1")
+        await shell.until(lambda: "✓ submit_result" in shell.text)
+        await place.take(shell, "handed-in", (SMALL, ALL[1]))
         await shell.pilot.press("alt+u")
         await shell.until(lambda: shell.conversation is parent)
         for agent_id in ("a2", "a3", "a5"):
@@ -116,6 +126,25 @@ async def agents(place: Booth) -> None:
         await place.take(shell, "back", EVERY)
 
 
+def hands_in(place: Booth, agent_id: str) -> None:
+    """What it found stands in its transcript."""
+    child = place.engine.opened[agent_id]
+    teller, submits = Teller(child), call("submit-1", "submit_result", result=HANDED_IN)
+    teller.wants("I have looked at every test that names `retry`.", submits)
+    child.play(ToolEnded(ToolResult(submits.id, agent_texts.SUBMITTED, ToolStatus.SUCCESS), 0.0))
+
+
+async def agents_beside(place: Booth) -> None:
+    """The parent with two of its sub-agents beside it: one has ended, one works."""
+    async with family(place) as (shell, parent, _):
+        place.engine.crew.end(parent.id, "a1", text=FOUND, at=NOW - 1)
+        await split_with(shell.bench, "a1")
+        hands_in(place, "a1")
+        await split_with(shell.bench, "a2")
+        await shell.until(lambda: panes_of(shell.bench) and "2 of 5" in shell.text)
+        await place.take(shell, "beside")
+
+
 async def agents_plain(place: Booth) -> None:
     """Without the signs of UTF-8, and folded."""
     async with family(place, plain=True) as (shell, _, _):
@@ -125,4 +154,4 @@ async def agents_plain(place: Booth) -> None:
         await place.take(shell, "folded", (SMALL,))
 
 
-SCENES: Final = {"agents": agents, "agents-plain": agents_plain}
+SCENES: Final = {"agents": agents, "agents-beside": agents_beside, "agents-plain": agents_plain}

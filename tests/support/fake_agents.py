@@ -99,14 +99,15 @@ class FakeCrew:
         view = self.rows[parent_id][agent_id]
         state: State = Completed(2, text) if status is AgentStatus.SUCCESS else Failed(2, status.value, reason, text)
         outcome = AgentOutcome(agent_id, status, text, reason)
-        ended = replace(view, state=state, outcome=outcome, activity="", waits=False, ended=at or view.started + 58.0)
+        ended = replace(view, state=state, outcome=outcome, activity="", waits=False, asked=0.0)
+        ended = replace(ended, ended=at or view.started + 58.0)
         self.put(self.engine.opened[parent_id], ended)
 
     def ask(self, parent: FakeConversation, agent_id: str, question: Question) -> None:
         """One asks."""
-        self.put(
-            parent, replace(self.rows[parent.id][agent_id], state=ASKS, activity=f"bash {question.request.summary}")
-        )
+        view = self.rows[parent.id][agent_id]
+        asked = max(view.last_output, view.started)
+        self.put(parent, replace(view, state=ASKS, asked=asked, activity=f"bash {question.request.summary}"))
         self.engine.opened[agent_id].play(Asked(question))
         self.tell(parent.id)
 
