@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from tests.support.program import program
 
 KEY = "sk-ant-planted-0123456789"
 LOOK_EVERYWHERE = (
-    "env; cat /proc/self/environ; cat /proc/$PPID/environ; for p in /proc/[0-9]*; do "
-    'if tr "\\0" " " < $p/cmdline 2>/dev/null | grep -q phoenix_tui; then tr "\\0" "\\n" < $p/environ; fi; done 2>&1'
+    "env; p=$$; while [ $p -gt 1 ]; do tr '\\0' '\\n' < /proc/$p/environ; "
+    "p=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$p/status); done 2>&1"
 )
+"""The command and all it descends from: Phoenix is one of them."""
 NOTHING_ELSE = "env | sort; ls -la /proc/self/fd | grep -c -E 'phoenix.db|credentials' ; true"
 
 
@@ -62,6 +64,7 @@ async def test_a_key_from_the_environment_reaches_the_server_and_no_file_tool_or
         assert files_with(KEY, tmp_path) == []
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads the memory of every process")
 async def test_a_tool_cannot_read_the_key_out_of_the_memory_of_phoenix(tmp_path: Path) -> None:
     async with serve(calls("bash", command=LOOK_EVERYWHERE), says("Looked.")) as server:
         ran = await with_claude(tmp_path, server.url).run("-p", "--permission-mode", "auto", "Look")
