@@ -89,6 +89,12 @@ def unreadable(service: Service, detail: str) -> ProviderError:
     )
 
 
+def web_page(service: Service) -> ProviderError:
+    """A page for people in the place of an answer."""
+    words = f"{service.host} answered with a web page: a network that wants a login first, or the wrong address"
+    return _network(words, service, "")
+
+
 def redirected(service: Service, location: str) -> ProviderError:
     """The server points elsewhere; nothing is sent there, because the key would go with it."""
     target = urlsplit(location)

@@ -31,6 +31,7 @@ from engine.providers.failures import (
     silent,
     unreachable,
     unreadable,
+    web_page,
 )
 from engine.providers.pace import Pace
 
@@ -85,6 +86,8 @@ class HttpService:
             async with carrier.ask("POST", self.url(path), self._headers, body) as answer:
                 if answer.status != 200:
                     raise await self._refusal(answer)
+                if answer.headers.get("content-type", "").startswith("text/html"):
+                    raise web_page(self.service)
                 started = True
                 pace = Pace()
                 async for piece in answer.pieces():

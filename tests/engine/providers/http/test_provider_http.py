@@ -141,6 +141,22 @@ async def test_a_burst_of_events_leaves_the_loop_free() -> None:
     assert turns > 20
 
 
+async def test_a_login_page_of_the_network_is_told_as_one() -> None:
+    async def page(talk: Talk) -> None:
+        await talk.begin("text/html; charset=utf-8")
+        await talk.send(b"<html>Please log in</html>")
+        await talk.end()
+
+    async with serve(page) as loopback:
+        keyed, _, _, compatible = providers(loopback.url)
+        for provider in (keyed, compatible):
+            with pytest.raises(ProviderError, match="answered with a web page") as caught:
+                async for _ in provider.stream(HELLO):
+                    pass
+            assert (caught.value.kind, caught.value.retryable) == ("network", True)
+            await provider.close()
+
+
 async def test_a_remote_host_is_asked_through_the_proxy_and_this_machine_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
