@@ -101,7 +101,8 @@ class Dock(completing.Completing, StillColumn):
         if self.styles.margin.bottom != below:
             self.styles.margin = (0, 0, below, 0)
             # What lies behind a sheet is painted where it changes, and all of it moved.
-            self.call_after_refresh(self.app.screen.refresh)
+            sheet = self.app.screen  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+            self.call_after_refresh(sheet.refresh)
 
     def load(self, draft: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Put a draft into the composer; what was typed before the first one came stays behind it."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from phoenix_tui.screens.hit_bar import HitBar
 from phoenix_tui.screens.image_sheet import ImageSheet
 from phoenix_tui.screens.peek import PeekScreen
 from phoenix_tui.way_out import BACK, CLOSES
-from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
 from tests.support.fake_agents import waits_for
@@ -98,7 +99,7 @@ def _texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
-async def test_every_sheet_names_the_user_s_keys(open_shell: OpenShell, engine: FakeEngine, tmp_path: Path) -> None:
+async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEngine, tmp_path: Path) -> None:
     (tmp_path / "keymap.toml").write_text("".join(f'{name} = "{key}"\n' for name, key in NEW.items()))
     assert read_keymap(tmp_path / "keymap.toml") == NEW
     async with open_shell(WIDE) as shell:
@@ -145,9 +146,7 @@ async def says(shell: Shell, act: Callable[[], object], hints: list[tuple[str, s
     await shell.until(lambda: shell.app.screen is shell.screen)
 
 
-async def test_a_question_names_and_takes_the_user_s_keys(
-    open_shell: OpenShell, engine: FakeEngine, tmp_path: Path
-) -> None:
+async def test_a_question_names_and_takes_the_user_s_keys(open_shell: Any, engine: FakeEngine, tmp_path: Path) -> None:
     (tmp_path / "keymap.toml").write_text('answer_once = "z"\nanswer_reason = "w"\nsend_now = "f9"\nstop = "f8"\n')
     asking = engine.seed("one", messages=2)
     async with open_shell() as shell:
@@ -168,7 +167,7 @@ async def test_a_question_names_and_takes_the_user_s_keys(
 
 
 async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
-    open_shell: OpenShell, engine: FakeEngine, tmp_path: Path
+    open_shell: Any, engine: FakeEngine, tmp_path: Path
 ) -> None:
     (tmp_path / "keymap.toml").write_text('peek_open = "f9"\nqueue_edit = "f5"\nqueue_send = "f6"\nsend = "f7"\n')
     asking, other = engine.seed("one", messages=2), engine.seed("two", messages=2)
@@ -186,7 +185,7 @@ async def test_the_keys_of_a_look_inside_and_of_the_queue_are_the_user_s(
         await shell.until(lambda: shell.status.endswith(BACK))
 
 
-async def test_marks_and_a_filter_of_the_list_say_once_what_esc_does(open_shell: OpenShell, engine: FakeEngine) -> None:
+async def test_marks_and_a_filter_of_the_list_say_once_what_esc_does(open_shell: Any, engine: FakeEngine) -> None:
     for title in ("one", "two"):
         engine.seed(title, messages=2)
     async with open_shell((120, 40)) as shell:
