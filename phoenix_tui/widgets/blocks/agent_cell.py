@@ -8,7 +8,7 @@ from typing import Final
 
 from engine.machine.states import AgentStatus
 from phoenix_tui.agent_words import end_words, is_good
-from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, spans_width
+from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, cells, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.rows import column, duration_text
 from phoenix_tui.widgets.blocks.tool_view import ToolView
@@ -21,7 +21,7 @@ _STARTED: Final = r"^(\S+) started$"
 _COMPLETION: Final = r"\[SYSTEM\] Child task (\S+) has (completed successfully|failed: (.*))\.$"
 """The texts of engine/machine/agent_texts.py, which are byte-stable; compiled with the first of them."""
 NAME_SHARE: Final = 45
-"""Of a hundred cells of a row that names may take."""
+"""Of a hundred cells of a row that names may take; more where the words beside them leave it."""
 WIDE: Final = 60
 """Cells of a row from which it says how much was used."""
 MARKS: Final = {
@@ -56,8 +56,9 @@ def back_rows(ends: Sequence[AgentEnd], width: int) -> list[Line]:
     room = column(width) - MARGIN - 4
     used = [_used(one) if room >= WIDE else "" for one in ends]
     right = max((len(text) + 2 for text in used if text), default=0)
-    names = max((len(one.task) for one in ends), default=0)
-    name_room = min(names, (room - right) * NAME_SHARE // 100)
+    names = max((cells(clean_line(one.task)) for one in ends), default=0)
+    words = max((cells(end_words(one.reason, one.text)) for one in ends), default=0)
+    name_room = min(names, max((room - right) * NAME_SHARE // 100, room - right - words - 2))
     return [_row(one, text, name_room, width, right) for one, text in zip(ends, used, strict=True)]
 
 

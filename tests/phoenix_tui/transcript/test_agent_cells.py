@@ -47,6 +47,11 @@ def test_each_has_a_row_with_the_first_line_of_its_result_or_the_reason_and_what
     ]
 
 
+def test_a_name_takes_what_the_words_beside_it_leave() -> None:
+    tasks = (AgentTask("a1", "find every test of the retry loop"),)
+    assert drawn(back(tasks=tasks), width=60)[1] == "    ■ find every test of the retry loop  cancelled"
+
+
 def test_with_little_room_there_are_the_words_alone() -> None:
     assert drawn(back(GOOD, tasks=TASKS[:1]), width=40)[1] == "    ✓ find tests  7 files named"
 
