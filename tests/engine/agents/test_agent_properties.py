@@ -19,7 +19,16 @@ from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings
 from engine.machine import agent_texts
 from engine.machine.messages import ToolResultBlock
-from engine.machine.states import AgentTask, AwaitingSubagents, Cancelling, Completed, Errored, Failed, Idle
+from engine.machine.states import (
+    AgentStatus,
+    AgentTask,
+    AwaitingSubagents,
+    Cancelling,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+)
 from engine.ports import Committed, Move, StorageError
 from engine.records import AgentRow
 from engine.updates import StateChanged, Update
@@ -166,6 +175,11 @@ class World:
             ids = [agent.id for agent in state.agents]
             assert sorted([*state.pending, *(outcome.agent_id for outcome in state.outcomes)]) == sorted(ids)
         assert (self.crew.at_work(self.parent.id), self.fates.open) == (0, 0)
+        line = self.crew._shift._line
+        assert (line._out, line._waiting, self.crew._shift.everyone()) == (set(), [], []), "no place is kept"
+        if not any(name.startswith("break") for name, _ in self.plan.deeds):
+            unread = [row.outcome for row in rows if await self.bench.store.agents.waiting(row.id)]
+            assert all(one is not None and one.status is AgentStatus.CANCELLED for one in unread), "a lost hint"
         if not self.plan.background and rows:
             await self.check_aggregate(rows)
 
