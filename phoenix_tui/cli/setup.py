@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
@@ -62,8 +64,7 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
     """
     folder = checked_folder(arguments.folder())
     try:
-        paths = find_paths(environment)
-        paths.make()
+        paths = _made(find_paths(environment))
         project = find_project(folder)
         trust = _trust(paths, project, give=arguments.trust)
         asked = (environment_layer(environment), flag_layer(_flags(arguments)))
@@ -165,6 +166,29 @@ def _project_layer(project: Project) -> Layer:
         values |= layer.values
         sources |= layer.sources
     return Layer(values, sources)
+
+
+def _made(paths: Paths) -> Paths:
+    """The folders, made; where nothing can be written what a session needs lies in a folder that goes with it.
+
+    The store then keeps its conversations in memory, and says so.
+    """
+    try:
+        paths.make()
+    except OSError as error:
+        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise
+    return paths if os.access(paths.state, os.W_OK) else replace(paths, state=_passing_folder())
+
+
+def _passing_folder() -> Path:
+    import atexit  # noqa: PLC0415 - rare
+    import shutil  # noqa: PLC0415 - as above
+    import tempfile  # noqa: PLC0415 - as above
+
+    folder = Path(tempfile.mkdtemp(prefix="phoenix-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _cannot_write(error: OSError) -> str:

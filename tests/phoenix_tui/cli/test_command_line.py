@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import shlex
+import stat
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ from phoenix_tui.cli.arguments import RunArguments, run_arguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.parser import run_parser
+from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
 from tests.support.cli import ROOT, phoenix_in
 from tools.process.sandbox import SandboxMode
@@ -152,3 +157,18 @@ async def test_a_command_that_is_not_there_is_not_offered(tmp_path: Path) -> Non
     assert ran.code == 0
     assert "conversations list|show|search" in ran.out
     assert "acp" not in ran.out
+
+
+@pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="no folder here that nobody can write to")
+def test_where_no_folder_can_be_made_a_session_has_one_that_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended: list[Callable[[], object]] = []
+    monkeypatch.setattr(atexit, "register", lambda work, *given, **more: ended.append(partial(work, *given, **more)))
+    setup = prepare(run_arguments(run_parser().parse_args([])), {"PHOENIX_HOME": "/sys/phoenix"})
+    assert setup.paths.data == Path("/sys/phoenix")
+    assert stat.S_IMODE(setup.paths.state.stat().st_mode) == 0o700
+    for work in ended:
+        work()
+    assert not setup.paths.state.exists()
