@@ -46,7 +46,7 @@ async def test_files_and_conversation_go_back_and_come_again(tmp_path: Path) -> 
             running.type(b"\x15")  # the prompt stands in the box: clear it
             await running.shows("Type to start")
             running.type(ESC + ESC)
-            await running.shows("u undoes the rewind")
+            await running.shows("u undo")
             running.type("u")
             await running.shows("All three are written.")
             await running.until(lambda: (work / "kept.txt").read_text() == "changed\n", "the files again")
