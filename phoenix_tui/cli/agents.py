@@ -98,7 +98,11 @@ class AgentResults:
 
     def objects(self) -> list[JsonValue]:
         """One object each."""
-        return [agent_object(one) | {"usage": usage_object(self._usage(one.id))} for one in self._views]
+        return [self._object(one) for one in self._views]
+
+    def _object(self, view: AgentView) -> JsonObject:
+        usage: JsonObject = {"usage": usage_object(self._usage(view.id))}
+        return agent_object(view) | usage
 
     def _usage(self, agent_id: str) -> Usage:
         return self.used[agent_id].usage if agent_id in self.used else Usage()
