@@ -256,3 +256,14 @@ async def test_the_list_lies_over_a_narrow_screen(open_shell: Any, engine: FakeE
         assert any("日本語のとても長いタ" in line and "…" in line for line in shell.text.splitlines())
         await shell.pilot.press("slash", "escape", "escape")
         await shell.until(lambda: not shell.screen.rows.has_focus)
+
+
+async def test_the_list_fills_its_rows_before_it_is_told_of_its_size(open_shell: Any, engine: FakeEngine) -> None:
+    for number in range(30):
+        engine.seed(f"talk {number}", messages=2)
+    async with open_shell((60, 20)) as shell:
+        await focused(shell)
+        await shell.until(lambda: shell.text.count("talk ") >= 15)
+        shell.screen.rows.model.resize(1)
+        shell.screen.rows.show(shell.screen.rows.model._summaries.values(), {}, "")
+        await shell.until(lambda: shell.text.count("talk ") >= 15)
