@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView
 from phoenix_tui.agent_words import ENDS, counted, task_words
-from phoenix_tui.labels import clock, money
+from phoenix_tui.labels import clock, money, tokens
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import said, speaker, text_of
 from phoenix_tui.sub_agents import at_work, family_of, views_of
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MESSAGES: Final = 200
 """Of a sub-agent's transcript that are read out."""
+SILENT_FROM: Final = 20.0
+"""Seconds without output from which it is said."""
 NONE: Final = "This conversation has no sub-agents. The model starts them where a task falls into parts; ask it to."
 READ, HINT, STOP = "Read what it did", "Send it a hint", "Stop it"
 
@@ -87,9 +89,20 @@ def row(view: AgentView, now: float) -> str:
     """One of them in words: its task, how it stands, and what it has used; `now` is wall clock."""
     parts = [task_words(view.task), view.profile, _stands(view)]
     parts += [f"turn {view.turn} of {view.max_turns}"] if view.turn else []
-    parts += [clock(max((view.ended or now) - view.started, 0.0))] if view.started else []
+    limit = f" of {clock(view.timeout).removesuffix(' 0 s')}" if view.timeout and view.outcome is None else ""
+    end = view.asked or view.ended or now
+    parts += [f"{clock(max(end - view.started, 0.0))}{limit}"] if view.started else []
+    parts += [f"{tokens(view.tokens)} tokens"] if view.tokens else []
     parts += [money(view.cost_usd)] if money(view.cost_usd) else []
+    parts.append(f"model {view.model}")
+    silent = now - view.last_output if view.last_output and _is_heard(view) else 0.0
+    parts += [f"silent for {clock(silent)}"] if silent >= SILENT_FROM else []
     return ", ".join(clean_line(part) for part in parts)
+
+
+def _is_heard(view: AgentView) -> bool:
+    """Whether something should come of it: it works, and does not wait for the user."""
+    return view.outcome is None and not view.waits and not isinstance(view.state, AwaitingApproval)
 
 
 def _stands(view: AgentView) -> str:

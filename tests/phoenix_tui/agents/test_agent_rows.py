@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from engine.machine.states import AgentOutcome, AgentStatus, AwaitingLlm, Idle, Requesting, RetryWait, State
 from engine.updates import AgentView
+from phoenix_tui.linear.agents import row as row_in_words
 from phoenix_tui.widgets.agent_figures import elapsed
 from phoenix_tui.widgets.agent_rows import agent_rows, rows_each
 from tests.support.fake_agents import ASKS, RUN, RUNS, agent
@@ -86,8 +88,16 @@ def test_what_it_does_is_said_in_words(state: State, words: str) -> None:
     assert words in drawn(agent("b1", "find", NOW - 1, state), width=78)[0]
 
 
+def test_in_lines_it_is_all_said_in_words() -> None:
+    silent = replace(WORKS, last_output=NOW - 30)
+    assert row_in_words(silent, NOW) == (
+        "find the tests, explore, runs bash make, turn 4 of 20, 41 s of 5 m, 12k tokens, $0.02, "
+        "model anthropic/claude-sonnet-5-5, silent for 30 s"
+    )
+
+
 def test_an_end_is_its_first_words_and_what_it_took() -> None:
     failed = AgentOutcome("b1", AgentStatus.TIMEOUT, "half", "timed out")
     ended = agent("b1", "find", NOW - 60, ended=NOW - 2, outcome=failed, turn=21)
-    (row,) = drawn(ended, width=91)
-    assert words(row) == ["✗ find", "timed out (partial kept)", "20/20 +1", "58 s", "12k", "$0.02"]
+    (drawn_row,) = drawn(ended, width=91)
+    assert words(drawn_row) == ["✗ find", "timed out (partial kept)", "20/20 +1", "58 s", "12k", "$0.02"]
