@@ -12,12 +12,11 @@ from textual._context import active_app
 from textual.screen import Screen
 
 from phoenix_tui.widgets.transcript.frames import Frames
+from tests.support.waiting import pause_between_looks
 
 SOON: Final = 0.02
 """Seconds: a timer that is due within them is waited for."""
-LOOK: Final = 0.001
-"""Seconds between two looks at a thread."""
-LOOKS: Final = 150
+LOOKS: Final = 40
 """At a thread that works: a slow machine may keep it waiting for long, one that hangs is not waited for."""
 QUIET: Final = 3
 """Turns of the loop without work that make it settled: one of them has asked the system for input."""
@@ -42,7 +41,7 @@ async def settled(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
             await asyncio.sleep(wait)
         elif looks < LOOKS and threads_work(loop._default_executor):
             looks, quiet = looks + 1, 0
-            await asyncio.sleep(LOOK)
+            await pause_between_looks()
         else:
             quiet += 1
 

@@ -35,6 +35,11 @@ def poll_blocking(condition: Callable[[], object], seconds: float = PATIENCE) ->
     return True
 
 
+async def pause_between_looks() -> None:
+    """For what a thread does, which tells nobody that it is done."""
+    await asyncio.sleep(LOOK)
+
+
 async def typing_guard() -> None:
     """Let the guard against answers by accident run out; it goes by the clock of another process."""
     await asyncio.sleep(TYPING_GUARD)
