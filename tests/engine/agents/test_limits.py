@@ -65,7 +65,7 @@ async def test_a_projects_profile_lowers_what_the_user_set_and_never_raises_it(
     settings = EngineSettings(agent_turns=20, agent_timeout=300.0)
     async with engine_bench(tmp_path, Reply((Hang(),), always=True), settings=settings) as bench:
         assert bench.engine.crew is not None
-        bench.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]
+        bench.engine.ports.profiles.resolve = lambda _name, _cwd: profile  # type: ignore[union-attr,method-assign]  # the one of the test
         parent = await bench.conversation()
         await bench.engine.crew.begin(parent.id, "call", asked)
         (view,) = bench.engine.crew.views(parent.id)
