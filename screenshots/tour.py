@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -71,11 +71,19 @@ class Tour:
     async def home(self) -> None:
         """Close whatever is open and empty the composer; an Esc too many would go back in the conversation."""
         for _ in range(PATIENCE):
-            if not any(words in self.running.words for words in OPEN):
+            if not self._open():
                 break
-            await self.press(ESC)
-            await asyncio.sleep(0.4)
+            await self._escape(self._open())
         await self.press(b"\x15")
+
+    async def _escape(self, before: list[str]) -> None:
+        self.running.type(ESC)
+        with suppress(AssertionError):  # the next Esc may be what closes it
+            await self.running.until(lambda: self._open() != before, seconds=5)
+        await asyncio.sleep(0.4)
+
+    def _open(self) -> list[str]:
+        return [words for words in OPEN if words in self.running.words]
 
     async def leave(self) -> None:
         """Quit, so that the next size begins with no crash to recover from."""
@@ -146,6 +154,7 @@ async def search(tour: Tour) -> None:
 async def work(tour: Tour) -> None:
     """A real turn: question, patch, streaming, queue."""
     await tour.press(CTRL_N)
+    await tour.running.shows("Type to start")
     await tour.running.send(FIX)
     await tour.take("approval", "unittest", "y s a n r answer")
     await asyncio.sleep(0.7)
