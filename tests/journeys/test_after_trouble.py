@@ -16,6 +16,7 @@ from tests.support.program import CTRL_Q, ENTER, program
 
 pytestmark = pytest.mark.pty
 PROMPT_ABOVE = b"\x1b[5;3~"
+COUNT = "SELECT count(*) FROM messages"
 MANY_LINES = "\n\n".join(f"Line {number}." for number in range(80))
 
 
@@ -47,6 +48,8 @@ async def test_after_a_kill_one_stands_where_one_had_scrolled_to(tmp_path: Path)
             for number in (1, 2, 3):
                 await running.send(f"question {number}")
                 await running.until(lambda: len(server.requests) == number, "the request")  # noqa: B023 - at once
+                stored = [(2 * number,)]
+                await running.until(lambda: rows(phoenix, COUNT) == stored, "the answer")  # noqa: B023 - at once
                 await running.shows("Line 79.", "○ ready")
             running.type(PROMPT_ABOVE * 2)
             await running.shows("question 2", "Answer 2.")
