@@ -20,6 +20,7 @@ from engine.store.migrations import MIGRATIONS
 from engine.store.opening import open_for_writing
 from engine.store.schema_search import FIRST_ID, add_search_index
 from tests.support.storage import asks_for_tools, move, new_conversation, query, reply, say
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def store(paths: StorePaths) -> AsyncIterator[SqliteStore]:
 
 
 async def found(store: SqliteStore, text: str, **options: int) -> tuple[SearchHit, ...]:
-    return (await store.library.search(parse_search(text, cwd=Path("/")), **options)).hits
+    return (await store.library.search(parse_search(text, cwd=Path("/")), seconds=PATIENCE, **options)).hits
 
 
 async def a_conversation(store: SqliteStore, *texts: str, title: str = "", cwd: str = "/tmp") -> str:
@@ -94,7 +95,7 @@ async def test_what_a_tool_was_asked_and_what_it_said_are_found(store: SqliteSto
 async def test_filters_leave_out_what_is_not_meant(store: SqliteStore) -> None:
     here = await a_conversation(store, "blue whale", "blue sky", title="Sea", cwd="/tmp")
     there = await a_conversation(store, "blue car", title="Road", cwd="/usr")
-    await store.commit(move(here, reply(TextBlock("blue answer")), at=90_000.0))
+    await store.commit(move(here, reply(TextBlock("blue answer")), at=170_000.0))  # between the two days in any zone
 
     async def seen(text: str) -> set[tuple[str, int]]:
         return {(each.conversation_id, each.seq) for each in await found(store, f"blue {text}")}
@@ -208,7 +209,7 @@ async def test_what_is_older_than_the_index_is_indexed_in_slices_newest_first(pa
     new = await a_conversation(store, "a new needle")
     progress = await store.library.index_older()
     assert 0 < progress.done < progress.total == 900
-    answer = await store.library.search(parse_search("needle", cwd=Path("/")))
+    answer = await store.library.search(parse_search("needle", cwd=Path("/")), seconds=PATIENCE)
     assert 0.0 < answer.unindexed < 1.0
     assert {hit.seq for hit in answer.hits if hit.conversation_id == "old"} <= set(range(600, 901))
     query(store.path, "UPDATE messages SET text = 'a rewritten needle' WHERE id = 'm3'")

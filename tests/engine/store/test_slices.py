@@ -21,7 +21,7 @@ from engine.search import parse_search
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.slices import Pace
 from tests.support.storage import ROOT, asks_for_tools, move, new_conversation, query, say
-from tests.support.waiting import poll
+from tests.support.waiting import PATIENCE, poll
 
 MESSAGES = 24
 
@@ -60,7 +60,7 @@ async def a_long_conversation(store: SqliteStore) -> str:
 
 
 async def hits(store: SqliteStore) -> list[str]:
-    found = await store.library.search(parse_search("needle", cwd=Path("/")))
+    found = await store.library.search(parse_search("needle", cwd=Path("/")), seconds=PATIENCE)
     return sorted({hit.conversation_id for hit in found.hits})
 
 

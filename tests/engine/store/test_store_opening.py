@@ -33,6 +33,7 @@ from engine.store import opening as opening_module
 from engine.store.migrations import VERSION
 from engine.store.opening import journal_mode
 from tests.support.storage import ROOT, move, new_conversation, query, say
+from tests.support.waiting import PATIENCE
 from tools.contract import PreparedImage
 
 NOBODY = 65534
@@ -216,7 +217,7 @@ async def test_what_cannot_be_written_is_shown_from_memory_and_stays_as_it_is(wh
         assert store.warning.startswith(AS_FOUND)
         assert await store.recover_all() == []
         assert [one.title for one in await store.conversations(ConversationQuery())] == ["Kept"]
-        assert len((await store.library.search(SearchQuery(("needle",)))).hits) == 1
+        assert len((await store.library.search(SearchQuery(("needle",)), seconds=PATIENCE)).hits) == 1
         await store.take(conversation_id)
         await store.commit(move(conversation_id, say("and new")))
         assert len(await store.messages(conversation_id)) == 2
@@ -273,7 +274,7 @@ async def test_an_ephemeral_store_does_everything_and_leaves_nothing(
     attachment = await store.add_attachment(conversation_id, IMAGE, 1.0)
     assert attachment.path.read_bytes() == b"picture"
     assert attachment.path.parent.parent.stat().st_mode & 0o777 == 0o700
-    assert len((await store.library.search(SearchQuery(("Hello",)))).hits) == 1
+    assert len((await store.library.search(SearchQuery(("Hello",)), seconds=PATIENCE)).hits) == 1
     assert (await store.library.fork(conversation_id, "copy", 2.0)).message_count == 1
     assert store.warning == ""
     assert [path for path in everything_in(tmp_path) if path.suffix == ".db"] == []
