@@ -162,7 +162,7 @@ async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
     await phoenix.run("conversations", "archive", "One")
     kept = {row["topic"]: row["text"] for row in (await phoenix.run("doctor", "--json")).json}
     assert kept["archive"] == (
-        "1 conversations put away, 0.0 MB, kept for ever; retention_days in config.toml changes that"
+        "1 conversation put away, 0.0 MB, kept for ever; retention_days in config.toml changes that"
     )
     phoenix.home.chmod(0o755)
     (phoenix.home / "phoenix.db").write_bytes(b"no database")
