@@ -289,7 +289,7 @@ async def test_the_list_counts_conversations_and_keeps_an_unsent_one_apart(open_
 
 
 async def test_the_list_says_writing_once_text_arrives(open_shell: Any) -> None:
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((200, 60)) as shell:
         conversation = await shell.say("go")
         await shell.until(lambda: "thinking 0s" in shell.text)
         conversation.play(TextArrived("Hello"))
@@ -306,7 +306,7 @@ async def test_enter_on_an_empty_line_does_nothing_when_idle(open_shell: Any, en
 
 async def test_switching_leaves_a_run_alone_and_marks_it_when_it_ends(open_shell: Any, engine: FakeEngine) -> None:
     other = engine.seed("other", messages=1)
-    async with open_shell((120, 40)) as shell:
+    async with open_shell((200, 60)) as shell:
         conversation = await shell.say("go")
         await shell.open(other)
         assert conversation.cancelled == 0

@@ -12,7 +12,7 @@ from textual.geometry import Region
 from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.markdown.lines import Line, Surface, Tone
-from phoenix_tui.widgets.blocks.diff import diff_block, diff_lines
+from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import MOST_COLOURED, language_of
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
@@ -54,7 +54,7 @@ def test_a_line_has_the_colours_of_its_language_under_its_marks() -> None:
     assert ("return", Tone.KEYWORD) in added
     assert ("60", Tone.NUMBER) in added
     assert ("# doubled", Tone.QUIET) in added
-    plain = diff_lines(display(), 80, is_open=False)
+    plain = diff_block(display(), 80, is_open=False).lines
     for before, after in zip(plain, lines, strict=True):
         marked = ["".join(s.text for s in line.spans if s.look.surface in MARKS) for line in (before, after)]
         assert marked[0] == marked[1]
@@ -86,7 +86,7 @@ def test_a_comment_on_a_marked_word_is_not_quiet() -> None:
     ids=["unknown", "no language", "minified", "huge"],
 )
 def test_what_no_colours_help_stays_plain(change: DiffDisplay) -> None:
-    assert coloured(change, 80, is_open=True) == diff_lines(change, 80, is_open=True)
+    assert coloured(change, 80, is_open=True) == diff_block(change, 80, is_open=True).lines
 
 
 def test_languages_are_known_by_the_name_of_the_file() -> None:
@@ -114,7 +114,7 @@ def test_colours_change_no_character_and_no_row(
     old: list[str], new: list[str], width: int, is_open: bool, size: int, path: str
 ) -> None:
     change = display("\n".join(list(difflib.unified_diff(old, new, lineterm=""))[2:]), path)
-    plain = diff_lines(change, width, is_open=is_open)
+    plain = diff_block(change, width, is_open=is_open).lines
     painted = coloured(change, width, is_open=is_open, slice_of=size)
     assert [(line.text, line.joint, line.margin, line.sides) for line in painted] == [
         (line.text, line.joint, line.margin, line.sides) for line in plain
