@@ -25,6 +25,7 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.workspace import WorkspaceScreen
+from phoenix_tui.screens.workspace_keys import NEVER
 from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
@@ -68,7 +69,7 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
-        self._key_order = KeyOrder(self, super().on_event)
+        self._key_order = KeyOrder(self, self._hand_on)
         self._services: Services | None = None
         self._finishing = False
         self._typed_early: list[Typed] | None = []
@@ -117,6 +118,11 @@ class PhoenixApp(App[None]):
             self._typed_early.append(event)
         else:
             await self._key_order.take(event)
+
+    async def _hand_on(self, event: events.Event) -> None:
+        if not (isinstance(event, events.Key) and event.key == "escape"):
+            self._workspace.escaped_at = NEVER
+        await super().on_event(event)
 
     async def on_stage_listening(self, event: Stage.Listening) -> None:
         """The composer has the focus: it gets what was typed so far, ahead of what still comes."""

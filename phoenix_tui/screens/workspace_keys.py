@@ -29,6 +29,7 @@ DOUBLE: Final = 0.6
 AGAIN: Final = 1.5
 """Seconds within which a second Ctrl+C quits."""
 
+NEVER: Final = float("-inf")
 PAGES: Final = {"page_up": -10, "page_down": 10}
 """Rows that a page of a question is."""
 
@@ -37,8 +38,9 @@ class WorkspaceKeys(Stage):
     """Esc closes the innermost open thing, else stops the run; the rest as `keymap.KEYS` says."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
-    _escaped_at = float("-inf")
-    _interrupted_at = float("-inf")
+    escaped_at = NEVER
+    """When the first Esc of a pair was pressed; any other key ends the pair."""
+    _interrupted_at = NEVER
     clock = staticmethod(time.monotonic)
     """Tells how far apart two keys were pressed."""
 
@@ -58,10 +60,10 @@ class WorkspaceKeys(Stage):
             notice.standing = None
             return
         now = self.clock()
-        if now - self._escaped_at >= DOUBLE:
-            self._escaped_at = now
+        if now - self.escaped_at >= DOUBLE:
+            self.escaped_at = now
             return
-        self._escaped_at = float("-inf")  # a third one begins another pair
+        self.escaped_at = NEVER  # a third one begins another pair
         if composer.text:
             self._clear_draft()
         else:

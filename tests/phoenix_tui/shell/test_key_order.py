@@ -57,3 +57,11 @@ async def test_what_follows_a_key_that_closes_a_sheet_reaches_the_composer(open_
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
         in_one_read(shell, "escape", "h", "e", "y")
         await shell.until(lambda: shell.composer.text == "hey")
+
+
+async def test_two_escapes_with_another_key_between_are_no_pair(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await shell.press_at_once("escape", "d", "escape", "r", "escape")
+        await shell.until(lambda: shell.composer.text == "dr")
+        await shell.press_at_once("escape", "escape")
+        await shell.until(lambda: not shell.composer.text)
