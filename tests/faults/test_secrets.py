@@ -64,12 +64,14 @@ async def test_a_key_from_the_environment_reaches_the_server_and_no_file_tool_or
         assert files_with(KEY, tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads the memory of every process")
-async def test_a_tool_cannot_read_the_key_out_of_the_memory_of_phoenix(tmp_path: Path) -> None:
+async def test_a_tool_cannot_read_the_key_where_the_system_shows_environments(tmp_path: Path) -> None:
     async with serve(calls("bash", command=LOOK_EVERYWHERE), says("Looked.")) as server:
         ran = await with_claude(tmp_path, server.url).run("-p", "--permission-mode", "auto", "Look")
         assert ran.code == 0
-        assert KEY not in result_text(server.requests[1])
+        seen = result_text(server.requests[1])
+        assert KEY not in seen
+        assert os.geteuid() or "ANTHROPIC_API_KEY=***" in seen, "root sees the block, and that the key is not in it"
+        assert server.requests[0].headers["x-api-key"] == KEY
 
 
 async def test_what_others_may_not_read_they_cannot(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 
 PROCESS_NAME = "phoenix"
+SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+"""Names of variables whose values no other process is to see."""
 
 
 def harden(*, debuggable: bool = False) -> None:
-    """Adopt orphans, close `/proc/<phoenix>` to other processes, and take a name `pkill python` passes by.
+    """Adopt orphans, close `/proc/<phoenix>` to others, blank the keys in it, take a name `pkill python` passes by.
 
     `debuggable` leaves core dumps and debuggers working, and with them the environment readable.
     """
@@ -22,4 +25,5 @@ def harden(*, debuggable: bool = False) -> None:
         kernel.rename_process(PROCESS_NAME)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         if not debuggable:
+            kernel.hide_in_environment(lambda name: SECRET.search(name) is not None)
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -24,6 +25,10 @@ MS_NOEXEC = 8
 MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
+
+ARGUMENTS = 45
+ENVIRONMENT = 47
+"""Fields of /proc/self/stat behind the name (proc(5), less three): where a block begins; its end comes next."""
 
 M_ARENA_MAX = -8
 """Of mallopt(3)."""
@@ -142,9 +147,30 @@ def rename_process(name: str) -> None:
     """Show `name` instead of the interpreter in `ps`, so that `pkill python` passes by."""
     title = ctypes.create_string_buffer(name.encode()[:15])
     _libc.prctl(PR_SET_NAME, title, ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
-    with open("/proc/self/stat", "rb") as stat:  # noqa: PTH123 - pathlib would double the zygote's start time
-        fields = stat.read().rpartition(b")")[2].split()
-    start, end = int(fields[45]), int(fields[46])
+    start, end = _block(ARGUMENTS)
     if 0 < start < end:
         shown = name.encode()[: end - start - 1]
         ctypes.memmove(start, shown.ljust(end - start, b"\0"), end - start)
+
+
+def hide_in_environment(is_secret: Callable[[str], bool]) -> None:
+    """Blank the values of these names where `/proc/<pid>/environ` shows them, which root may read whatever else is set.
+
+    What this process and the programs it starts see of them stays as it is.
+    """
+    start, end = _block(ENVIRONMENT)
+    place = start
+    for entry in ctypes.string_at(start, end - start).split(b"\0") if 0 < start < end else ():
+        name, _, value = entry.partition(b"=")
+        if value and is_secret(os.fsdecode(name)):
+            if name in os.environb:
+                os.environb[name] = os.environb[name]  # from here on the C library has a copy of its own
+            ctypes.memset(place + len(name) + 1, ord("*"), len(value))
+        place += len(entry) + 1
+
+
+def _block(field: int) -> tuple[int, int]:
+    """Where the kernel shows a part of this process: its first byte and the one behind it."""
+    with open("/proc/self/stat", "rb") as stat:  # noqa: PTH123 - pathlib would double the zygote's start time
+        fields = stat.read().rpartition(b")")[2].split()
+    return int(fields[field]), int(fields[field + 1])
