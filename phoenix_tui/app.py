@@ -1,13 +1,11 @@
-"""PhoenixApp: themes, keys, signals and the way out; everything else stands on the workspace."""
+"""PhoenixApp: themes and keys; everything else stands on the workspace."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import events
 from textual.app import App
@@ -15,8 +13,8 @@ from textual.binding import BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
 
-from phoenix_tui.crash import crash_note
 from phoenix_tui.driver import QuietDriver
+from phoenix_tui.ending import Ending
 from phoenix_tui.key_order import KeyOrder, Typed
 from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
@@ -29,9 +27,6 @@ from phoenix_tui.screens.workspace_keys import NEVER
 from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
-
-SIGNAL_EXIT: Final = 128
-"""What a shell adds to the number of a signal."""
 
 
 class PhoenixApp(App[None]):
@@ -60,18 +55,12 @@ class PhoenixApp(App[None]):
             from phoenix_tui.plain_signs import PlainSigns  # noqa: PLC0415 - for few terminals
 
             self._signs.append(PlainSigns())
-        self.exit_note = ""
-        """What is printed after the screen is gone: how to come back."""
-        self.crash_note = ""
-        """What is printed instead after a crash."""
-        self._keep_report = keep_report
         self._open_services = open_services
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
+        self.ending = Ending(self, self._workspace, keep_report)
         self._key_order = KeyOrder(self, self._hand_on)
-        self._services: Services | None = None
-        self._finishing = False
         self._typed_early: list[Typed] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
 
@@ -137,32 +126,16 @@ class PhoenixApp(App[None]):
 
     def on_mount(self) -> None:
         """Catch the signals that end a program; open the services once the first frame is drawn."""
-        if not self.is_headless and sys.platform != "win32":
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self._ended_by, number)
+        self.ending.heed_signals()
         self.call_after_refresh(self._begin)
 
     def _handle_exception(self, error: Exception) -> None:
         """Leave after a fault of Phoenix's own: Textual would print the values of variables, keys among them."""
-        if not self.crash_note:
-            report = self._keep_report(error) if self._keep_report is not None else "none was asked for"
-            self.crash_note = crash_note(error, report, self._way_back())
+        if self.ending.crashed(error):
             self._exception = error
             self._exception_event.set()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
         self._return_code = 1
         self._close_messages_no_wait()
-
-    def _way_back(self) -> str:
-        bench = self._workspace.bench
-        kept = self._services is not None and self._services.kept
-        conversation = bench.desk.conversation if bench is not None and kept else None
-        has_messages = conversation is not None and conversation.record.message_count
-        return f"phoenix --resume {conversation.id}" if conversation is not None and has_messages else ""
-
-    def _ended_by(self, number: int) -> None:
-        # Not exclusive: a second signal would cancel what the first one has begun.
-        self.run_worker(self._finish(SIGNAL_EXIT + number), group="finish")
 
     def _begin(self) -> None:
         self.run_worker(self._open(), group="open")
@@ -180,7 +153,7 @@ class PhoenixApp(App[None]):
             late.over()
             self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, hint(("quit", "quits")))
             return
-        self._services = services
+        self.ending.services = services
         late.over()
         await self._workspace.attend(module.Backstage(self._workspace, services, self._terminal, keymap))
 
@@ -216,22 +189,4 @@ class PhoenixApp(App[None]):
     async def on_stage_leaving(self, event: Stage.Leaving) -> None:
         """Nothing is in the way."""
         event.stop()
-        self.run_worker(self._finish(0), group="finish")
-
-    async def _finish(self, return_code: int) -> None:
-        """Keep the draft, stop every run, close the store, leave the screen."""
-        if self._finishing:
-            return
-        self._finishing = True
-        bench = self._workspace.bench
-        if bench is None and self._workspace.late is not None:
-            self._workspace.late.keep()
-        if bench is not None:
-            self.exit_note = self._way_back()
-            await bench.desk.put_away()
-            bench.desk.overview.stop()
-            bench.around.close()
-            await bench.clipboard.close()
-        if self._services is not None:
-            await self._services.engine.close()
-        self.exit(return_code=return_code)
+        self.ending.begin(0)

@@ -78,12 +78,12 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -
             await services.close(crashed=app.return_code == CRASHED)
 
     asyncio.run(show())
-    if app.crash_note:
+    if app.ending.crash_note:
         terminal_state.restore()
-        sys.stderr.write(f"{app.crash_note}\n")
-    elif app.exit_note and SERVED not in os.environ:
+        sys.stderr.write(f"{app.ending.crash_note}\n")
+    elif app.ending.note and SERVED not in os.environ:
         with suppress(OSError):  # the terminal may have hung up
-            sys.stdout.write(f"{app.exit_note}\n")
+            sys.stdout.write(f"{app.ending.note}\n")
             sys.stdout.flush()
     return app.return_code or 0
 
