@@ -6,8 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from phoenix_tui.drafts import remember
 from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.linear.editing import LeaveWanted, StopWanted
+from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
@@ -34,14 +35,14 @@ async def _compact(front: LinearFront, focus: str) -> None:
         return await verdict
 
     if await front.talk.attempt(conversation.context.compact(focus, review)):
-        while (offered := await _next(front, proposals)) is not None:
+        while (offered := await next_proposal(front, proposals)) is not None:
             proposal, verdict = offered
             decided = await _decide(front, proposal)
             if not verdict.done():
                 verdict.set_result(decided)
 
 
-async def _next(
+async def next_proposal(
     front: LinearFront, proposals: asyncio.Queue[tuple[Proposal, asyncio.Future[Verdict]]]
 ) -> tuple[Proposal, asyncio.Future[Verdict]] | None:
     """The next summary to decide on; None once the conversation rests, or is stopped or left."""
@@ -49,21 +50,28 @@ async def _next(
     listens = front.terminal.keyboard.is_terminal
     while True:
         # The lines of a pipe are answers to what is still to come.
-        wish = asyncio.ensure_future(front.terminal.next_wish() if listens else asyncio.Event().wait())
-        done, _ = await asyncio.wait({offered, rested, wish}, return_when=asyncio.FIRST_COMPLETED)
-        if wish not in done:
-            wish.cancel()
-            ready = offered in done
+        heard = asyncio.ensure_future(front.terminal.heard() if listens else asyncio.Event().wait())
+        done, _ = await asyncio.wait({offered, rested, heard}, return_when=asyncio.FIRST_COMPLETED)
+        ready = offered in done
+        if ready or rested in done:  # what was typed in the same moment is for whoever asks next
+            heard.cancel()
             (rested if ready else offered).cancel()
             return offered.result() if ready else None
-        match wish.result():
-            case StopWanted():
-                front.talk.stop()
-            case LeaveWanted():
-                front.talk.stop()
-                front.leave(0)
-            case _:
-                front.say("The summary is being written. Esc stops it.")
+        await _meanwhile(front)
+
+
+async def _meanwhile(front: LinearFront) -> None:
+    """A line, a stop or the end while the summary is being written."""
+    match await front.terminal.next_wish():
+        case StopWanted():
+            front.talk.stop()
+        case LeaveWanted():
+            front.talk.stop()
+            front.leave(0)
+        case Typed(text=text):
+            front.say("The summary is being written. Esc stops it.")
+            if text.strip() and not remember(front.history, text):
+                front.say("Up brings back what you wrote.")
 
 
 async def _decide(front: LinearFront, proposal: Proposal) -> Verdict:

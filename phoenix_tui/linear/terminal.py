@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
@@ -47,7 +48,8 @@ class LineTerminal:
         """Whether the prompt stands on the last row."""
         self._held: list[str] = []
         self._typed_at = 0.0
-        self._wishes: asyncio.Queue[Wish] = asyncio.Queue()
+        self._wishes: deque[Wish] = deque()
+        self._heard = asyncio.Event()
         self._piped = ""
         """The line of a pipe whose end has not come."""
         self.keyboard = Keyboard(self._take, self._ended)
@@ -85,9 +87,16 @@ class LineTerminal:
         if os.isatty(1):
             self._write("\a")
 
+    async def heard(self) -> None:
+        """Until there is a wish; it stays for who asks for it."""
+        await self._heard.wait()
+
     async def next_wish(self) -> Wish:
         """The next line, stop or end."""
-        wish = await self._wishes.get()
+        await self.heard()
+        wish = self._wishes.popleft()
+        if not self._wishes:
+            self._heard.clear()
         if isinstance(wish, Typed) and not self.keyboard.is_terminal:  # nobody has echoed it
             self.show_prompt()
             self._at_prompt = False
@@ -96,7 +105,7 @@ class LineTerminal:
 
     def wake(self) -> None:
         """End whoever waits for a wish."""
-        self._wishes.put_nowait(StopWanted())
+        self._wish(StopWanted())
 
     @contextmanager
     def listening(self) -> Generator[None]:
@@ -128,20 +137,24 @@ class LineTerminal:
             if isinstance(wish, Typed) and self._at_prompt:
                 self._at_prompt = False
                 self._write(self._end)
-            self._wishes.put_nowait(wish)
+            self._wish(wish)
         self.line.wishes.clear()
         self.tick()
+
+    def _wish(self, wish: Wish) -> None:
+        self._wishes.append(wish)
+        self._heard.set()
 
     def _take_lines(self, text: str) -> None:
         *whole, self._piped = (self._piped + text).replace("\r\n", "\n").split("\n")
         for line in whole:
-            self._wishes.put_nowait(Typed(line))
+            self._wish(Typed(line))
 
     def _ended(self) -> None:
         if self._piped:
-            self._wishes.put_nowait(Typed(self._piped))
+            self._wish(Typed(self._piped))
             self._piped = ""
-        self._wishes.put_nowait(LeaveWanted())
+        self._wish(LeaveWanted())
 
     def _write(self, text: str) -> None:
         if self._ascii:
