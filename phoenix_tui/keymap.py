@@ -103,7 +103,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("newline", "ctrl+j,shift+enter,alt+enter", "newline", "new line, as \\ and then Enter", C),
     Key("older", "up", "older", "up; at the first line older prompts", C),
     Key("newer", "down", "newer", "down; at the last line newer prompts", C),
-    Key("history", "ctrl+r", "screen.command('history')", "search your older prompts", C),
+    Key("history", "ctrl+r", "history", "search your older prompts", C),
     Key("complete", "tab", "complete", "accept a completion; while the agent works queue the draft", C),
     Key("paste", "ctrl+v,alt+v", "screen.paste_clipboard", "paste an image or text", C),
     Key("editor", "ctrl+g", "screen.editor", "write in $EDITOR", C),

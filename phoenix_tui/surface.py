@@ -373,6 +373,8 @@ class Launch(Struct, frozen=True):
     notifications: str = "auto"
     terminal_title: bool = True
     mouse: bool = True
+    vim: bool = False
+    """Whether the composer has vim's keys."""
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""
 

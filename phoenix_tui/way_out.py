@@ -53,6 +53,20 @@ def escape_hint(state: State, *, has_text: bool, way_out: str = "", family: Fami
             assert_never(state)
 
 
+def insert_hint(state: State, *, has_text: bool) -> str:
+    """While vim writes: Esc leaves that before it does anything else."""
+    first: tuple[str, str] | str = ""
+    if isinstance(state, AwaitingApproval):
+        first = _answers(has_text=has_text)
+    elif isinstance(state, Errored):
+        first = ("send", "sends" if has_text else "retries")
+    elif is_busy(state):
+        first = ("send_now", "sends now") if has_text else ("interrupt", "stops")
+    elif not has_text:
+        first = "? help"
+    return hint(first, ("stop", "to normal"))
+
+
 def _agent_hint(state: State, *, has_text: bool) -> str:
     """In a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
     match state:

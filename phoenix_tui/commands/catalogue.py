@@ -70,6 +70,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("trash", "deleted conversations: bring back, remove for good"),
     Command("theme", "choose the colours", "NAME"),
     Command("mouse", "take the mouse, or leave it to the terminal", "on|off"),
+    Command("vim", "vim's keys where you write", "on|off"),
     Command("config", "every setting, and changing it", "SETTING"),
     Command("doctor", "what works on this machine"),
     Command("quit", "leave Phoenix"),

@@ -125,6 +125,12 @@ async def mouse(bench: Bench, word: str) -> None:
     bench.tell("The mouse is Phoenix's." if wanted else "The mouse is the terminal's: it selects and copies.")
 
 
+async def vim(bench: Bench, word: str) -> None:
+    """Vim's keys in the composer, or no longer; the choice is kept."""
+    wanted = {"on": True, "off": False}.get(word, bench.dock.composer.vim is None)
+    _keep(bench, "vim", "true" if wanted else "false")
+
+
 async def config(bench: Bench, name: str) -> None:
     """Every setting; changed ones are kept in the user's file."""
     if name:
@@ -196,4 +202,5 @@ RUNS: Final[dict[str, Run]] = {
     "config": config,
     "doctor": doctor,
     "mouse": mouse,
+    "vim": vim,
 }

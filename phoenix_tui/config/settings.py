@@ -88,6 +88,7 @@ KEYS = {
         Key("cheap_model", str, "", meaning="model that supervises and sums up turns; empty: the conversation's"),
         Key("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
+        Key("vim", bool, False, meaning="vim's keys where you write", live=True),
         Key("screen_reader", bool, False, meaning="plain lines instead of a screen"),
         Key("debug", bool, False, meaning="a detailed log"),
     )

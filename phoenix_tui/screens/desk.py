@@ -159,6 +159,7 @@ class Desk:
                 profile=launch.profile,
                 supervisor=launch.supervisor,
                 way_out=before.way_out,
+                inserts=before.inserts,
             )
             heading = self.parts.title.heading
             self.parts.title.heading = replace(

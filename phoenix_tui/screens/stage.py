@@ -121,6 +121,7 @@ class Stage(PhoenixScreen[None]):
     def on_mount(self) -> None:
         """Take the keys at once; what is typed before the first frame is not lost."""
         self.set_focus(self.parts.dock.composer)
+        self.parts.dock.use_vim(self.launch.vim)
         self.watch(self.parts.status, "status", partial(follow_status, self))
         self.post_message(self.Listening())
 

@@ -101,6 +101,8 @@ class Surroundings:
                 self.colours.choose(value)
             case "mouse":
                 self.watch_mouse(value == "true")
+            case "vim":
+                self._stage.parts.dock.use_vim(value == "true")
             case "notifications":
                 self._wish(Wishes(value, self._wishes.titles, self._wishes.plain))
             case "terminal_title":

@@ -86,7 +86,7 @@ class Visible:
 
     def step_back(self, foot: StatusLine) -> None:
         """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
-        foot.status = replace(self._parts.status.status, has_text=False, way_out="")
+        foot.status = replace(self._parts.status.status, has_text=False, way_out="", inserts=False)
         self._parts.status = foot
         self._front = False
 
@@ -95,7 +95,7 @@ class Visible:
         before, line = self._parts.status.status, parts.status.status
         self._parts = replace(parts)
         self._front = True
-        parts.status.status = replace(before, has_text=line.has_text, way_out=line.way_out)
+        parts.status.status = replace(before, has_text=line.has_text, way_out=line.way_out, inserts=line.inserts)
         self._head(self.conversation.record)
         parts.greet(not parts.transcript.display)
         self._ask(self.conversation.question is not None)
@@ -175,6 +175,7 @@ class Visible:
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
             way_out=self._parts.status.status.way_out,
+            inserts=self._parts.status.status.inserts,
             moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
             jobs=sum(job.running for job in self.conversation.jobs()),
             read_only=bool(snapshot.read_only),

@@ -76,6 +76,13 @@ class WorkspaceScreen(Writing):
         """Enter on a completed command."""
         self.when_ready(lambda bench: bench.deeds.command(bench, event.text))
 
+    @on(Composer.ModeChanged)
+    def mode_changed(self) -> None:
+        """Say whether Esc is vim's."""
+        status, inserts = self.parts.status, self.parts.dock.composer.inserts
+        if status.status.inserts is not inserts:
+            status.status = replace(status.status, inserts=inserts)
+
     @on(Composer.ImagesDropped)
     def attach(self, event: Composer.ImagesDropped) -> None:
         """Images by path."""

@@ -46,7 +46,7 @@ class WorkspaceKeys(Stage):
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""
-        if self._close_innermost() or self.stop_run():
+        if self._close_innermost() or self.parts.dock.composer.escape() or self.stop_run():
             return
         self.clear_selection()
         if self.rows.has_focus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 from textual import events
@@ -24,6 +24,9 @@ from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, pasted, provider_of
 from phoenix_tui.widgets.readline import Readline
+
+if TYPE_CHECKING:
+    from phoenix_tui.widgets.vim_keys import VimKeys
 
 MOST_ROWS: Final = 12
 TYPING_PAUSE: Final = 0.5
@@ -73,6 +76,7 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
     HelpWanted: TypeAlias = messages.HelpWanted
     ImageDropped: TypeAlias = messages.ImageDropped
     LeaveWanted: TypeAlias = messages.LeaveWanted
+    ModeChanged: TypeAlias = messages.ModeChanged
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
@@ -101,6 +105,8 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         """Answers the open question, at once: it may open a line that the next key is meant for."""
         self.shelf = Shelf()
         self.readline = Readline(self, self.shelf.marks)
+        self.vim: VimKeys | None = None
+        """Where the user wants it: set by the dock."""
         self._clock = clock
         self._typed_at = 0.0
 
@@ -117,6 +123,7 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
     def load(self, text: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Show a draft, cursor at its end."""
         self.shelf.clear()
+        self.begin()
         self.load_text(self.shelf.refold(text, folds))
         self.move_cursor(self.document.end)
 
@@ -127,10 +134,36 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
     def take(self) -> str:
         """Give the whole text and empty the box; undo brings it back."""
         text = self.content
+        self.begin()
         self.clear()
         if self.history_of_prompts is not None:
             self.history_of_prompts.leave()
         return text
+
+    def begin(self) -> None:
+        """Another text comes: vim writes it."""
+        if self.vim is not None:
+            self.vim.begin()
+
+    @property
+    def inserts(self) -> bool:
+        """Whether Esc leaves vim's INSERT, or what was begun in another mode, before it does anything else."""
+        return self.vim is not None and self.has_focus and self.vim.takes_escape
+
+    def escape(self) -> bool:
+        """Leave it; False where it is left."""
+        return self.inserts and self.vim is not None and self.vim.escape()
+
+    def tell_mode(self) -> None:
+        """Vim's mode, or whether the keys are its, is another now."""
+        self.post_message(self.ModeChanged())
+
+    def on_focus(self) -> None:
+        """Esc is vim's, or no longer."""
+        if self.vim is not None:
+            self.tell_mode()
+
+    on_blur = on_focus
 
     def token(self) -> Token:
         """The word left of the cursor."""
@@ -184,6 +217,10 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
             event.stop()
             event.prevent_default()
             self.post_message(message)
+        elif self.vim is not None and self.vim.take(event):
+            event.stop()
+            event.prevent_default()
+            self.leave_mark()
         elif self.text and edit_at_once(self, event):
             self.leave_mark()  # not when the message of the move arrives: the next key may be here before it
 

@@ -12,6 +12,8 @@ from phoenix_tui.widgets.readline import Readline
 if TYPE_CHECKING:
     from textual.widget import Widget
     from textual.widgets import TextArea as _Base
+
+    from phoenix_tui.widgets.vim_keys import VimKeys
 else:
     _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
 
@@ -31,6 +33,7 @@ class ComposerKeys(_Base):
     catch_up: Callable[[], None]
     history_of_prompts: PromptHistory | None
     readline: Readline
+    vim: VimKeys | None
 
     if TYPE_CHECKING:
 
@@ -140,6 +143,14 @@ class ComposerKeys(_Base):
         by = -1 if self.text.startswith("!!") else 1
         self.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))
         self.move_cursor((row, max(column + by, 0) if row == 0 else column))
+
+    def action_history(self) -> None:
+        """Ctrl+R: search older prompts; in vim's NORMAL what was undone comes back."""
+        self.call_later(self._history)
+
+    async def _history(self) -> None:
+        if self.vim is None or not self.vim.redo():
+            await self.run_action("screen.command('history')")
 
     def action_leave(self) -> None:
         """Ctrl+D: quit on an empty text, else delete to the right."""

@@ -88,3 +88,7 @@ class ImageDropped(Message, namespace="composer"):
 
 class LeaveWanted(Message, namespace="composer"):
     """Ctrl+D on an empty text."""
+
+
+class ModeChanged(Message, namespace="composer"):
+    """Vim's mode, or whether its keys are the composer's, is another now."""

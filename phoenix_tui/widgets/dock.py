@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from textual import on
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.widget import Widget
@@ -175,17 +176,33 @@ class Dock(completing.Completing, StillColumn):
         self._name_kind()
         self.completer.look()
 
+    @on(Composer.ModeChanged)
     def _name_kind(self) -> None:
-        """Say in the rule above that Enter runs a command, and who gets its output."""
+        """Say in the rule above vim's mode, that Enter runs a command, and who gets its output."""
         text, rule = self.composer.text, self.query_one("#rule")
         words = ""
         if text.startswith("!"):
             is_yours = text.startswith("!!")
             other = hint(("complete", "for the model too" if is_yours else "for you alone"))
             words = hint(TO_YOU if is_yours else TO_MODEL, other)
-        if (rule.border_title or "") != words:
-            rule.border_title = words
+        vim = self.composer.vim
+        shown = hint(vim.mode.value if vim is not None else "", words)
+        if (rule.border_title or "") != shown:
+            rule.border_title = shown
             rule.set_class(bool(words), "-shell")
+
+    def use_vim(self, wanted: bool) -> None:
+        """Vim's keys from now on, or no longer; whoever does not want them loads nothing of them."""
+        composer = self.composer
+        if wanted is (composer.vim is not None):
+            return
+        if wanted:
+            from phoenix_tui.widgets.vim_keys import VimKeys  # noqa: PLC0415 - for those who want it
+
+            composer.vim = VimKeys(composer, composer.shelf.marks, composer.tell_mode, composer.walk_history)
+        else:
+            composer.vim = None
+        composer.tell_mode()
 
     def on_image_chips_changed(self, event: ImageChips.Changed) -> None:
         """The images of the message are a part of its draft."""

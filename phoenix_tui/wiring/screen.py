@@ -216,5 +216,6 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         notifications=settings.text("notifications"),
         terminal_title=settings.flag("terminal_title"),
         mouse=settings.flag("mouse"),
+        vim=settings.flag("vim"),
         plain=settings.flag("screen_reader") or terminal_state.is_plain(os.environ),
     )

@@ -445,6 +445,7 @@ class FakeSettings:
                 "notifications", "auto", "default", "one of auto, bell, off", "tell me", ("auto", "bell", "off"), True
             ),
             Setting("mouse", "true", "default", "true or false", "the mouse", ("true", "false"), True),
+            Setting("vim", "false", "default", "true or false", "the keys of vim", ("true", "false"), True),
         ]
     )
 

@@ -1,0 +1,123 @@
+"""Vim's keys as a pure function: what stands there and a key to an edit, a place and what is waited for next."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from phoenix_tui.widgets.vim_commands import command, operate, overwritten
+from phoenix_tui.widgets.vim_motions import (
+    BIG_WORD,
+    MOTIONS,
+    WORD,
+    Found,
+    Kind,
+    find,
+    on_a_sign,
+    row,
+    taken_word,
+    word_last,
+)
+from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, State, Step
+
+OPERATORS: Final = "dcy"
+SHORT: Final = {"x": ("d", "l"), "X": ("d", "h"), "D": ("d", "$"), "C": ("c", "$")} | {
+    "Y": ("y", "y"),
+    "s": ("c", "l"),
+    "S": ("c", "c"),
+}
+"""Keys that are an operator with its motion."""
+VISUAL: Final = {"x": "d", "s": "c"}
+"""Keys that are an operator in VISUAL."""
+
+
+def press(state: State, key: str, draft: Draft) -> Step:
+    """One key in NORMAL or VISUAL; a key that means nothing drops what was begun."""
+    draft = replace(draft, at=on_a_sign(draft.text, draft.at))
+    if state.prefix:
+        return _after_prefix(state, key, draft)
+    if key in "123456789" or (key == "0" and state.count):
+        return Step(replace(state, count=min(state.count * 10 + int(key), MOST)), draft.at)
+    if key in "fFtTg" or (key == "r" and state.mode is Mode.NORMAL and not state.operator):
+        return Step(replace(state, prefix=key), draft.at)
+    if key in ";,":
+        return _again(state, key, draft)
+    if state.mode is Mode.VISUAL and VISUAL.get(key, key) in OPERATORS:
+        start, end = sorted((state.anchor, draft.at))
+        return operate(replace(state, operator=VISUAL.get(key, key)), draft, start, min(end + 1, len(draft.text)))
+    if key in OPERATORS:
+        return _operator(state, key, draft)
+    if key in MOTIONS:
+        return _motion(state, key, draft)
+    return Step(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
+
+
+def _other(state: State, key: str, draft: Draft) -> Step:
+    """What is neither a motion nor an operator."""
+    if state.mode is Mode.VISUAL:
+        return Step(state.rest(Mode.NORMAL if key == "v" else Mode.VISUAL), draft.at)
+    if key in SHORT:
+        operator, motion = SHORT[key]
+        return press(press(state, operator, draft).state, motion, draft)
+    return command(state, key, draft)
+
+
+def _after_prefix(state: State, key: str, draft: Draft) -> Step:
+    prefix, state = state.prefix, replace(state, prefix="")
+    if prefix == "g":
+        return _motion(state, "gg", draft) if key == "g" else Step(state.rest(state.mode), draft.at)
+    if prefix == "r":
+        return overwritten(state, draft, lambda old: key * len(old))
+    found = Found(prefix, key)
+    target = find(draft.text, draft.at, found, state.number or 1)
+    return _go(replace(state, found=found), draft, target, _kind_of(found))
+
+
+def _again(state: State, key: str, draft: Draft) -> Step:
+    """The sign that was looked for last, once more or the other way."""
+    if state.found is None:
+        return Step(state.rest(state.mode), draft.at)
+    found = state.found if key == ";" else state.found.other_way
+    target = find(draft.text, draft.at, found, state.number or 1, again=True)
+    return _go(state, draft, target, _kind_of(found))
+
+
+def _kind_of(found: Found) -> Kind:
+    return Kind.WITH if found.how in "ft" else Kind.BEFORE
+
+
+def _operator(state: State, key: str, draft: Draft) -> Step:
+    """The first time it waits; twice it takes whole lines."""
+    if not state.operator:
+        return Step(replace(state, operator=key, times=state.count, count=0), draft.at)
+    if state.operator != key:
+        return Step(state.rest(), draft.at)
+    last = row(draft.text, draft.at, state.number - 1) if state.number > 1 else None
+    return operate(state, draft, draft.at, draft.at if last is None else last, lines=True)
+
+
+def _motion(state: State, key: str, draft: Draft) -> Step:
+    motion, kind = MOTIONS[key]
+    count = state.number
+    if state.operator and key in "wW":
+        is_word = draft.text[draft.at : draft.at + 1].strip() != ""
+        pattern = WORD if key == "w" else BIG_WORD
+        if state.operator == "c" and is_word:  # as vim: the blanks behind the word stay
+            last = word_last(draft.text, draft.at - 1, count or 1, pattern)
+            return _go(state, draft, last, Kind.WITH)
+        return _go(state, draft, taken_word(draft.text, draft.at, count or 1, pattern), kind)
+    target = motion(draft.text, draft.at, count)
+    if target is None and key in "jk" and not state.operator and state.mode is Mode.NORMAL:
+        return Step(state.rest(), draft.at, wish="newer" if key == "j" else "older")
+    return _go(state, draft, target, kind)
+
+
+def _go(state: State, draft: Draft, target: int | None, kind: Kind) -> Step:
+    """Move, or let the operator that waits take what lies between."""
+    if target is None:
+        return Step(state.rest(state.mode), draft.at)
+    if not state.operator:
+        return Step(state.rest(state.mode), on_a_sign(draft.text, target))
+    start, end = sorted((draft.at, target))
+    return operate(state, draft, start, end + (kind is Kind.WITH), lines=kind is Kind.LINES)

@@ -1,0 +1,136 @@
+"""Vim's keys in a text area: hands it what `vim.press` makes of each. Loaded only where the user wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual import events
+from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
+
+from phoenix_tui.widgets.vim import press
+from phoenix_tui.widgets.vim_state import Draft, Mode, State, Step, Wish
+
+NAMED: Final = {"left": "h", "right": "l", "backspace": "h", "delete": "x"}
+"""Keys without a letter and the letter that does the same."""
+
+
+class VimKeys:
+    """Keeps the mode. In INSERT every key is the text area's."""
+
+    def __init__(
+        self,
+        area: TextArea,
+        marks: Callable[[str], Sequence[tuple[int, int]]],
+        said: Callable[[], None],
+        walk: Callable[[int], None],
+    ) -> None:
+        self._area = area
+        self._marks = marks
+        self._said = said
+        """Called when the mode changed, or what Esc does."""
+        self._walk = walk
+        """To an older prompt, -1, or a newer one, 1."""
+        self.state = State()
+
+    @property
+    def mode(self) -> Mode:
+        """What keys mean now."""
+        return self.state.mode
+
+    @property
+    def takes_escape(self) -> bool:
+        """Whether Esc leaves a mode or something begun."""
+        return self.mode is not Mode.NORMAL or self.state.is_waiting
+
+    def take(self, event: events.Key) -> bool:
+        """Do what a key means; False where the text area shall have it."""
+        key = NAMED.get(event.key) or (event.character if event.is_printable else None)
+        if self.mode is Mode.INSERT or key is None:
+            return False
+        document = self._area.document
+        text = "\n".join(document.get_line(each) for each in range(document.line_count))
+        marks = [(self._offset((row, left)), self._offset((row, right))) for row, left, right in self._marked()]
+        self._do(press(self.state, key, Draft(text, self._offset(self._area.cursor_location), marks)))
+        return True
+
+    def escape(self) -> bool:
+        """Esc: from INSERT and VISUAL to NORMAL, and out of what was begun; False where there is nothing of it."""
+        if not self.takes_escape:
+            return False
+        mode = self.mode
+        row, column = self._area.cursor_location
+        self._enter(self.state.rest())
+        self._area.move_cursor((row, max(column - (mode is Mode.INSERT), 0)))
+        return True
+
+    def redo(self) -> bool:
+        """Ctrl+R; False in INSERT."""
+        if self.mode is Mode.INSERT:
+            return False
+        self._area.action_redo()
+        self._enter(self.state.rest())
+        self._onto_sign()
+        return True
+
+    def begin(self) -> None:
+        """Another text: it is written, not edited."""
+        self._enter(self.state.rest(Mode.INSERT))
+
+    def _do(self, step: Step) -> None:
+        area = self._area
+        if step.edit is not None:
+            area.history.checkpoint()
+            edit = step.edit
+            area.replace(edit.text, self._place(edit.start), self._place(edit.end))
+        self._enter(step.state)
+        place = self._place(step.at)
+        if step.state.mode is Mode.VISUAL:
+            anchor = step.state.anchor + (step.state.anchor > step.at)
+            area.selection = Selection(self._place(anchor), place)
+        else:
+            area.move_cursor(place)
+        self._fulfil(step.wish)
+
+    def _fulfil(self, wish: Wish) -> None:
+        match wish:
+            case "undo":
+                self._area.action_undo()
+            case "older":
+                self._walk(-1)
+            case "newer":
+                self._walk(1)
+            case "":
+                return
+        self._onto_sign()
+
+    def _onto_sign(self) -> None:
+        """The cursor of NORMAL never stands behind a line."""
+        row, column = self._area.cursor_location
+        last = len(self._area.document.get_line(row)) - 1
+        if column > last >= 0:
+            self._area.move_cursor((row, last))
+
+    def _enter(self, state: State) -> None:
+        before, self.state = self.state, state
+        if before.mode is not state.mode:
+            self._area.history.checkpoint()  # what one writes between two commands is undone as one
+        if (before.mode, before.is_waiting) != (state.mode, state.is_waiting):
+            self._said()
+
+    def _marked(self) -> list[tuple[int, int, int]]:
+        document = self._area.document
+        lines = range(document.line_count)
+        return [(row, left, right) for row in lines for left, right in self._marks(document.get_line(row))]
+
+    def _offset(self, place: tuple[int, int]) -> int:
+        row, column = place
+        return sum(len(self._area.document.get_line(each)) + 1 for each in range(row)) + column
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        row = 0
+        while row + 1 < self._area.document.line_count and offset > len(self._area.document.get_line(row)):
+            offset -= len(self._area.document.get_line(row)) + 1
+            row += 1
+        return row, min(offset, len(self._area.document.get_line(row)))

@@ -1,0 +1,100 @@
+"""What vim's keys remember, what they are given, and what they do: values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from phoenix_tui.widgets.vim_motions import Found
+
+MOST: Final = 9999
+"""The highest count: a longer one is a slip, and would hold the keys up."""
+
+
+class Mode(StrEnum):
+    """What keys mean; the value is the word that is shown."""
+
+    INSERT = "INSERT"
+    NORMAL = "NORMAL"
+    VISUAL = "VISUAL"
+
+
+class Register(Struct, frozen=True):
+    """What was deleted or yanked last."""
+
+    text: str = ""
+    lines: bool = False
+    """Whether it is whole lines."""
+
+
+class State(Struct, frozen=True):
+    """What is remembered between two keys."""
+
+    mode: Mode = Mode.INSERT
+    count: int = 0
+    """Digits typed so far; 0 for none."""
+    operator: str = ""
+    """One of d c y that waits for a motion."""
+    times: int = 0
+    """The count before the operator."""
+    prefix: str = ""
+    """One of g r f F t T that waits for a sign."""
+    anchor: int = 0
+    """Where the selection was begun."""
+    found: Found | None = None
+    register: Register = Register()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something was begun that Esc takes back."""
+        return bool(self.count or self.operator or self.prefix)
+
+    @property
+    def number(self) -> int:
+        """The count before an operator times the one behind it; 0 where there is none."""
+        return min((self.times or 1) * (self.count or 1), MOST) if self.times or self.count else 0
+
+    def rest(self, mode: Mode = Mode.NORMAL) -> State:
+        """Nothing begun, in this mode."""
+        return replace(self, mode=mode, count=0, operator="", times=0, prefix="")
+
+
+class Draft(Struct, frozen=True):
+    """The text, the offset of the cursor in it, and the places of what is one thing each (folded pastes)."""
+
+    text: str
+    at: int
+    marks: Sequence[tuple[int, int]] = ()
+
+    def whole(self, start: int, end: int) -> tuple[int, int]:
+        """The range with every mark that it cuts through in it."""
+        cut = [mark for mark in self.marks if mark[0] < end and start < mark[1]]
+        return min([start, *(left for left, _ in cut)]), max([end, *(right for _, right in cut)])
+
+
+class Edit(Struct, frozen=True):
+    """A range and what comes in its place."""
+
+    start: int
+    end: int
+    text: str = ""
+
+    def applied(self, text: str) -> str:
+        """The text behind it."""
+        return text[: self.start] + self.text + text[self.end :]
+
+
+Wish: TypeAlias = Literal["", "undo", "older", "newer"]
+
+
+class Step(Struct, frozen=True):
+    """What a key does: an edit first, then the cursor; `wish` is for who holds the text."""
+
+    state: State
+    at: int
+    edit: Edit | None = None
+    wish: Wish = ""

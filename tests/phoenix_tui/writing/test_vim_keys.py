@@ -1,0 +1,155 @@
+"""Vim's keys over a text: `|` is the cursor, `\\x1b` an Esc."""
+
+from __future__ import annotations
+
+import pytest
+
+from phoenix_tui.widgets.vim import press
+from phoenix_tui.widgets.vim_state import Draft, Mode, State, Step
+
+NORMAL = State(Mode.NORMAL)
+
+
+def played(before: str, keys: str, marks: tuple[tuple[int, int], ...] = ()) -> tuple[str, Mode, list[str]]:
+    """The text with `|` at the cursor after all keys; in INSERT they are letters."""
+    at, text, state = before.index("|"), before.replace("|", "", 1), NORMAL
+    wishes: list[str] = []
+    for key in keys:
+        if state.mode is Mode.INSERT and key != "\x1b":
+            text, at = text[:at] + key + text[at:], at + 1
+            continue
+        step = Step(state.rest(), at) if key == "\x1b" else press(state, key, Draft(text, at, marks))
+        text = text if step.edit is None else step.edit.applied(text)
+        state, at = step.state, step.at
+        wishes += [step.wish] if step.wish else []
+    return f"{text[:at]}|{text[at:]}", state.mode, wishes
+
+
+MOTIONS = [
+    ("one |two", "h", "one| two"),
+    ("|one", "h", "|one"),
+    ("one |two", "2l", "one tw|o"),
+    ("one|", "l", "on|e"),
+    ("o|ne\ntwo", "j", "one\nt|wo"),
+    ("one\ntw|o\n", "k", "on|e\ntwo\n"),
+    ("lon|g\n\nx", "2j", "long\n\n|x"),
+    ("|one two.three", "w", "one |two.three"),
+    ("|one two.three", "3w", "one two.|three"),
+    ("|one two.three", "2W", "one two.thre|e"),
+    ("|one\n\ntwo", "w", "one\n|\ntwo"),
+    ("one tw|o", "b", "one |two"),
+    ("one two|", "2b", "|one two"),
+    ("|one two", "e", "on|e two"),
+    ("on|e two", "e", "one tw|o"),
+    ("  one t|wo", "0", "|  one two"),
+    ("  one t|wo", "^", "  |one two"),
+    ("|one\ntwo", "$", "on|e\ntwo"),
+    ("one\n two\nthre|e", "gg", "|one\n two\nthree"),
+    ("|one\n two\nthree", "2G", "one\n |two\nthree"),
+    ("|one\n two\nthree", "G", "one\n two\n|three"),
+    ("|a.b.c", "f.", "a|.b.c"),
+    ("|a.b.c", "2f.", "a.b|.c"),
+    ("|a.b.c", "f.;", "a.b|.c"),
+    ("|a.b.c", "f.;,", "a|.b.c"),
+    ("a.b.|c", "T.", "a.b.|c"),
+    ("a.b.|c", "F.", "a.b|.c"),
+    ("|aa.b.c", "t.;", "aa.|b.c"),
+    ("|a.b", "fx", "|a.b"),
+]
+EDITS = [
+    ("|one", "x", "|ne"),
+    ("on|e", "x", "o|n"),
+    ("o|ne", "9x", "|o"),
+    ("on|e", "2X", "|e"),
+    ("|", "x", "|"),
+    ("|one", "rx", "|xne"),
+    ("|one", "2rx", "x|xe"),
+    ("|one", "4rx", "|one"),
+    ("|oNe", "2~", "On|e"),
+    ("one\n|two\nthree", "dd", "one\n|three"),
+    ("one\n|two", "dd", "|one"),
+    ("|one\ntwo\nthree", "2dd", "|three"),
+    ("|one", "dd", "|"),
+    ("|one two", "dw", "|two"),
+    ("one |two\nthree", "dw", "one| \nthree"),
+    ("|a b c d e", "2d2w", "|e"),
+    ("|one two", "de", "| two"),
+    ("one tw|o", "db", "one |o"),
+    ("o|ne two", "d$", "|o"),
+    ("o|ne two", "D", "|o"),
+    ("one tw|o", "d0", "|o"),
+    ("|one\ntwo\nthree", "dj", "|three"),
+    ("one\n|two", "dj", "one\n|two"),
+    ("one\ntwo\nth|ree", "dgg", "|"),
+    ("|one\ntwo", "dG", "|"),
+    ("|f(a, b)", "dt,", "|, b)"),
+    ("|f(a, b)", "df,d;", "| b)"),
+    ("f(a, |b)", "dF(", "f|b)"),
+    ("|one", "dxx", "|ne"),
+    ("|one two", "ywP", "one| one two"),
+    ("|ab", "xp", "b|a"),
+    ("|one\n two", "yyjp", "one\n two\n|one"),
+    ("one\n|two", "yykP", "|two\none\ntwo"),
+    ("|one\ntwo", "ddp", "two\n|one"),
+    ("|x", "ylp2p", "xxx|x"),
+    ("|one\n  two", "J", "one| two"),
+    ("|a\nb\nc", "3J", "a b| c"),
+    ("f(|a\n)", "J", "f(a|)"),
+    ("on|e", "J", "on|e"),
+    ("|one two", "ved", "| two"),
+    ("on|e two", "vbd", "| two"),
+    ("|one two", "vlyP", "o|none two"),
+    ("|one", "vllv", "on|e"),
+]
+TYPED = [
+    ("o|ne", "ix", "ox|ne"),
+    ("o|ne", "ax", "onx|e"),
+    (" o|ne", "Ix", " x|one"),
+    ("o|ne", "Ax", "onex|"),
+    ("o|ne\ntwo", "ox", "one\nx|\ntwo"),
+    ("one\nt|wo", "Ox", "one\nx|\ntwo"),
+    ("|one two", "cwx", "x| two"),
+    ("|a b c", "2cwx", "x| c"),
+    ("o|ne\ntwo", "ccx", "x|\ntwo"),
+    ("o|ne", "Cx", "ox|"),
+    ("|one", "sx", "x|ne"),
+    ("|one two", "vecx", "x| two"),
+    ("|(a)", "f)cF(x", "x|)"),
+    ("|", "/help", "/help|"),
+    ("|", "!ls", "!ls|"),
+    ("|", "@a", "@a|"),
+]
+
+
+@pytest.mark.parametrize(("before", "keys", "after"), [*MOTIONS, *EDITS])
+def test_a_key_of_vim_moves_and_edits(before: str, keys: str, after: str) -> None:
+    assert played(before, keys) == (after, Mode.NORMAL, [])
+
+
+@pytest.mark.parametrize(("before", "keys", "after"), TYPED)
+def test_a_key_of_vim_begins_to_write_at_its_place(before: str, keys: str, after: str) -> None:
+    assert played(before, keys) == (after, Mode.INSERT, [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "wish"), [("u", ["undo"]), ("j", ["newer"]), ("k", ["older"]), ("dj", []), ("vj", []), ("/", [])]
+)
+def test_what_the_text_alone_cannot_give_is_wished_for(keys: str, wish: list[str]) -> None:
+    assert played("|one", keys)[2] == wish
+
+
+@pytest.mark.parametrize(
+    ("before", "keys", "after"),
+    [("ab |[mark] c", "x", "ab | c"), ("ab |[mark] c", "rx", "ab |[mark] c"), ("|ab [mark] c", "dfm", "| c")],
+)
+def test_a_folded_paste_is_one_thing(before: str, keys: str, after: str) -> None:
+    assert played(before, keys, ((3, 9),))[0] == after
+
+
+def test_a_count_without_end_holds_nothing_up() -> None:
+    text, _, _ = played("|one", "yy99999999p")
+    assert text.count("one") == 10_000
+
+
+def test_an_escape_takes_back_what_was_begun() -> None:
+    assert played("|one two", "2d\x1bx") == ("|ne two", Mode.NORMAL, [])
