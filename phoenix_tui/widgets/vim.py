@@ -19,6 +19,7 @@ from phoenix_tui.widgets.vim_motions import (
     taken_word,
     word_last,
 )
+from phoenix_tui.widgets.vim_objects import around
 from phoenix_tui.widgets.vim_state import MOST, Draft, Mode, State, Step
 
 OPERATORS: Final = "dcy"
@@ -28,24 +29,36 @@ SHORT: Final = {"x": ("d", "l"), "X": ("d", "h"), "D": ("d", "$"), "C": ("c", "$
     "S": ("c", "c"),
 }
 """Keys that are an operator with its motion."""
+SELECTING: Final = {"v": Mode.VISUAL, "V": Mode.LINES}
+"""Keys that begin to select; in their own mode they end it."""
 VISUAL: Final = {"x": "d", "s": "c"}
-"""Keys that are an operator in VISUAL."""
+"""Keys that are an operator on what is selected."""
 
 
 def press(state: State, key: str, draft: Draft) -> Step:
     """One key in NORMAL or VISUAL; a key that means nothing drops what was begun."""
-    draft = replace(draft, at=on_a_sign(draft.text, draft.at))
+    keys = state.keys + key
+    step = _pressed(state, key, replace(draft, at=on_a_sign(draft.text, draft.at)))
+    if step.state.is_waiting:
+        return replace(step, state=replace(step.state, keys=keys))
+    is_change = state.mode is Mode.NORMAL and (step.edit is not None or step.state.mode is Mode.INSERT)
+    return replace(step, state=replace(step.state, keys="", change=keys if is_change else state.change))
+
+
+def _pressed(state: State, key: str, draft: Draft) -> Step:
     if state.prefix:
         return _after_prefix(state, key, draft)
     if key in "123456789" or (key == "0" and state.count):
         return Step(replace(state, count=min(state.count * 10 + int(key), MOST)), draft.at)
-    if key in "fFtTg" or (key == "r" and state.mode is Mode.NORMAL and not state.operator):
+    if key in _prefixes(state):
         return Step(replace(state, prefix=key), draft.at)
     if key in ";,":
         return _again(state, key, draft)
-    if state.mode is Mode.VISUAL and VISUAL.get(key, key) in OPERATORS:
+    if state.mode is not Mode.NORMAL and VISUAL.get(key, key) in OPERATORS:
         start, end = sorted((state.anchor, draft.at))
-        return operate(replace(state, operator=VISUAL.get(key, key)), draft, start, min(end + 1, len(draft.text)))
+        lines = state.mode is Mode.LINES
+        state = replace(state, operator=VISUAL.get(key, key))
+        return operate(state, draft, start, min(end + 1, len(draft.text)), lines=lines)
     if key in OPERATORS:
         return _operator(state, key, draft)
     if key in MOTIONS:
@@ -53,10 +66,17 @@ def press(state: State, key: str, draft: Draft) -> Step:
     return Step(state.rest(state.mode), draft.at) if state.operator else _other(state, key, draft)
 
 
+def _prefixes(state: State) -> str:
+    """The keys that wait for another one."""
+    takes_objects = state.operator or state.mode is not Mode.NORMAL
+    return "fFtTg" + ("ia" if takes_objects else "r")
+
+
 def _other(state: State, key: str, draft: Draft) -> Step:
     """What is neither a motion nor an operator."""
-    if state.mode is Mode.VISUAL:
-        return Step(state.rest(Mode.NORMAL if key == "v" else Mode.VISUAL), draft.at)
+    if state.mode is not Mode.NORMAL:
+        wanted = SELECTING.get(key, state.mode)
+        return Step(state.rest(Mode.NORMAL if key in SELECTING and wanted is state.mode else wanted), draft.at)
     if key in SHORT:
         operator, motion = SHORT[key]
         return press(press(state, operator, draft).state, motion, draft)
@@ -69,9 +89,22 @@ def _after_prefix(state: State, key: str, draft: Draft) -> Step:
         return _motion(state, "gg", draft) if key == "g" else Step(state.rest(state.mode), draft.at)
     if prefix == "r":
         return overwritten(state, draft, lambda old: key * len(old))
+    if prefix in "ia":
+        return _object(state, key, draft, whole=prefix == "a")
     found = Found(prefix, key)
     target = find(draft.text, draft.at, found, state.number or 1)
     return _go(replace(state, found=found), draft, target, _kind_of(found))
+
+
+def _object(state: State, key: str, draft: Draft, *, whole: bool) -> Step:
+    """Taken by the operator that waits, else selected."""
+    place = draft.at if state.operator else max(draft.at, state.anchor)
+    span = around(draft.text, place, key, state.number or 1, whole=whole)
+    if span is None:
+        return Step(state.rest(state.mode), draft.at)
+    if state.operator:
+        return operate(state, draft, *span, lines=key == "p")
+    return Step(replace(state.rest(state.mode), anchor=span[0]), max(span[1] - 1, span[0]))
 
 
 def _again(state: State, key: str, draft: Draft) -> Step:

@@ -70,8 +70,11 @@ def command(state: State, key: str, draft: Draft) -> Step:
             return overwritten(state, draft, str.swapcase, goes_on=True)
         case "u":
             return Step(state.rest(), draft.at, wish="undo")
-        case "v":
-            return Step(replace(state.rest(Mode.VISUAL), anchor=draft.at), draft.at)
+        case ".":
+            return Step(state.rest(), draft.at, wish="repeat")
+        case "v" | "V":
+            mode = Mode.VISUAL if key == "v" else Mode.LINES
+            return Step(replace(state.rest(mode), anchor=draft.at), draft.at)
         case _ if key in BEGINNINGS and not draft.text:
             return Step(state.rest(Mode.INSERT), 1, Edit(0, 0, key))
         case _:

@@ -10,6 +10,8 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
 from phoenix_tui.widgets.vim import press
+from phoenix_tui.widgets.vim_changes import VimChanges, written
+from phoenix_tui.widgets.vim_motions import line_end, line_start
 from phoenix_tui.widgets.vim_state import Draft, Mode, State, Step, Wish
 
 NAMED: Final = {"left": "h", "right": "l", "backspace": "h", "delete": "x"}
@@ -33,6 +35,11 @@ class VimKeys:
         self._walk = walk
         """To an older prompt, -1, or a newer one, 1."""
         self.state = State()
+        self._before = Draft("", 0)
+        """The text and the place where INSERT was begun by a command."""
+        self._written = ""
+        """What was written there last."""
+        self._changes = VimChanges(area)
 
     @property
     def mode(self) -> Mode:
@@ -49,10 +56,7 @@ class VimKeys:
         key = NAMED.get(event.key) or (event.character if event.is_printable else None)
         if self.mode is Mode.INSERT or key is None:
             return False
-        document = self._area.document
-        text = "\n".join(document.get_line(each) for each in range(document.line_count))
-        marks = [(self._offset((row, left)), self._offset((row, right))) for row, left, right in self._marked()]
-        self._do(press(self.state, key, Draft(text, self._offset(self._area.cursor_location), marks)))
+        self._do(press(self.state, key, self._draft()))
         return True
 
     def escape(self) -> bool:
@@ -61,6 +65,8 @@ class VimKeys:
             return False
         mode = self.mode
         row, column = self._area.cursor_location
+        if mode is Mode.INSERT:
+            self._written = written(self._before, self._draft().text)
         self._enter(self.state.rest())
         self._area.move_cursor((row, max(column - (mode is Mode.INSERT), 0)))
         return True
@@ -69,34 +75,46 @@ class VimKeys:
         """Ctrl+R; False in INSERT."""
         if self.mode is Mode.INSERT:
             return False
-        self._area.action_redo()
+        self._changes.redo()
         self._enter(self.state.rest())
         self._onto_sign()
         return True
 
     def begin(self) -> None:
         """Another text: it is written, not edited."""
+        self._changes.forget()
         self._enter(self.state.rest(Mode.INSERT))
 
     def _do(self, step: Step) -> None:
-        area = self._area
+        begins = step.state.mode is Mode.INSERT and self.mode is not Mode.INSERT
+        if step.edit is not None or begins:
+            self._changes.begin()
         if step.edit is not None:
-            area.history.checkpoint()
-            edit = step.edit
-            area.replace(edit.text, self._place(edit.start), self._place(edit.end))
+            self._area.replace(step.edit.text, self._place(step.edit.start), self._place(step.edit.end))
         self._enter(step.state)
-        place = self._place(step.at)
-        if step.state.mode is Mode.VISUAL:
-            anchor = step.state.anchor + (step.state.anchor > step.at)
-            area.selection = Selection(self._place(anchor), place)
+        if step.state.mode in {Mode.VISUAL, Mode.LINES}:
+            self._select(step.state.anchor, step.at, lines=step.state.mode is Mode.LINES)
         else:
-            area.move_cursor(place)
+            self._area.move_cursor(self._place(step.at))
+        if begins:
+            self._before = self._draft()
         self._fulfil(step.wish)
+
+    def _select(self, anchor: int, at: int, *, lines: bool) -> None:
+        """Show what an operator would take; the cursor stands on the last sign."""
+        text = self._draft().text
+        if lines:
+            first, last = sorted((anchor, at))
+            ends = line_start(text, first), max(line_end(text, last) - 1, 0)
+            anchor, at = ends if anchor <= at else ends[::-1]
+        self._area.selection = Selection(self._place(anchor + (anchor > at)), self._place(at))
 
     def _fulfil(self, wish: Wish) -> None:
         match wish:
             case "undo":
-                self._area.action_undo()
+                self._changes.undo()
+            case "repeat":
+                self._repeat()
             case "older":
                 self._walk(-1)
             case "newer":
@@ -104,6 +122,15 @@ class VimKeys:
             case "":
                 return
         self._onto_sign()
+
+    def _repeat(self) -> None:
+        """The last change once more, with what was written in it."""
+        written = self._written
+        for key in self.state.change:
+            self._do(press(self.state, key, self._draft()))
+        if self.mode is Mode.INSERT:
+            self._area.insert(written)
+            self.escape()
 
     def _onto_sign(self) -> None:
         """The cursor of NORMAL never stands behind a line."""
@@ -114,10 +141,14 @@ class VimKeys:
 
     def _enter(self, state: State) -> None:
         before, self.state = self.state, state
-        if before.mode is not state.mode:
-            self._area.history.checkpoint()  # what one writes between two commands is undone as one
         if (before.mode, before.is_waiting) != (state.mode, state.is_waiting):
             self._said()
+
+    def _draft(self) -> Draft:
+        document = self._area.document
+        text = "\n".join(document.get_line(each) for each in range(document.line_count))
+        marks = [(self._offset((row, left)), self._offset((row, right))) for row, left, right in self._marked()]
+        return Draft(text, self._offset(self._area.cursor_location), marks)
 
     def _marked(self) -> list[tuple[int, int, int]]:
         document = self._area.document

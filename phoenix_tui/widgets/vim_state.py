@@ -21,6 +21,7 @@ class Mode(StrEnum):
     INSERT = "INSERT"
     NORMAL = "NORMAL"
     VISUAL = "VISUAL"
+    LINES = "VISUAL LINE"
 
 
 class Register(Struct, frozen=True):
@@ -42,7 +43,11 @@ class State(Struct, frozen=True):
     times: int = 0
     """The count before the operator."""
     prefix: str = ""
-    """One of g r f F t T that waits for a sign."""
+    """One of g r f F t T i a that waits for a sign."""
+    keys: str = ""
+    """What was pressed of a command that is not whole."""
+    change: str = ""
+    """The keys of the last command that changed the text, or began to."""
     anchor: int = 0
     """Where the selection was begun."""
     found: Found | None = None
@@ -60,7 +65,7 @@ class State(Struct, frozen=True):
 
     def rest(self, mode: Mode = Mode.NORMAL) -> State:
         """Nothing begun, in this mode."""
-        return replace(self, mode=mode, count=0, operator="", times=0, prefix="")
+        return replace(self, mode=mode, count=0, operator="", times=0, prefix="", keys="")
 
 
 class Draft(Struct, frozen=True):
@@ -88,7 +93,7 @@ class Edit(Struct, frozen=True):
         return text[: self.start] + self.text + text[self.end :]
 
 
-Wish: TypeAlias = Literal["", "undo", "older", "newer"]
+Wish: TypeAlias = Literal["", "undo", "repeat", "older", "newer"]
 
 
 class Step(Struct, frozen=True):

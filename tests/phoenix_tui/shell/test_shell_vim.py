@@ -68,6 +68,30 @@ async def test_what_is_selected_in_visual_is_deleted_over_lines(open_shell: Any)
         await shell.until(lambda: (shell.composer.text, rule(shell)) == ("o\nthree", "NORMAL"))
 
 
+async def test_a_change_is_repeated_with_what_was_written_and_undone_as_one(open_shell: Any) -> None:
+    async with open_shell(vim=True) as shell:
+        shell.composer.load("one two three")
+        await shell.pilot.press("escape", "0", "c", "w", "a", "b", "escape", "w", "full_stop")
+        await shell.until(lambda: shell.composer.text == "ab ab three")
+        await shell.pilot.press("u")
+        await shell.until(lambda: shell.composer.text == "ab two three")
+        await shell.pilot.press("u")
+        await shell.until(lambda: shell.composer.text == "one two three")
+        await shell.pilot.press("ctrl+r")
+        await shell.until(lambda: shell.composer.text == "ab two three")
+        await shell.pilot.press("ctrl+r")
+        await shell.until(lambda: shell.composer.text == "ab ab three")
+
+
+async def test_whole_lines_are_selected_and_put_elsewhere(open_shell: Any) -> None:
+    async with open_shell(vim=True) as shell:
+        shell.composer.load("one\ntwo\nthree")
+        await shell.pilot.press("escape", "g", "g", "l", "V", "j")
+        await shell.until(lambda: rule(shell) == "VISUAL LINE" and shell.composer.selected_text == "one\ntw")
+        await shell.pilot.press("d", "p")
+        await shell.until(lambda: (shell.composer.text, rule(shell)) == ("three\none\ntwo", "NORMAL"))
+
+
 async def test_the_list_keeps_its_own_escape(open_shell: Any) -> None:
     async with open_shell(vim=True) as shell:
         await shell.until(lambda: "Esc to normal" in shell.status)

@@ -56,6 +56,30 @@ MOTIONS = [
     ("|aa.b.c", "t.;", "aa.|b.c"),
     ("|a.b", "fx", "|a.b"),
 ]
+OBJECTS = [
+    ("one t|wo three", "diw", "one | three"),
+    ("one t|wo three", "daw", "one |three"),
+    ("one two thr|ee", "daw", "one tw|o"),
+    ("one| two x", "daw", "one| x"),
+    ("a b|c d e", "2daw", "a |e"),
+    ("a b|c d e", "d3iw", "a | e"),
+    ("x.y-|z a", "daW", "|a"),
+    ("|", "diw", "|"),
+    ('say "he|llo" x', 'di"', 'say "|" x'),
+    ("no quo|te", "di'", "no quo|te"),
+    ("f(a, g(b|), c)", "di(", "f(a, g(|), c)"),
+    ("f(a, g(b|), c)", "d2ab", "|f"),
+    ("{\n  a|b\n  c\n}", "diB", "{\n|\n}"),
+    ("<a|> (", "di(", "<a|> ("),
+    ("a\nb|\n\n\nc", "dip", "|\n\nc"),
+    ("a\nb|\n\n\nc", "dap", "|c"),
+    ("one t|wo", "viwd", "one| "),
+    ("f(a|b)", "va(d", "|f"),
+    ("one\nt|wo\nthree", "Vd", "one\n|three"),
+    ("o|ne\ntwo\nthree", "Vjd", "|three"),
+    ("o|ne\ntwo", "Vvx", "o|e\ntwo"),
+    ("o|ne", "VVx", "o|e"),
+]
 EDITS = [
     ("|one", "x", "|ne"),
     ("on|e", "x", "o|n"),
@@ -115,13 +139,15 @@ TYPED = [
     ("|one", "sx", "x|ne"),
     ("|one two", "vecx", "x| two"),
     ("|(a)", "f)cF(x", "x|)"),
+    ('s|ay "hello" x', 'ca"it', "say it|x"),
+    ("f|[a]", "ci]b", "f[b|]"),
     ("|", "/help", "/help|"),
     ("|", "!ls", "!ls|"),
     ("|", "@a", "@a|"),
 ]
 
 
-@pytest.mark.parametrize(("before", "keys", "after"), [*MOTIONS, *EDITS])
+@pytest.mark.parametrize(("before", "keys", "after"), [*MOTIONS, *OBJECTS, *EDITS])
 def test_a_key_of_vim_moves_and_edits(before: str, keys: str, after: str) -> None:
     assert played(before, keys) == (after, Mode.NORMAL, [])
 
@@ -132,7 +158,17 @@ def test_a_key_of_vim_begins_to_write_at_its_place(before: str, keys: str, after
 
 
 @pytest.mark.parametrize(
-    ("keys", "wish"), [("u", ["undo"]), ("j", ["newer"]), ("k", ["older"]), ("dj", []), ("vj", []), ("/", [])]
+    ("keys", "wish"),
+    [
+        ("u", ["undo"]),
+        (".", ["repeat"]),
+        ("d.", []),
+        ("j", ["newer"]),
+        ("k", ["older"]),
+        ("dj", []),
+        ("vj", []),
+        ("/", []),
+    ],
 )
 def test_what_the_text_alone_cannot_give_is_wished_for(keys: str, wish: list[str]) -> None:
     assert played("|one", keys)[2] == wish
@@ -153,3 +189,17 @@ def test_a_count_without_end_holds_nothing_up() -> None:
 
 def test_an_escape_takes_back_what_was_begun() -> None:
     assert played("|one two", "2d\x1bx") == ("|ne two", Mode.NORMAL, [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "change"),
+    [("dw", "dw"), ("2d3wj", "2d3w"), ("ciwx\x1b", "ciw"), ("A!\x1b", "A"), ("xyw", "x"), ("xd\x1b", "x"), ("vlx", "")],
+)
+def test_the_last_command_that_changed_something_is_remembered(keys: str, change: str) -> None:
+    state, text = NORMAL, "one two three"
+    for key in keys:
+        if state.mode is Mode.INSERT or key == "\x1b":
+            state = state.rest() if key == "\x1b" else state
+        else:
+            state = press(state, key, Draft(text, 0)).state
+    assert state.change == change
