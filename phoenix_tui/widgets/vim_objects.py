@@ -78,7 +78,7 @@ def _bracketed(text: str, at: int, pair: str, count: int, *, whole: bool) -> tup
 
 def _out(text: str, at: int, pair: str, step: int, levels: int) -> int | None:
     """The bracket `pair[0]` that many levels further out, from `at` in steps of one."""
-    wanted, other = pair
+    wanted, other = pair[0], pair[1]
     while 0 <= at < len(text):
         levels += (text[at] == other) - (text[at] == wanted)
         if not levels:
