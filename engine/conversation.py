@@ -19,7 +19,7 @@ from engine.executor.composing import (
     window_of,
 )
 from engine.executor.context_desk import ContextDesk
-from engine.executor.inbox import Priority
+from engine.executor.inbox import Entry, Priority
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.mending import read_last
 from engine.executor.message_queue import MessageQueue
@@ -159,7 +159,8 @@ class Conversation:
             session.crew.stop_all(self.id)
         message_id = session.ports.ids.new()
         elapsed = int(session.ports.clock.monotonic() - session.run.started) if session.run.started else 0
-        session.post(lambda: UserCancelled(message_id, elapsed), Priority.CANCEL)
+        stopped = Entry(lambda: UserCancelled(message_id, elapsed), writes=self.agents.hush())
+        session.inbox.put(Priority.CANCEL, stopped)
 
     async def answer(self, call_id: str, answer: Answer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""

@@ -24,10 +24,6 @@ class AgentsSurface(Protocol):
         """Stop these; what they had written stays."""
         ...
 
-    def stop_all(self, parent_id: str) -> None:
-        """Stop every one of a conversation."""
-        ...
-
     async def hint(self, agent_id: str, text: str) -> None:
         """A message to one: it reads it before its next model call, or goes on with it. Raises EngineError."""
         ...

@@ -92,10 +92,10 @@ def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None
     if is_busy(state) or isinstance(state, Errored):
         conversation.cancel()
         return True
-    if crew is None or not at_work(crew.views(conversation.id)):
-        return False
-    crew.stop_all(conversation.id)
-    return True
+    works = crew is not None and bool(at_work(crew.views(conversation.id)))
+    if works or (crew is not None and crew.results(conversation.id)):
+        conversation.cancel()  # also what one of them brings back in this moment is to begin nothing
+    return works
 
 
 class Hinting:

@@ -41,7 +41,7 @@ class Crew:
         self._store = ports.agents
         self._opened = opened
         self._forget = forget
-        self._endings = Endings(ports.agents, opened)
+        self._endings = Endings(ports.agents, opened, ports.clock.now)
         self.board = AgentBoard(ports.clock.now, self._tell)
         self._waking = Waking(self._endings, self.board)
         self._shift = Shift(settings.max_agents, self._endings, self.board, ports.clock.now)

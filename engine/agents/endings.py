@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 
 from engine.agents.board import AgentBoard
 from engine.conversation import Conversation
+from engine.executor.inbox import UNWANTED
+from engine.executor.requests import Receipt
 from engine.machine import agent_texts
 from engine.machine.states import AgentOutcome, AgentStatus, Errored, Idle, State
 from engine.ports import StorageError
@@ -19,9 +21,10 @@ log = logging.getLogger(__name__)
 class Endings:
     """Reads outcomes from the store, wakes parents at rest."""
 
-    def __init__(self, store: AgentStore, opened: Mapping[str, Conversation]) -> None:
+    def __init__(self, store: AgentStore, opened: Mapping[str, Conversation], now: Callable[[], float]) -> None:
         self._store = store
         self._opened = opened
+        self._now = now
         self._tasks: set[asyncio.Task[None]] = set()
         self._told = asyncio.Event()
 
@@ -57,16 +60,25 @@ class Endings:
         reason = state.message if isinstance(state, Errored) else agent_texts.INTERRUPTED
         return AgentOutcome(agent_id, AgentStatus.FAILURE, reason=reason)
 
-    async def wake(self, parent: Conversation) -> None:
+    def wake(self, parent: Conversation) -> None:
         """Let a parent at rest read what arrived; one at work reads it before its next request (SPEC UNI-24)."""
-        rests = self._opened.get(parent.id) is parent and isinstance(parent.state, Idle)
-        if rests and await self._store.wakes(parent.id):
+        if self._opened.get(parent.id) is parent and isinstance(parent.state, Idle):
             parent.agents.arrived()
+
+    async def hear(self, parent: Conversation, outcome: AgentOutcome, receipt: Receipt, board: AgentBoard) -> None:
+        """What was found just when its parent was stopped, and told too late for its call, is given later."""
+        if receipt == UNWANTED and outcome.status is AgentStatus.SUCCESS:
+            await self._store.leave(outcome.agent_id, self._now())
+            await self.recount(parent, board)
 
     async def recount(self, parent: Conversation, board: AgentBoard) -> None:
         """How many ends it has not read yet."""
-        if self._opened.get(parent.id) is parent:
+        if self._opened.get(parent.id) is not parent:
+            return
+        try:
             board.count(parent.id, await self._store.waiting(parent.id))
+        except StorageError as error:
+            log.warning("the results that wait could not be counted: %s", error)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -148,6 +148,8 @@ class Shift:
             await hand.conversation.agents.drop(state.kind, state.message)  # brings it to rest where the store allows
         hand.outcome = outcome = await self._endings.outcome(agent_id, state)
         self._line.leave(agent_id)
+        if hand.background:
+            await self._endings.recount(parent, self._board)  # first: what Esc stops is at work, or waits to be read
         view = self._board.get(parent.id, agent_id)
         if view is not None:
             ended = replace(
@@ -157,13 +159,13 @@ class Shift:
         told = parent.agents.ended(outcome) if not hand.background else None
         self.start([one for one in self._hands.values() if hand in one.after])
         if told is not None:
-            await told  # before that it may not go on: a crash would leave its parent another end
+            # Before that it may not go on: a crash would leave its parent another end.
+            await self._endings.hear(parent, outcome, await told, self._board)
         del self._hands[agent_id]
         hand.settled.set()
         self.left(hand)
         if hand.background:
-            await self._endings.recount(parent, self._board)
-            await self._endings.wake(parent)
+            self._endings.wake(parent)
 
 
 def _earlier(hands: Iterable[Hand]) -> str:

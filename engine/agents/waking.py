@@ -40,4 +40,4 @@ class Waking:
 
     def _wake(self, parent: Conversation) -> None:
         if any(view.background for view in self._board.views(parent.id)):
-            self._endings.start(self._endings.wake(parent))
+            self._endings.wake(parent)

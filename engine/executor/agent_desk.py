@@ -12,8 +12,8 @@ from engine.executor.session import Session
 from engine.machine import agent_texts
 from engine.machine.events import AgentBegun, AgentDropped, AgentFinished, AgentRecalled, InboxArrived
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock
-from engine.machine.states import AgentOutcome, Errored
-from engine.ports import Deposit, MakeBackground
+from engine.machine.states import AgentOutcome, AwaitingSubagents, Cancelling, Errored, Idle
+from engine.ports import Deposit, HushAgents, MakeBackground, Write
 from engine.records import AgentFacts
 from engine.updates import AgentsChanged, AgentView
 
@@ -58,12 +58,26 @@ class AgentDesk:
         return self._put(Priority.OUTCOME, Entry(lambda: AgentDropped(kind, error)))
 
     def ended(self, outcome: AgentOutcome) -> asyncio.Future[Receipt]:
-        """A sub-agent that this one waits for has ended; the receipt is there once that is stored, or will never be."""
+        """A sub-agent that this one waits for has ended; the receipt is there once that is stored, or will never be.
+
+        UNWANTED: it waits for it no more, and has told its model so.
+        """
         session, message_id = self._session, self._session.ports.ids.new()
-        finished = Entry(lambda: AgentFinished(session.state.gen, outcome, message_id))
+
+        async def awaited() -> bool:
+            state = session.state
+            return isinstance(state, AwaitingSubagents | Cancelling) and outcome.agent_id in state.pending
+
+        finished = Entry(lambda: AgentFinished(session.state.gen, outcome, message_id), wanted=awaited)
         if session.broken:  # it has ended without them; only its user may set it going again
             return _answered(Refused(session.state.message if isinstance(session.state, Errored) else ""))
         return self._put(Priority.OUTCOME, finished)
+
+    def hush(self) -> tuple[Write, ...]:
+        """What its user writes who stops it: nothing that its sub-agents bring back begins a turn by itself."""
+        session = self._session
+        has_any = session.crew is not None and session.crew.views(session.record.id)
+        return (HushAgents(),) if has_any else ()
 
     def wait_for_user(self, *, asked: bool) -> None:
         """Those that this one waits for only ask, or work: the time that its user takes is not its run's."""
@@ -73,13 +87,23 @@ class AgentDesk:
             self._session.limit.go_on()
 
     def arrived(self) -> None:
-        """Something stands in its inbox."""
+        """Something stands in its inbox: it begins a turn, if it is at rest then and nobody has stopped it since."""
         session, run_id, caps = self._session, self._session.ports.ids.new(), self.wake_caps()
         if caps is None:
             return
-        wakes = not session.record.archived and not session.record.deleted
         limit = caps.max_turns or session.settings.max_iterations
-        session.inbox.put(Priority.OUTCOME, Entry(lambda: InboxArrived(wakes, run_id, limit), caps=caps))
+
+        def arrived() -> InboxArrived:
+            put_away = session.record.archived or session.record.deleted
+            return InboxArrived(not put_away, run_id, limit)
+
+        session.inbox.put(Priority.OUTCOME, Entry(arrived, caps=caps, wanted=self._wakes))
+
+    async def _wakes(self) -> bool:
+        store, session = self._session.ports.agents, self._session
+        if store is None or not isinstance(session.state, Idle) or not await store.wakes(session.record.id):
+            return False
+        return not session.inbox.stops  # Esc came while the store looked: all that waits is about to be quiet
 
     def tell(self, views: tuple[AgentView, ...], results: int) -> None:
         """Tell subscribers how its sub-agents stand, and how many ends its model has not read yet."""

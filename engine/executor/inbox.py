@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
+from typing import Final
 
 from msgspec import Struct, field
 
 from engine.executor.requests import Receipt, Refused, RunCaps
 from engine.machine.events import Event
 from engine.ports import Write
+
+UNWANTED: Final = Refused("nobody waits for this any more")
+"""The answer to an entry that was not wanted when its turn came."""
 
 
 class Priority(IntEnum):
@@ -31,7 +35,9 @@ class Entry(Struct, eq=False):
     caps: RunCaps = field(default_factory=RunCaps)
     receipt: asyncio.Future[Receipt] | None = None
     writes: tuple[Write, ...] = ()
-    """What belongs into the same transaction, if the machine takes the event."""
+    """What belongs into the same transaction, if the machine takes the event; one that changes nothing else too."""
+    wanted: Callable[[], Awaitable[bool]] | None = None
+    """Asked when its turn comes, while no other move can be made; None: it always is. May raise StorageError."""
 
     def settle(self, receipt: Receipt) -> None:
         """Tell who asked, if anyone still waits."""
@@ -59,6 +65,11 @@ class Inbox(Struct, eq=False):
     def waiting(self) -> bool:
         """Whether anything waits."""
         return bool(self._heap)
+
+    @property
+    def stops(self) -> bool:
+        """Whether the user has asked to stop, and that is still to be served."""
+        return bool(self._heap) and self._heap[0][0] is Priority.CANCEL
 
     async def take(self) -> Entry:
         """The next one by priority."""

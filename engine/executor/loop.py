@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.executor.inbox import Entry
+from engine.executor.inbox import UNWANTED, Entry
 from engine.executor.mending import mend
 from engine.executor.performer import FAILED_INSIDE, Performer
 from engine.executor.requests import Accepted, Refused
@@ -78,13 +78,16 @@ class MoveLoop(Struct, eq=False):
         session = self.session
         if session.broken and not await self._mended(entry):
             return
+        if entry.wanted is not None and not await self._wanted(entry.wanted):
+            entry.settle(UNWANTED)
+            return
         before, event = session.state, entry.build()
         after = step(before, event)
         refusal = next((e for e in after.effects if isinstance(e, Refuse)), None)
         if refusal is not None:
             entry.settle(Refused(refusal.reason))
             return
-        if after.state == before and not after.effects:
+        if after.state == before and not after.effects and not entry.writes:
             log.debug("%s changes nothing in %s", type(event).__name__, type(before).__name__)
             entry.settle(Accepted(entry.message_id))
             return
@@ -134,6 +137,14 @@ class MoveLoop(Struct, eq=False):
         if stored is not None and stored.title:
             session.record = replace(session.record, title=stored.title)
             session.publisher.publish(ConversationChanged(session.record))
+
+    async def _wanted(self, wanted: Callable[[], Awaitable[bool]]) -> bool:
+        """Whether the event of an entry is to be; not where the store cannot say."""
+        try:
+            return await wanted()
+        except StorageError as error:
+            log.warning("what waits in an inbox could not be read: %s", error)
+            return False
 
     async def _mended(self, entry: Entry) -> bool:
         """Whether the store works again; if not, whoever asks is told why once more."""

@@ -211,9 +211,9 @@ class Session(Struct, eq=False):
         """The machine's state, as last committed."""
         return self.record.state
 
-    def post(self, build: Callable[[], Event], priority: Priority = Priority.OUTCOME) -> None:
+    def post(self, build: Callable[[], Event]) -> None:
         """Put an event of the executor into the inbox."""
-        self.inbox.put(priority, Entry(build))
+        self.inbox.put(Priority.OUTCOME, Entry(build))
 
     def set_window(self, tokens: int) -> None:
         """Take the window of the model in use."""

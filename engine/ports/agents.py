@@ -33,6 +33,10 @@ class AgentStore(Protocol):
         """
         ...
 
+    async def leave(self, agent_id: str, at: float) -> None:
+        """Put what this sub-agent found into its parent's inbox, which waits for it no more; it begins no turn."""
+        ...
+
     async def waiting(self, conversation_id: str) -> int:
         """How many entries wait in an inbox."""
         ...

@@ -117,6 +117,10 @@ class MakeBackground(Struct, frozen=True):
     """From now on the end of this sub-agent is told by a completion message."""
 
 
+class HushAgents(Struct, frozen=True):
+    """What this conversation's sub-agents have brought back, and what those at work will, begins no turn by itself."""
+
+
 Write: TypeAlias = (
     AppendMessage
     | SaveToolCalls
@@ -133,6 +137,7 @@ Write: TypeAlias = (
     | RemoveQueued
     | Deposit
     | MakeBackground
+    | HushAgents
 )
 
 

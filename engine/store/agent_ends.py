@@ -28,12 +28,20 @@ ENDED: Final = frozenset({STATE_NAMES[Completed], STATE_NAMES[Failed]})
 def tell_parent(connection: sqlite3.Connection, agent_id: str, state: State, at: float, *, quiet: bool) -> None:
     """With its end a background sub-agent leaves its completion in its parent's inbox (SPEC UNI-23).
 
-    A `quiet` one wakes nobody: its user stopped it, or nothing may begin by itself after a restart (SPEC C3).
+    A `quiet` one wakes nobody: its user stopped it, or nothing may begin by itself after a restart (SPEC C3). So does
+    one whose parent was stopped before this transaction.
     """
     if not isinstance(state, Completed | Failed):
         return
     found = agents.row_of(connection, agent_id)
-    if found is None or found.outcome is None or found.facts.mode is not SpawnMode.BACKGROUND:
+    if found is not None and found.facts.mode is SpawnMode.BACKGROUND:
+        leave(connection, agent_id, at, quiet=quiet or agents.is_hushed(connection, agent_id))
+
+
+def leave(connection: sqlite3.Connection, agent_id: str, at: float, *, quiet: bool) -> None:
+    """Put the completion of one that has ended into its parent's inbox (SPEC T-CMP)."""
+    found = agents.row_of(connection, agent_id)
+    if found is None or found.outcome is None:
         return
     text = agent_texts.completion(agent_id, found.outcome, found.turns, found.tool_iterations)
     inbox.deposit(connection, found.facts.parent_id, "completion", (TextBlock(text),), agent_id, at, quiet=quiet)

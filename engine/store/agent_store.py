@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engine.machine.messages import TextBlock
 from engine.records import AgentRow, ConversationRecord, NewConversation
-from engine.store import agents, conversations, inbox
+from engine.store import agent_ends, agents, conversations, inbox
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
 
@@ -45,6 +45,10 @@ class SqliteAgents:
         await self._transactions.write(
             lambda connection: inbox.deposit(connection, agent_id, "user", (TextBlock(text),), sender, at)
         )
+
+    async def leave(self, agent_id: str, at: float) -> None:
+        """Put what this sub-agent found into its parent's inbox; it begins no turn."""
+        await self._transactions.write(lambda connection: agent_ends.leave(connection, agent_id, at, quiet=True))
 
     async def waiting(self, conversation_id: str) -> int:
         """How many entries wait in an inbox."""

@@ -43,10 +43,26 @@ def mark(connection: sqlite3.Connection, conversation_id: str, facts: AgentFacts
 
 
 def make_background(connection: sqlite3.Connection, agent_id: str) -> None:
-    """Its parent no longer waits for it."""
+    """Its parent no longer waits for it, and is woken by its end."""
     connection.execute(
-        "UPDATE conversations SET spawn_mode = 'background' WHERE id = ? AND kind = 'subagent'", (agent_id,)
+        "UPDATE conversations SET spawn_mode = 'background', auto_wake = 1 WHERE id = ? AND kind = 'subagent'",
+        (agent_id,),
     )
+
+
+def hush(connection: sqlite3.Connection, parent_id: str) -> None:
+    """The ends of those that have not ended yet wake nobody."""
+    connection.execute(
+        """UPDATE conversations SET auto_wake = 0
+            WHERE parent_id = ? AND kind = 'subagent' AND state NOT IN ('completed', 'failed')""",
+        (parent_id,),
+    )
+
+
+def is_hushed(connection: sqlite3.Connection, agent_id: str) -> bool:
+    """Whether the user stopped its parent while it worked."""
+    row = connection.execute("SELECT auto_wake FROM conversations WHERE id = ?", (agent_id,)).fetchone()
+    return row is not None and not row["auto_wake"]
 
 
 def facts_of(row: Any) -> AgentFacts | None:

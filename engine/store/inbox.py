@@ -48,6 +48,13 @@ def wakes(connection: sqlite3.Connection, conversation_id: str) -> bool:
     return row is not None
 
 
+def hush(connection: sqlite3.Connection, conversation_id: str) -> None:
+    """None of those that wait begins a turn any more."""
+    connection.execute(
+        "UPDATE inbox SET quiet = 1 WHERE conversation_id = ? AND consumed_at IS NULL", (conversation_id,)
+    )
+
+
 def drain(
     connection: sqlite3.Connection, conversation_id: str, draining: DrainInboxRows, at: float
 ) -> list[StoredMessage]:

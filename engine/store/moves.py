@@ -13,6 +13,7 @@ from engine.ports import (
     Committed,
     Deposit,
     DrainInboxRows,
+    HushAgents,
     MakeBackground,
     Move,
     RecordEvent,
@@ -65,10 +66,8 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             conversations.set_context(connection, move.conversation_id, write)
         case RemoveQueued(message_id):
             queued.remove(connection, message_id)
-        case Deposit(text, sender):
-            inbox.deposit(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
-        case MakeBackground():
-            agents.make_background(connection, move.conversation_id)
+        case Deposit() | MakeBackground() | HushAgents():
+            _apply_to_agents(connection, move, write)
         case SetView():
             conversations.set_view(connection, move.conversation_id, write.view)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():
@@ -78,6 +77,19 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
         case _:
             assert_never(write)
     return []
+
+
+def _apply_to_agents(connection: sqlite3.Connection, move: Move, write: Deposit | MakeBackground | HushAgents) -> None:
+    match write:
+        case Deposit(text, sender):
+            inbox.deposit(connection, move.conversation_id, "user", (TextBlock(text),), sender, move.at)
+        case MakeBackground():
+            agents.make_background(connection, move.conversation_id)
+        case HushAgents():
+            inbox.hush(connection, move.conversation_id)
+            agents.hush(connection, move.conversation_id)
+        case _:
+            assert_never(write)
 
 
 def _apply_to_calls(

@@ -182,6 +182,7 @@ class FakeConversation:
 
     def cancel(self) -> None:
         self.cancelled += 1
+        self.engine.crew.stop_all(self.id)
         if is_busy(self.state):
             self.record = replace(self.record, last_status="cancelled")
             self.play(LiveTextDropped(cancelled=True), Asked(None), RunEnded(RUN.id, "cancelled", "", "", 1))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from engine.ports import Committed, Move, StorageError
 from engine.providers.scripted import Call, Pause, Reply, Script, ScriptedProvider, Text
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.fates import words
+from tests.support.gates import Gates
 
 BACKGROUND = json.dumps({"task_description": "look", "initial_prompt": "TASK one"})
 AGENT, SUMMARY = 1.0, 2.0
@@ -31,17 +30,6 @@ REPLIES = (
     Reply((Pause(AGENT), Call("submit_result", '{"result": "found"}')), when="TASK one"),
     Reply((Call("spawn_task", BACKGROUND),), when="begin"),
 )
-
-
-class Gates(defaultdict[float, asyncio.Event]):
-    """Every pause waits for its gate."""
-
-    def __init__(self) -> None:
-        super().__init__(asyncio.Event)
-
-    async def wait(self, seconds: float) -> None:
-        if seconds:
-            await self[seconds].wait()
 
 
 async def told(bench: Bench, parent_id: str) -> list[str]:
