@@ -23,7 +23,6 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.workspace import WorkspaceScreen
-from phoenix_tui.screens.workspace_keys import NEVER
 from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
@@ -110,7 +109,7 @@ class PhoenixApp(App[None]):
 
     async def _hand_on(self, event: events.Event) -> None:
         if not (isinstance(event, events.Key) and event.key == "escape"):
-            self._workspace.escaped_at = NEVER
+            self._workspace.ways_out.escapes.end()
         await super().on_event(event)
 
     async def on_stage_listening(self, event: Stage.Listening) -> None:
@@ -178,7 +177,7 @@ class PhoenixApp(App[None]):
         """Ctrl+C: closes a sheet, else what the workspace makes of it."""
         if isinstance(self.screen, Sheet):
             self.screen.action_close()
-        elif self._workspace.interrupt():
+        elif self._workspace.ways_out.interrupt():
             self.action_leave()
 
     def action_leave(self) -> None:

@@ -76,26 +76,32 @@ def family_of(conversation: ConversationSurface) -> str:
     return conversation.id if agent is None else agent.parent_id
 
 
-def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None) -> bool:
-    """What Esc does: stop the run in view with all of its sub-agents, or put its error away; False where it rests.
+def runs_in_view(engine: EngineSurface, conversation: ConversationSurface | None) -> bool:
+    """Whether Esc has something to stop: a run, an error that stands there, or sub-agents at work.
 
-    In a sub-agent it stops this one alone.
+    In a sub-agent it is this one alone.
     """
     if conversation is None or conversation.read_only:
         return False
-    crew, record, state = engine.crew, conversation.record, conversation.state
-    if record.agent is not None:
-        if crew is None or not any(view.id == record.id for view in at_work(crew.views(record.agent.parent_id))):
-            return False
-        crew.stop((record.id,))
+    record, state = conversation.record, conversation.state
+    if record.agent is None and (is_busy(state) or isinstance(state, Errored)):
         return True
-    if is_busy(state) or isinstance(state, Errored):
-        conversation.cancel()
-        return True
-    works = crew is not None and bool(at_work(crew.views(conversation.id)))
-    if works or (crew is not None and crew.results(conversation.id)):
-        conversation.cancel()  # also what one of them brings back in this moment is to begin nothing
-    return works
+    working = {view.id for view in at_work(views_of(engine, family_of(conversation)))}
+    return bool(working) if record.agent is None else record.id in working
+
+
+def stop_in_view(engine: EngineSurface, conversation: ConversationSurface | None) -> bool:
+    """What Esc does to the conversation in view, with all of its sub-agents; False where it rests."""
+    runs = runs_in_view(engine, conversation)
+    if conversation is None or conversation.read_only:
+        return False
+    crew = engine.crew
+    if conversation.record.agent is not None:
+        if runs and crew is not None:
+            crew.stop((conversation.id,))
+    elif runs or (crew is not None and crew.results(conversation.id)):
+        conversation.cancel()  # also what a sub-agent brings back in this moment is to begin nothing
+    return runs
 
 
 class Hinting:

@@ -17,7 +17,7 @@ from phoenix_tui.image_files import read_image
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.waiting_words import waiting_words
-from phoenix_tui.sub_agents import Hinting, stop_in_view
+from phoenix_tui.sub_agents import Hinting, runs_in_view, stop_in_view
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.unsent import Unsent, joined
 from tools.clean import clean_line
@@ -98,6 +98,12 @@ class Sending:
                 self._tell(str(error), bad=True)
             else:
                 desk.parts.dock.chips.images = (*desk.parts.dock.chips.images, attachment)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether something runs in view, or was sent and is not taken yet; an error counts until it is put away."""
+        desk = self._desk
+        return desk.on_the_way.waiting or runs_in_view(desk.services.engine, desk.conversation)
 
     def stop(self) -> bool:
         """Cancel the run in view with its sub-agents, or put its error away; False when there was neither.

@@ -18,14 +18,15 @@ from engine.machine.states import is_busy
 from phoenix_tui.labels import invitation
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.screens.base import PhoenixScreen
+from phoenix_tui.screens.list_drawer import BREAKPOINTS
 from phoenix_tui.screens.parts import Parts
 from phoenix_tui.screens.stillness import Stillness
 from phoenix_tui.still import StillRow
-from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
+from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status, StatusLine
-from phoenix_tui.widgets.title_row import LIST_FROM, Heading, TitleRow
+from phoenix_tui.widgets.title_row import Heading, TitleRow
 from phoenix_tui.widgets.welcome_panel import WelcomePanel
 from tools.clean import clean
 
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from phoenix_tui.screens.welcoming import Welcoming
     from phoenix_tui.surface import Launch
 
-WIDE_FROM: Final = 160
-ROOMY_FROM: Final = 200
-"""Columns from which the list shows state, context and cost in columns of their own."""
-LIST_WIDTH, WIDE_LIST, ROOMY_PERCENT = 29, 31, 30
 READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
 TOAST_SECONDS: Final = 5.0
 READ_SECONDS: Final = 1.0
@@ -50,12 +47,7 @@ class Stage(PhoenixScreen[None]):
     """Drawn before anything is opened; `attend` brings it to life."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it without ClassVar
-        (0, "-narrow"),
-        (LIST_FROM, "-with-list"),
-        (WIDE_FROM, "-wide"),
-        (ROOMY_FROM, "-roomy"),
-    ]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
 
     class Leaving(Message):
         """The user wants to quit, and nothing is in the way."""
@@ -90,14 +82,6 @@ class Stage(PhoenixScreen[None]):
         """Esc was pressed since then."""
         self._asked_early = False
         """Something was asked for before the services were there: what greets would only be laid out to vanish."""
-
-    def list_width(self, columns: int) -> int:
-        """As `styles/workspace.tcss` says."""
-        if columns < LIST_FROM or self.rows.has_class(ZOOMED):
-            return 0
-        if columns < ROOMY_FROM:
-            return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST
-        return WIDE_LIST if self.has_class("-panes") else columns * ROOMY_PERCENT // 100
 
     def compose(self) -> ComposeResult:
         """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
@@ -168,12 +152,19 @@ class Stage(PhoenixScreen[None]):
                 self.stillness.begin()
         self.run_worker(self._when_ready(work, early=not self._ready.is_set()), group="work")
 
-    def stop_run(self) -> bool:
-        """Stop what runs in view, and as soon as it runs what was asked for early; False when there is nothing."""
+    @property
+    def may_stop(self) -> bool:
+        """Whether something runs in view, or was asked for early."""
         if self._ready.is_set() and self.bench is not None:
-            return self.bench.sending.stop()
-        self.call_later(self._stop_early)  # behind an Enter that was pressed before
+            return self.bench.sending.may_stop
         return self._asked_early or bool(self.launch.prompt)
+
+    def stop_run(self) -> None:
+        """Stop what runs in view, and as soon as it runs what was asked for early."""
+        if self._ready.is_set() and self.bench is not None:
+            self.bench.sending.stop()
+        else:
+            self.call_later(self._stop_early)  # behind an Enter that was pressed before
 
     def _stop_early(self) -> None:
         if self._ready.is_set() and self.bench is not None:

@@ -109,9 +109,15 @@ class Welcoming:
             self._tell(trouble, bad=True)
         self._paint()
 
-    def stop(self) -> bool:
-        """Stop an installation that is in sight; False when none was."""
-        return self._panel.display and self._task is not None and self._task.cancel()
+    @property
+    def is_installing(self) -> bool:
+        """Whether an installation is under way and in sight."""
+        return self._panel.display and self._task is not None and not self._task.done()
+
+    def stop(self) -> None:
+        """Stop an installation."""
+        if self._task is not None:
+            self._task.cancel()
 
     def _progress(self, progress: InstallProgress) -> None:
         now = asyncio.get_running_loop().time()

@@ -61,7 +61,7 @@ class WorkspaceScreen(Writing):
     @on(Dock.Opened)
     def open_thing_changed(self, event: Dock.Opened) -> None:
         """Completions, a line of a question, a filter: opened or closed."""
-        self.say_way_out(event.way_out or self.list_way_out)
+        self.say_way_out(event.way_out or self.drawer.way_out)
 
     def on_screen_suspend(self) -> None:
         """A sheet lies over the workspace."""
@@ -69,7 +69,7 @@ class WorkspaceScreen(Writing):
 
     def on_screen_resume(self) -> None:
         """It is gone; the list over a narrow screen may still be there."""
-        self.say_way_out(self.list_way_out)
+        self.say_way_out(self.drawer.way_out)
 
     @on(Dock.Chosen)
     def command_chosen(self, event: Dock.Chosen) -> None:
@@ -112,8 +112,7 @@ class WorkspaceScreen(Writing):
     @on(ConversationList.Opened)
     def open_row(self, event: ConversationList.Opened) -> None:
         """A row was chosen."""
-        self._close_list()
-        self.set_focus(self.parts.dock.composer)
+        self.drawer.leave()
         self.when_ready(lambda bench: bench.desk.open(event.conversation_id))
 
     @on(ConversationList.Wanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -13,8 +12,10 @@ from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.drafts import ENTRY_LIMIT, remember
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint, key
+from phoenix_tui.keys_in_force import hint
+from phoenix_tui.screens.list_drawer import ListDrawer
 from phoenix_tui.screens.stage import Stage
+from phoenix_tui.screens.ways_out import WaysOut
 from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.composer import Composer
 
@@ -22,68 +23,32 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from phoenix_tui.screens.desk import Desk
-    from phoenix_tui.surface import ConversationSurface
+    from phoenix_tui.surface import ConversationSurface, Launch
 
-DOUBLE: Final = 0.6
-"""Seconds within which a second Esc makes a pair."""
-AGAIN: Final = 1.5
-"""Seconds within which a second Ctrl+C quits."""
-
-NEVER: Final = float("-inf")
 PAGES: Final = {"page_up": -10, "page_down": 10}
 """Rows that a page of a question is."""
 
 
 class WorkspaceKeys(Stage):
-    """Esc closes the innermost open thing, else stops the run; the rest as `keymap.KEYS` says."""
+    """As `keymap.KEYS` says."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
-    escaped_at = NEVER
-    """When the first Esc of a pair was pressed; any other key ends the pair."""
-    _interrupted_at = NEVER
-    clock = staticmethod(time.monotonic)
-    """Tells how far apart two keys were pressed."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self.drawer = ListDrawer(self, self.rows, self.parts.dock.composer)
+        self.ways_out = WaysOut(self, self.drawer)
+
+    def list_width(self, columns: int) -> int:
+        """Cells that the list takes of a screen that wide."""
+        return self.drawer.width(columns)
 
     def action_stop(self) -> None:
         """Esc, from any focus and in every state."""
-        if self._close_innermost() or self.parts.dock.composer.escape() or self.stop_run():
-            return
-        self.clear_selection()
-        if self.rows.has_focus:
-            self.set_focus(self.parts.dock.composer)
-            return
-        if self.parts.status.status.family.is_agent and not self.parts.dock.composer.text:
-            self.action_command("agents parent")  # it has ended
-            return
-        notice, composer = self.parts.dock.notice, self.parts.dock.composer
-        if notice.standing is not None and not self.parts.status.status.read_only:
-            notice.standing = None
-            return
-        now = self.clock()
-        if now - self.escaped_at >= DOUBLE:
-            self.escaped_at = now
-            return
-        self.escaped_at = NEVER  # a third one begins another pair
-        if composer.text:
-            self._clear_draft()
-        else:
-            self.action_command("rewind")
+        self.ways_out.escape()
 
-    def _close_innermost(self) -> bool:
-        if self.rows.leave():
-            return True
-        if self.parts.dock.close():
-            self.set_focus(self.parts.dock.composer)
-            return True
-        if self.has_class("-list-over") and self.has_class("-narrow"):
-            self._close_list()
-            self.set_focus(self.parts.dock.composer)
-            return True
-        if self.parts.view is not None and self.parts.view.leave_blocks():
-            return True
-        return self.welcoming is not None and self.welcoming.stop()
-
-    def _clear_draft(self) -> None:
+    def clear_draft(self) -> None:
+        """Empty the composer; the history keeps what stood there."""
         composer = self.parts.dock.composer
         text = composer.take()
         if len(text) > ENTRY_LIMIT:
@@ -96,35 +61,12 @@ class WorkspaceKeys(Stage):
         if trouble := remember(self.parts.dock.composer.history_of_prompts, text):
             self.tell(trouble, bad=True)
 
-    def interrupt(self) -> bool:
-        """Ctrl+C: copy a selection, else stop, else clear the draft; True when it asks to quit."""
-        composer = self.parts.dock.composer
-        selected = composer.selected_text or self.get_selected_text()
-        if selected:
-            self.when_ready(lambda bench: bench.deeds.copy(bench, selected))
-        elif self._close_innermost() or self.stop_run():
-            pass
-        elif composer.text:
-            self._clear_draft()
-        else:
-            now = self.clock()
-            again, self._interrupted_at = now - self._interrupted_at < AGAIN, now
-            if not again:
-                self.tell(f"Press {key('interrupt')} again to quit.")
-            return again
-        return False
-
     def action_list(self) -> None:
         """To the list and back."""
-        composer = self.parts.dock.composer
         if self.rows.has_focus:
-            self._close_list()
-            self.set_focus(composer)
+            self.drawer.leave()
             return
-        narrow = self.has_class("-narrow")
-        self.set_class(narrow, "-list-over")
-        self.say_way_out(CLOSES if narrow else "")
-        self.set_focus(self.rows)
+        self.drawer.take()
         self.when_ready(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
 
     def on_resize(self) -> None:
@@ -135,16 +77,7 @@ class WorkspaceKeys(Stage):
         # A screen under a sheet is current too, but Esc closes the sheet.
         is_open = self.app.screen is self and not self.parts.dock.composer.completing
         if is_open and self.parts.status.status.way_out == CLOSES:
-            self.say_way_out(self.list_way_out)
-
-    @property
-    def list_way_out(self) -> str:
-        """The list over a narrow screen may still be there."""
-        return CLOSES if self.has_class("-list-over") and self.has_class("-narrow") else ""
-
-    def _close_list(self) -> None:
-        self.remove_class("-list-over")
-        self.say_way_out("")
+            self.say_way_out(self.drawer.way_out)
 
     def action_command(self, name: str) -> None:
         """A command by key."""
@@ -199,8 +132,7 @@ class WorkspaceKeys(Stage):
         order = self.rows.model.order
         if number <= len(order):
             if self.rows.has_focus:
-                self._close_list()
-                self.set_focus(self.parts.dock.composer)
+                self.drawer.leave()
             self.when_ready(lambda bench: bench.desk.open(order[number - 1]))
 
     def action_paste_clipboard(self) -> None:

@@ -105,7 +105,7 @@ class ConversationList(Still, Widget):
         """Draw what is in view; a list of many rows in which a clock moves costs one row."""
         if self.size.height and self.model.height != self.size.height - 1:
             self.model.resize(self.size.height - 1)  # its resize may still be on the way: a frame may cover many keys
-        if (words := _way_out(self.model)) != self._way_out:
+        if (words := way_out(self.model)) != self._way_out:
             self._way_out = words
             self.post_message(Opened(words))
         before, self._lines = self._lines, self.model.visible()
@@ -146,7 +146,7 @@ class ConversationList(Still, Widget):
 
     def leave(self) -> bool:
         """Esc: end the filter, then the marks; False when there was neither."""
-        had = bool(self.model.filtering or self.model.text or self.model.marked)
+        had = bool(way_out(self.model))
         if self.model.filtering or self.model.text:
             self._find("", going_on=False)
         else:
@@ -230,5 +230,6 @@ class ConversationList(Still, Widget):
         self.post_message(self.Wanted(action, self.model.targets))
 
 
-def _way_out(model: ListModel) -> str:
+def way_out(model: ListModel) -> str:
+    """What Esc does to filter and marks; empty where there are none."""
     return SHOWS_ALL if model.filtering or model.text else UNMARKS if model.marked else ""

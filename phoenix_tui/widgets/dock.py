@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from engine.records import Attachment, QueuedMessage
+from engine.records import QueuedMessage
 from engine.updates import Question
 from phoenix_tui.commands.completer import Completer
 from phoenix_tui.keys_in_force import hint
@@ -116,6 +116,12 @@ class Dock(completing.Completing, StillColumn):
         """Whether a draft was shown already: what stands in the box before that belongs to what comes."""
         return self._loaded
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is something that `close` closes."""
+        decides = self.route is not None and self.route.is_open
+        return self.composer.completing or self.queue.has_focus or self.question.line.display or decides
+
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
         if self.composer.completing:
@@ -160,12 +166,6 @@ class Dock(completing.Completing, StillColumn):
         if self.composer.question_since is not None:
             return self.question if self.question.display or self.route is None else self.route
         return self.queue if self.composer.has_queue and not self.composer.text else None
-
-    def drop_last_image(self) -> Attachment | None:
-        """Take the last image away from the message."""
-        images = self.chips.images
-        self.chips.images = images[:-1]
-        return images[-1] if images else None
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Offer what completes the word under the cursor; tell that the text changed."""
@@ -217,4 +217,4 @@ class Dock(completing.Completing, StillColumn):
     def on_composer_image_dropped(self, event: Composer.ImageDropped) -> None:
         """Backspace on an empty text."""
         event.stop()
-        self.drop_last_image()
+        self.chips.images = self.chips.images[:-1]

@@ -61,7 +61,7 @@ async def test_what_was_written_before_a_start_that_was_given_up_is_found_again(
     async with app.run_test() as pilot:
         assert await poll(lambda: app._workspace.late is not None)
         await pilot.press(*"hello", "enter", *"draft", "ctrl+q")
-        assert await poll(lambda: app._finishing)
+        assert await poll(lambda: app.ending._begun)
     asked = launch(tmp_path)
     assert PromptHistory(asked.state_folder, asked.cwd).entries == ("draft", "hello")
 
