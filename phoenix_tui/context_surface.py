@@ -22,8 +22,11 @@ class ContextSurface(Protocol):
         """What stands before the messages of the next request."""
         ...
 
-    async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:
-        """Summarize older messages; `focus` says what matters most, `review` shows the summary before it counts."""
+    async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
+        """Summarize older messages, or those before one of the user's messages, given by its seq.
+
+        `focus` says what matters most, `review` shows the summary before it counts.
+        """
         ...
 
     async def prune(self) -> Edited | Refused:

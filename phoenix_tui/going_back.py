@@ -56,10 +56,20 @@ class OtherWay(Enum):
 Order: TypeAlias = RewindPoint | OtherWay
 
 
+class Instead(Enum):
+    """What can be done at a prompt without going back."""
+
+    SUMMARY = auto()
+    """What came before it becomes a summary."""
+
+
+Way: TypeAlias = Scope | Instead
+
+
 class HowFar(Struct, frozen=True):
     """What goes back, and which files that somebody else changed are overwritten (their paths)."""
 
-    scope: Scope
+    way: Way
     overwrite: frozenset[bytes] = frozenset()
 
 
@@ -75,8 +85,12 @@ class Asker(Protocol):
         """What to go back to, of a list that is not empty."""
         ...
 
-    async def how_far(self, point: RewindPoint, preview: Preview, scopes: Sequence[Scope]) -> HowFar | None:
+    async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """The last look before going back."""
+        ...
+
+    async def summarize_before(self, seq: int) -> None:
+        """Have what came before this message summarized, and let the user decide on it."""
         ...
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
@@ -114,7 +128,7 @@ class GoingBack:
         try:
             found = await self._rewinding.points(self._conversation.record)
             if found.points or found.takeback or found.unfinished:
-                await self._follow(await self._asker.which_prompt(found))
+                await self._follow(await self._asker.which_prompt(found), found)
             else:
                 self._asker.tell(NOTHING_SAID)
         except (CannotRewind, FilesError) as error:
@@ -155,12 +169,12 @@ class GoingBack:
             self._asker.tell(reason, bad=True)
         return bool(reason)
 
-    async def _follow(self, order: Order | None) -> None:
+    async def _follow(self, order: Order | None, found: RewindList) -> None:
         match order:
             case None:
                 return
             case RewindPoint():
-                await self._go_back(order)
+                await self._go_back(order, found)
             case OtherWay.UNDO:
                 await self._undo()
             case OtherWay.BRANCHES:
@@ -169,14 +183,22 @@ class GoingBack:
                 take_back = order is OtherWay.TAKE_BACK
                 await self._arrive(await self._rewinding.finish(self._conversation.record, take_back=take_back))
 
-    async def _go_back(self, point: RewindPoint) -> None:
+    async def _go_back(self, point: RewindPoint, found: RewindList) -> None:
         here = self._conversation
         preview = await self._rewinding.preview(here.record, point.seq)
-        scopes = (Scope.CONVERSATION,) if preview.refusal or not preview.files else tuple(Scope)
-        choice = await self._asker.how_far(point, preview, scopes)
-        if choice is not None:
-            done = await self._rewinding.rewind(here.record, here.state, point.seq, choice.scope, choice.overwrite)
-            await self._arrive(done)
+        ways: list[Way] = [Scope.CONVERSATION] if preview.refusal or not preview.files else list(Scope)
+        if here.record.context_start_seq < point.seq and point is not found.points[-1]:
+            ways.append(Instead.SUMMARY)
+        choice = await self._asker.how_far(point, preview, ways)
+        if choice is None:
+            return
+        match choice.way:
+            case Instead.SUMMARY:
+                await self._asker.summarize_before(point.seq)
+            case Scope() as scope:
+                await self._arrive(
+                    await self._rewinding.rewind(here.record, here.state, point.seq, scope, choice.overwrite)
+                )
 
     async def _undo(self) -> None:
         here = self._conversation

@@ -218,6 +218,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("rewind_take_back", "t", "order('take_back')", "take back what was cut off", Scope.REWIND),
     Key("rewind_overwrite", "space", "overwrite", "overwrite a changed file, or keep it", Scope.REWIND),
     Key("rewind_diff", "d", "diff", "show the change of a file", Scope.REWIND),
+    Key("rewind_summarize", "s", "summarize", "summarize what came before, instead", Scope.REWIND),
     Key("changes_up", "up,k", "scroll(-1)", "up", Scope.CHANGES),
     Key("changes_down", "down,j", "scroll(1)", "down", Scope.CHANGES),
     Key("changes_page_up", "pageup", "page(-1)", "a page up", Scope.CHANGES),

@@ -48,6 +48,14 @@ class Selection(Struct, frozen=True):
     """Messages that stay."""
 
 
+def select_before(rows: Sequence[StoredMessage], seq: int) -> Selection | None:
+    """What a model sees before this message of the user's, which stays with all behind it; None where that is none."""
+    seen = [row for row in rows if row.role is not Role.SYSTEM and not row.silent]
+    place = next((place for place, row in enumerate(seen) if row.seq == seq), 0)
+    whole = place > 1 and seen[place].role is Role.USER and _is_plain(seen[place])
+    return Selection(tuple(seen[:place]), seq, len(seen) - place) if whole else None
+
+
 def select(rows: Sequence[StoredMessage], *, cut_tool_rounds: bool = False) -> Selection | None:
     """The older part of the messages a model sees; None where there is no clean place to cut (T-CMPX 4 and 5).
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.context import omissions
-from engine.context.compaction import Selection, is_shorter, select, summary_request, with_quotes
+from engine.context.compaction import Selection, is_shorter, select, select_before, summary_request, with_quotes
 from engine.context.measure import measure
 from engine.context.transcribe import summary_by_rules
 from engine.executor.asking import answer_to
@@ -29,6 +29,7 @@ from tools.wording import counted
 TIME_LIMIT = 120.0
 """Seconds a summary may take (SPEC CLAW-31)."""
 TOO_FEW = "There is nothing to summarize yet: the newest messages always stay as they are"
+NOTHING_BEFORE = "There is nothing to summarize before that message"
 EMPTY = "The model sent an empty summary: everything stays as it was"
 TOO_LONG = "The summary was no shorter than what it stands for: everything stays as it was"
 DISCARDED = "The summary was discarded: everything stays as it was"
@@ -78,11 +79,14 @@ async def _draft(session: Session, act: Compact) -> tuple[CompactionDraft, str]:
         except (NotCompacted, ProviderError, TimeoutError):
             if not act.full:
                 raise
+    elif act.before:
+        raise NotCompacted(NOTHING_BEFORE)
     return await asyncio.to_thread(_shortened, session, act, rows)
 
 
 def _select(session: Session, act: Compact, rows: Sequence[StoredMessage]) -> Selection | None:
-    return select(omissions.apply(rows, session.record.omitted), cut_tool_rounds=act.manual or act.full)
+    shown = omissions.apply(rows, session.record.omitted)
+    return select_before(shown, act.before) if act.before else select(shown, cut_tool_rounds=act.manual or act.full)
 
 
 async def _settled(

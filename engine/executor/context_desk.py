@@ -124,11 +124,14 @@ class ContextDesk:
             tuple(tool.name for tool in facts.tools),
         )
 
-    async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:
-        """Summarize older messages now; `focus` says what matters most, `review` decides on what was made."""
+    async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
+        """Summarize older messages now, or those before one of the user's messages, given by its seq.
+
+        `focus` says what matters most, `review` decides on what was made.
+        """
         if not is_busy(self._session.state):
             self._session.review = review
-        return await ask(self._session, lambda: CompactAsked(focus))
+        return await ask(self._session, lambda: CompactAsked(focus, before))
 
     async def prune(self) -> Edited | Refused:
         """Shorten every long tool result that is old; where none is long, clear them."""

@@ -192,6 +192,8 @@ class Compact(Struct, frozen=True):
     manual: bool
     focus: str = ""
     """What the summary must not lose, in the user's words."""
+    before: int = 0
+    """The seq of the first message that stays; 0: the newest ones stay."""
     full: bool = False
     """The window has overflowed: without a summary the conversation cannot go on."""
 

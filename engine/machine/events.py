@@ -48,6 +48,8 @@ class CompactAsked(Struct, frozen=True):
     """The user wants older messages summarized now; `focus` says what matters most."""
 
     focus: str = ""
+    before: int = 0
+    """The seq of the first message that stays; 0: the newest ones stay."""
 
 
 class Verdict(StrEnum):

@@ -54,7 +54,8 @@ def step(state: State, event: TurnEvent) -> Step:
         case RetryAsked():
             return _retry(state, event)
         case CompactAsked():
-            return Step(Compacting(state.gen + 1), (Compact(state.gen + 1, manual=True, focus=event.focus),))
+            gen = state.gen + 1
+            return Step(Compacting(gen), (Compact(gen, manual=True, focus=event.focus, before=event.before),))
         case UserShell():
             return _shell(state.gen + 1, event)
         case _:

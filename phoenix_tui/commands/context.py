@@ -48,7 +48,12 @@ async def compact(bench: Bench, focus: str) -> None:
     if conversation is None or not conversation.record.message_count:
         bench.tell(NOTHING)
         return
-    if refusal := await bench.sheets.show(SummarySheet(conversation, focus)):
+    await decide_on_summary(bench, SummarySheet(conversation, focus))
+
+
+async def decide_on_summary(bench: Bench, sheet: SummarySheet) -> None:
+    """Show it; say why there is none."""
+    if refusal := await bench.sheets.show(sheet):
         bench.tell(refusal, bad=True)
 
 

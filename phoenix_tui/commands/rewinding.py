@@ -8,12 +8,14 @@ from typing import Final
 from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, RewindList, RewindPoint, Scope
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.going_back import NOTHING_SAID, GoingBack, HowFar, Order
+from phoenix_tui.commands.context import decide_on_summary
+from phoenix_tui.going_back import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
 from phoenix_tui.keys_in_force import key
 from phoenix_tui.rewind_surface import RewindSurface
 from phoenix_tui.screens.branches import BranchesScreen
-from phoenix_tui.screens.go_back import GoBackSheet
+from phoenix_tui.screens.go_back import GoBackSheet, LastLook
 from phoenix_tui.screens.rewind import RewindSheet
+from phoenix_tui.screens.summary_sheet import SummarySheet
 from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
 
@@ -41,10 +43,17 @@ class SheetAsker:
         """The list of prompts."""
         return await self._bench.sheets.show(RewindSheet(found, plain=self._plain))
 
-    async def how_far(self, point: RewindPoint, preview: Preview, scopes: Sequence[Scope]) -> HowFar | None:
+    async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """The files and the ways."""
-        ways = tuple((scope, WORDS[scope]) for scope in scopes)
-        return await self._last_look(f"Back to before “{clean_line(point.text)}”", preview, ways)
+        told = tuple((way, WORDS[way]) for way in ways if isinstance(way, Scope))
+        heading = f"Back to before “{clean_line(point.text)}”"
+        return await self._last_look(heading, preview, told, summarizes=Instead.SUMMARY in ways)
+
+    async def summarize_before(self, seq: int) -> None:
+        """The summary stands there before it counts."""
+        conversation = self._bench.desk.conversation
+        if conversation is not None:
+            await decide_on_summary(self._bench, SummarySheet(conversation, before=seq))
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
         """Asked only where somebody else changed a file."""
@@ -64,8 +73,11 @@ class SheetAsker:
         await self._bench.desk.show(branch)
         await self._bench.desk.overview.reload()
 
-    async def _last_look(self, heading: str, preview: Preview, ways: tuple[tuple[Scope, str], ...]) -> HowFar | None:
-        sheet = GoBackSheet(heading, preview, self._rewinding.diff, ways, plain=self._plain)
+    async def _last_look(
+        self, heading: str, preview: Preview, ways: tuple[tuple[Scope, str], ...], *, summarizes: bool = False
+    ) -> HowFar | None:
+        look = LastLook(heading, preview, ways, summarizes=summarizes)
+        sheet = GoBackSheet(look, self._rewinding.diff, plain=self._plain)
         return await self._bench.sheets.show(sheet)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
-from phoenix_tui.going_back import GoingBack, HowFar, Order, OtherWay, left_alone, others_of
+from phoenix_tui.going_back import GoingBack, HowFar, Instead, Order, OtherWay, Way, left_alone, others_of
 from phoenix_tui.labels import age
 from phoenix_tui.linear.command import LinearCommand, open_conversation
+from phoenix_tui.linear.summarizing import summarize
 from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
 from tools.wording import counted
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
 MOST_FILES: Final = 30
-WORDS: Final = {
+WORDS: Final[dict[Way, str]] = {
     Scope.BOTH: "Both: the prompt comes back to be edited, the files go back as they were before it",
     Scope.CONVERSATION: "The conversation alone: the prompt comes back to be edited, the files stay",
     Scope.FILES: "The files alone: as they were before it; the conversation stays",
+    Instead.SUMMARY: "Nothing goes back: what came before it becomes a summary",
 }
 
 
@@ -48,15 +50,20 @@ class LineAsker:
         chosen = await self._front.choose("Go back to before which message? /undo takes the last way back:", rows)
         return orders[chosen] if chosen is not None else None
 
-    async def how_far(self, point: RewindPoint, preview: Preview, scopes: Sequence[Scope]) -> HowFar | None:
+    async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
         """What would change, then the ways, then the files of others."""
         self._front.say(*_disk(preview))
-        chosen = await self._front.choose("How far?", [WORDS[scope] for scope in scopes])
+        chosen = await self._front.choose("How far?", [WORDS[way] for way in ways])
         if chosen is None:
             return None
-        scope = scopes[chosen]
-        overwrite = frozenset[bytes]() if scope is Scope.CONVERSATION else await self._overwritten(preview)
-        return HowFar(scope, overwrite) if overwrite is not None else None
+        way = ways[chosen]
+        touches = way in {Scope.BOTH, Scope.FILES}
+        overwrite = await self._overwritten(preview) if touches else frozenset[bytes]()
+        return HowFar(way, overwrite) if overwrite is not None else None
+
+    async def summarize_before(self, seq: int) -> None:
+        """Read it out before it counts."""
+        await summarize(self._front, before=seq)
 
     async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
         """What would change, then the files of others."""

@@ -23,7 +23,8 @@ DEEDS: Final = (
 )
 
 
-async def _compact(front: LinearFront, focus: str) -> None:
+async def summarize(front: LinearFront, focus: str = "", *, before: int = 0) -> None:
+    """Ask for a summary of older messages, or of those before one; then the user decides on it."""
     conversation = open_conversation(front)
     if conversation is None:
         return
@@ -34,7 +35,7 @@ async def _compact(front: LinearFront, focus: str) -> None:
         proposals.put_nowait((proposal, verdict))
         return await verdict
 
-    if await front.talk.attempt(conversation.context.compact(focus, review)):
+    if await front.talk.attempt(conversation.context.compact(focus, review, before)):
         while (offered := await next_proposal(front, proposals)) is not None:
             proposal, verdict = offered
             decided = await _decide(front, proposal)
@@ -95,5 +96,5 @@ async def _decide(front: LinearFront, proposal: Proposal) -> Verdict:
 
 
 COMMANDS: Final[dict[str, LinearCommand]] = {
-    "compact": LinearCommand("summarize older messages; you decide on the summary. /compact WHAT MATTERS", _compact),
+    "compact": LinearCommand("summarize older messages; you decide on the summary. /compact WHAT MATTERS", summarize),
 }

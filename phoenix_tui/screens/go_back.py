@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -16,7 +17,7 @@ from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
 from phoenix_tui.changes import words_of
 from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.going_back import HowFar, left_alone
+from phoenix_tui.going_back import HowFar, Instead, left_alone
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
@@ -29,6 +30,17 @@ DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
 LEAST_FILES: Final = 3
 
 
+class LastLook(Struct, frozen=True):
+    """What is decided on."""
+
+    heading: str
+    preview: Preview
+    ways: tuple[tuple[Scope, str], ...]
+    """What can go back, and the words for it."""
+    summarizes: bool = False
+    """Whether what came before can become a summary instead."""
+
+
 class GoBackSheet(Sheet[HowFar]):
     """Up and Down go through the ways and then the files; Enter takes the way that is marked."""
 
@@ -37,19 +49,18 @@ class GoBackSheet(Sheet[HowFar]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(keymap.Scope.ROWS),
-        *keymap.bindings(keymap.Scope.REWIND, "rewind_overwrite", "rewind_diff"),
+        *keymap.bindings(keymap.Scope.REWIND, "rewind_overwrite", "rewind_diff", "rewind_summarize"),
     ]
 
-    def __init__(
-        self, heading: str, preview: Preview, diff: DiffOf, ways: tuple[tuple[Scope, str], ...], *, plain: bool = False
-    ) -> None:
+    def __init__(self, look: LastLook, diff: DiffOf, *, plain: bool = False) -> None:
         super().__init__()
-        self._heading = heading
-        self._preview = preview
+        self._heading = look.heading
+        self._preview = look.preview
         self._diff = diff
-        self._ways = ways
+        self._ways = look.ways
+        self._summarizes = look.summarizes
         self._plain = plain
-        self._files = tuple(one for one in preview.files if not one.change.only_folder)
+        self._files = tuple(one for one in look.preview.files if not one.change.only_folder)
         self._overwrite: frozenset[bytes] = frozenset()
         self._way = 0
         self._place = 0
@@ -77,6 +88,11 @@ class GoBackSheet(Sheet[HowFar]):
     def action_take(self) -> None:
         """Go back this way."""
         self.dismiss(HowFar(self._ways[self._way][0], self._overwrite))
+
+    def action_summarize(self) -> None:
+        """Nothing goes back: what came before the prompt becomes a summary."""
+        if self._summarizes:
+            self.dismiss(HowFar(Instead.SUMMARY))
 
     def action_overwrite(self) -> None:
         """Overwrite what somebody else changed, or keep it."""
@@ -153,6 +169,7 @@ class GoBackSheet(Sheet[HowFar]):
         conflict = any(one.conflict and one.possible for one in self._files)
         overwrites = ("rewind_overwrite", "overwrites") if conflict else ""
         shows = ("rewind_diff", "shows it") if self._files else ""
-        notes = [hint(("sheet_take", "does it"), overwrites, shows)]
+        summarizes = ("rewind_summarize", "summarizes what came before") if self._summarizes else ""
+        notes = [hint(("sheet_take", "does it"), overwrites, shows, summarizes)]
         covered = left_alone(self._preview.coverage) if not self._preview.refusal else ""
         return [covered, *notes] if covered else notes

@@ -51,7 +51,12 @@ class SummarySheet(Sheet[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SUMMARY)
 
     def __init__(
-        self, conversation: ConversationSurface, focus: str, clock: Callable[[], float] = time.monotonic
+        self,
+        conversation: ConversationSurface,
+        focus: str = "",
+        *,
+        before: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         self._clock = clock
@@ -59,6 +64,8 @@ class SummarySheet(Sheet[str]):
         """When the summary was shown."""
         self._conversation = conversation
         self._focus = focus
+        self._before = before
+        """The seq of the first message that stays; 0: the newest ones stay."""
         self._proposal: Proposal | None = None
         self._verdict: asyncio.Future[Verdict] | None = None
         """What the engine waits for, while it does."""
@@ -78,7 +85,7 @@ class SummarySheet(Sheet[str]):
         self._draw()
         self._unsubscribe = await self._conversation.subscribe(self._follow)
         try:
-            outcome: Receipt = await self._conversation.context.compact(self._focus, self.review)
+            outcome: Receipt = await self._conversation.context.compact(self._focus, self.review, self._before)
         except (EngineError, StorageError) as error:
             outcome = Refused(str(error))
         if isinstance(outcome, Refused):

@@ -87,6 +87,28 @@ async def test_a_message_into_a_full_window_is_answered_after_older_ones_were_su
         assert len(await bench.store.messages(conversation.id)) == conversation.record.message_count == 11
 
 
+async def test_what_came_before_a_message_is_summarized_and_the_rest_stays_word_for_word(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, SUMMARY, *[answer() for _ in range(4)], settings=QUIET) as bench:
+        conversation = await talked(bench, 3)
+        assert isinstance(await conversation.context.compact(before=3), Accepted)
+        await conversation.wait_idle()
+        assert (conversation.record.context_start_seq, conversation.state) == (3, Idle(conversation.state.gen))
+        await talk(conversation, "last")
+        sent = [str(message.blocks) for message in bench.provider.requests[-1].messages if message.role is Role.USER]
+        assert [
+            text in said for text, said in zip((HEAD[:20], "[go] 1", "[go] 2", "[go] last"), sent, strict=True)
+        ] == ([True] * 4)
+
+
+async def test_before_the_first_message_there_is_nothing_to_summarize(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, SUMMARY, *[answer() for _ in range(4)], settings=QUIET) as bench:
+        conversation = await talked(bench, 3)
+        assert isinstance(await conversation.context.compact(before=1), Accepted)
+        await conversation.wait_idle()
+        assert (summaries(bench), conversation.record.context_start_seq) == (0, 0)
+        assert notices(bench) == [compacting.NOTHING_BEFORE]
+
+
 async def test_below_the_threshold_and_where_it_is_never_nothing_is_summarized(tmp_path: Path) -> None:
     replies = [answer(usage=NEARLY) for _ in range(6)] + [answer(usage=FULL) for _ in range(3)]
     async with engine_bench(tmp_path, SUMMARY, *replies, settings=QUIET) as bench:

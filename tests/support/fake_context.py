@@ -62,8 +62,8 @@ class FakeContext:
     async def report(self) -> ContextReport:
         return self.standing
 
-    async def compact(self, focus: str = "", review: Review | None = None) -> Receipt:
-        self.asked.append(f"compact {focus}".strip())
+    async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
+        self.asked.append(f"compact {focus}{f'before {before}' if before else ''}".strip())
         self.review = review
         return self.compacts
 

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.context import omissions
-from engine.context.compaction import LONGEST_LIMIT, THINKING_ROOM, is_shorter, select, summary_request, with_quotes
+from engine.context.compaction import (
+    LONGEST_LIMIT,
+    THINKING_ROOM,
+    is_shorter,
+    select,
+    select_before,
+    summary_request,
+    with_quotes,
+)
 from engine.context.growing import GrowingView
 from engine.context.transcribe import LONGEST_PART, summary_by_rules, transcribe
 from engine.context.view import SUMMARY, UNDERSTOOD
@@ -207,3 +215,11 @@ def test_an_image_that_was_taken_out_is_in_no_request() -> None:
     rows = chain((U, (ImageBlock("broken", 9, 9), TextBlock("look"))))
     view = build_view(omissions.apply(rows, (Omission(1, 0, OmissionKind.IMAGE),)))
     assert "broken" not in str(view)
+
+
+@pytest.mark.parametrize(("seq", "kept"), [(5, 2), (3, 4), (1, None), (4, None), (99, None)])
+def test_what_comes_before_a_message_of_the_users_is_taken_whole(seq: int, kept: int | None) -> None:
+    found = select_before(talk(6), seq)
+    assert (found.kept if found else None) == kept
+    if found is not None:
+        assert (found.start_seq, [row.seq for row in found.summarized]) == (seq, list(range(1, seq)))

@@ -190,8 +190,8 @@ def test_a_reply_that_is_being_continued_outlasts_the_summary() -> None:
 
 
 def test_a_wish_goes_along_with_a_summary_by_hand() -> None:
-    driver = Driver().on(CompactAsked("tables"))
-    assert driver.effect(Compact) == Compact(driver.gen, manual=True, focus="tables")
+    driver = Driver().on(CompactAsked("tables", 7))
+    assert driver.effect(Compact) == Compact(driver.gen, manual=True, focus="tables", before=7)
     driver.on(CompactionEnded(driver.gen, note="Summarized 9 messages"))
     assert driver.state == Idle(driver.gen)
     assert driver.effect(SaveNotice).text == "Summarized 9 messages"

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from engine.ports.files import Coverage
 from engine.rewinding.values import Preview, PreviewFile, RewindList, Scope
-from phoenix_tui.going_back import HowFar, OtherWay
+from phoenix_tui.going_back import HowFar, Instead, OtherWay
 from phoenix_tui.linear.going_back import LineAsker
 from tests.support.fake_rewinding import change, point
 
@@ -52,3 +52,6 @@ async def test_the_files_of_others_are_asked_about_unless_no_file_goes_back() ->
     assert await here.how_far(point(1, "Fix it"), preview, tuple(Scope)) == HowFar(Scope.CONVERSATION)
     here, _ = asker(0, None)
     assert await here.how_far(point(1, "Fix it"), preview, tuple(Scope)) is None
+    here, front = asker(3)
+    assert await here.how_far(point(1, "Fix it"), preview, (*Scope, Instead.SUMMARY)) == HowFar(Instead.SUMMARY)
+    assert front.said[-1] == "Nothing goes back: what came before it becomes a summary"

@@ -71,6 +71,31 @@ async def test_what_goes_back_is_chosen(open_shell: OpenShell, downs: int, scope
         assert rewinding.asked == [("rewind", 3, scope, ())]
 
 
+async def test_what_came_before_a_prompt_can_become_a_summary_instead(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        rewinding = two_turns(files=(HERS,))
+        await prepare(shell, rewinding)
+        await shell.press_at_once("escape", "escape")
+        await shell.until(lambda: "stay here" in shell.text)
+        await shell.pilot.press("down", "enter")
+        await shell.until(lambda: "s summarizes what came before" in shell.text)
+        await shell.pilot.press("s")
+        await shell.until(lambda: shell.conversation.context.asked == ["compact before 3"])
+        assert rewinding.asked == []
+
+
+async def test_before_the_first_prompt_no_summary_is_offered(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await prepare(shell, two_turns())
+        await shell.press_at_once("escape", "escape")
+        await shell.until(lambda: "stay here" in shell.text)
+        await shell.pilot.press("down", "down", "enter")
+        await shell.until(lambda: "Back to before “Explain it”" in shell.text)
+        await shell.pilot.press("s")
+        assert "summarizes" not in shell.text
+        assert shell.conversation.context.asked == []
+
+
 async def test_what_somebody_else_changed_is_kept_until_space_says_otherwise(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         rewinding = two_turns(files=(HERS, PreviewFile(change("server.py", 1, 2))))
