@@ -127,7 +127,7 @@ async def turns(bench: Bench, _: str) -> None:
     viewport, model = view.canvas.viewport, view.canvas.model
     chosen = await bench.sheets.pick(TurnsScreen(found, model.count if viewport.following else viewport.slot + 1))
     if chosen:
-        view.jump(int(chosen))
+        view.scroller.jump(int(chosen))
 
 
 async def _far_prompt(bench: Bench, wanted: Wanted, seq: int, by: int) -> None:
@@ -138,7 +138,7 @@ async def _far_prompt(bench: Bench, wanted: Wanted, seq: int, by: int) -> None:
     every = await bench.desk.services.library.turns(conversation.id)
     found = [turn.seq for turn in every if (turn.seq <= seq if by < 0 else turn.seq >= seq)]
     if found:
-        wanted.view.jump(found[-1] if by < 0 else found[0])
+        wanted.view.scroller.jump(found[-1] if by < 0 else found[0])
 
 
 RUNS: Final[dict[str, Run]] = {"turns": turns}

@@ -26,7 +26,7 @@ async def context(bench: Bench, _: str) -> None:
     if answer == COMPACT:
         await compact(bench, "")
     elif answer:
-        bench.desk.parts.transcript.jump(int(answer.removeprefix("#")))
+        bench.desk.parts.transcript.scroller.jump(int(answer.removeprefix("#")))
 
 
 async def prompt(bench: Bench, _: str) -> None:

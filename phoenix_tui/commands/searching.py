@@ -54,7 +54,7 @@ async def _visit(bench: Bench, memory: SearchMemory) -> bool:
         transcript = await _go(bench, hits[memory.chosen], memory.query.words)
         answer = await bench.sheets.show(HitBar(transcript, memory.chosen, len(hits)))
         transcript.canvas.marks.look_for(())
-        transcript.place_again()
+        transcript.scroller.place_again()
         if answer is None or answer == "stay":
             return answer == "stay"
         step = 1 if answer == "next" else -1
@@ -68,7 +68,7 @@ async def _go(bench: Bench, hit: SearchHit, words: tuple[str, ...]) -> Transcrip
     transcript = bench.desk.parts.transcript
     transcript.canvas.marks.look_for(words)
     transcript.canvas.marks.go(Goal(hit.seq, hit.call_id))
-    transcript.place_again()
+    transcript.scroller.place_again()
     return transcript
 
 
@@ -88,7 +88,7 @@ async def _return(bench: Bench, stand: Stand) -> None:
     if not stand.following:
         transcript.canvas.viewport.stand_at(stand.slot, stand.row)
     transcript.canvas.viewport.following = stand.following
-    transcript.place_again()
+    transcript.scroller.place_again()
 
 
 RUNS: Final[dict[str, Run]] = {"search": search, "find": find}

@@ -198,4 +198,4 @@ def _picture_anew(stage: Stage, pictures: ImageSource) -> None:
     """Another program had the screen: what the terminal held of images is gone."""
     pictures.forget()
     for transcript in stage.query(TranscriptView):
-        transcript.place_again()
+        transcript.scroller.place_again()

@@ -129,8 +129,7 @@ class FindBar(Sheet[str]):
 
     def action_scroll(self, by: int) -> None:
         """Read around the place."""
-        move = self._transcript.action_page_up if by < 0 else self._transcript.action_page_down
-        move()
+        self._transcript.scroller.page(by)
 
     def action_everywhere(self) -> None:
         """Search all conversations instead."""
@@ -167,12 +166,12 @@ class FindBar(Sheet[str]):
 
     def _mark(self, text: str) -> None:
         self._transcript.canvas.marks.look_for((text,) if text else ())
-        self._transcript.place_again()
+        self._transcript.scroller.place_again()
 
     def _show(self, place: int) -> None:
         self._place = place
         self._transcript.canvas.marks.go(self._places.goal(place))
-        self._transcript.place_again()
+        self._transcript.scroller.place_again()
         self._draw()
 
     def _draw(self) -> None:

@@ -54,5 +54,4 @@ class HitBar(Sheet[str]):
 
     def action_scroll(self, by: int) -> None:
         """Read around the hit."""
-        move = self._transcript.action_page_up if by < 0 else self._transcript.action_page_down
-        move()
+        self._transcript.scroller.page(by)

@@ -110,8 +110,8 @@ class Visible:
             if parts is not None:
                 self.step_forward(parts)
             return
-        self._parts.transcript.set_history(self._older)
-        self._parts.transcript.set_pictures(self._parts.pictures)
+        self._parts.transcript.history.use(self._older)
+        self._parts.transcript.gallery.use(self._parts.pictures)
         self._unsubscribe = await self.conversation.subscribe(self._follow)
 
     def _named(self, text: str) -> str:

@@ -29,7 +29,7 @@ class WaysOut:
             Deed.LEAVE_FILTER: drawer.rows.leave,
             Deed.CLOSE_IN_DOCK: self._close_in_dock,
             Deed.CLOSE_LIST: drawer.leave,
-            Deed.LEAVE_BLOCKS: lambda: self._parts.transcript.leave_blocks(),
+            Deed.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
             Deed.STOP_INSTALLING: self._stop_installing,
             Deed.LEAVE_INSERT: self._parts.dock.composer.escape,
             Deed.STOP_RUN: screen.stop_run,

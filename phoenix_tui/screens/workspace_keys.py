@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -112,20 +111,8 @@ class WorkspaceKeys(Stage):
         if question.has_focus_within and what in PAGES:
             question.action_scroll_asked(PAGES[what])
             return
-        transcript = self.parts.view
-        if transcript is None:
-            return
-        moves: dict[str, Callable[[], object]] = {
-            "page_up": transcript.action_page_up,
-            "page_down": transcript.action_page_down,
-            "top": transcript.action_scroll_home,
-            "bottom": transcript.action_scroll_end,
-            "details": transcript.action_toggle_details,
-            "blocks": transcript.take_blocks,
-            "prompt_above": partial(transcript.go_prompt, -1),
-            "prompt_below": partial(transcript.go_prompt, 1),
-        }
-        moves[what]()
+        if self.parts.view is not None:
+            self.parts.view.action_view(what)
 
     def action_go(self, number: int) -> None:
         """The conversation at this place of the list."""

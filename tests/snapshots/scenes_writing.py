@@ -145,7 +145,7 @@ async def pictures(place: Booth) -> None:
     model_of(conversation)
     async with place.opened() as shell:
         await shell.open(conversation)
-        shell.screen.parts.transcript.set_pictures(Chart())
+        shell.screen.parts.transcript.gallery.use(Chart())
         Teller(conversation).prompt("What is wrong in this chart?", ImageBlock("a", 640, 360))
         Teller(conversation).says("One bar stands out: the **sixth** minute.")
         await shell.until(lambda: "minute." in shell.text and "▀" in shell.text)

@@ -36,8 +36,6 @@ class TranscriptApp(App[None]):
         self.animation_level = "none"
         self.view = TranscriptView(TranscriptModel(clock) if clock else None)
         self.links: list[str] = []
-        self.folds: list[tuple[str, bool]] = []
-        self.copied: list[str] = []
         self.wanted: list[Request] = []
 
     def compose(self) -> ComposeResult:
@@ -52,14 +50,8 @@ class TranscriptApp(App[None]):
     def on_link_clicked(self, message: TranscriptView.LinkClicked) -> None:
         self.links.append(message.target)
 
-    def on_fold_toggled(self, message: TranscriptView.FoldToggled) -> None:
-        self.folds.append((message.key, message.is_open))
-
     def on_wanted(self, message: TranscriptView.Wanted) -> None:
         self.wanted.append(message.request)
-
-    def on_selection_copied(self, message: TranscriptView.SelectionCopied) -> None:
-        self.copied.append(message.text)
 
     def shown(self) -> list[str]:
         """The rows on the screen as text, blanks at their ends left out."""

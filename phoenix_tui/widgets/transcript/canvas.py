@@ -1,38 +1,26 @@
-"""The rows in sight: what changed since the last frame, and the strips of all of them."""
+"""Everything drawn of a conversation, seen through one window: what changed, and what is in sight."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
-from textual.color import Color
-from textual.filter import LineFilter
-from textual.selection import Selection
-from textual.strip import Strip
 
+from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.code import is_loaded
-from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Span
+from phoenix_tui.markdown.lines import Line
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
-from phoenix_tui.widgets.transcript.overlays import Overlays, barred, is_prompt, prompt_above
-from phoenix_tui.widgets.transcript.painter import Painter
-from phoenix_tui.widgets.transcript.parts import Drawn, Part, located
-from phoenix_tui.widgets.transcript.selecting import painted, row_number
+from phoenix_tui.widgets.transcript.parts import Part
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.viewport import Viewport
 
-if TYPE_CHECKING:
-    from phoenix_tui.widgets.transcript.key_row import KeyRow
-
-_COLOURED_AT_ONCE = 40
+_COLOURED_AT_ONCE: Final = 40
 """Source lines coloured in one slice, about 5 ms."""
-RIGHT_MARGIN = 2
+RIGHT_MARGIN: Final = 2
 """The scrollbar, which lies over the last column, and one cell free before it."""
-STICKY_HEIGHT = 6
-"""Rows a view must have before one is given to the prompt."""
 
 
 class Placed(Struct, frozen=True):
@@ -53,14 +41,8 @@ class Canvas:
         self.viewport = Viewport(self.stack)
         self.cursor = BlockCursor(self.stack, self.viewport)
         self.marks = Marks(self.stack, self.viewport)
-        self._key_row: KeyRow | None = None
-        self.overlays = Overlays()
-        self.picture_strip: Callable[[Part, int, Painter], Strip | None] = _no_picture
-        """A row of a part that shows an image; set by whoever has the pictures."""
         self.new_below = 0
         """Messages that came while the end was out of sight."""
-        self.is_reading = False
-        """Whether a row says that messages in sight are still being read."""
         self._marked = 0
         """What the mark at the bottom says."""
 
@@ -90,9 +72,13 @@ class Canvas:
         if counts and not self.viewport.following:
             self.new_below += 1
 
-    def forget_part(self, key: str) -> None:
-        """Draw a part anew."""
-        self.stack.forget_part(key)
+    def take_history(self, messages: Sequence[StoredMessage], calls: Sequence[ToolCallRecord]) -> None:
+        """Take older messages with their calls."""
+        self.model.add_history(messages, calls)
+        for message in messages:
+            self.stack.forget_run(message.seq)
+        self.cursor.loaded()
+        self.marks.loaded()
 
     def has_plain_code(self) -> bool:
         """Whether code in sight is still to be coloured."""
@@ -166,25 +152,6 @@ class Canvas:
                 return max(position + start - line, 0)
         return None
 
-    def strips(
-        self, painter: Painter, selection: Selection | None, filters: Sequence[LineFilter], background: Color
-    ) -> list[Strip]:
-        """A strip for each row in sight."""
-        blank = painter.spans_strip(())
-        rows = list(self.viewport.rows())
-        strips = [
-            self._row_strip(found, row, slot, painter, selection) or blank
-            for (slot, row, _), found in zip(rows, located(rows), strict=True)
-        ]
-        strips.extend([blank] * (self.viewport.height - len(strips)))
-        if self.is_reading:
-            self._say_reading(strips, rows, painter)
-        self._overlay(strips, painter)
-        self._show_cursor(strips, rows, painter)
-        for line_filter in filters:
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
-        return strips
-
     def line_at(self, y: int) -> tuple[int, int, Line] | None:
         """Slot, row and line at a row in sight."""
         for position, (slot, row, drawn) in enumerate(self.viewport.rows()):
@@ -200,73 +167,3 @@ class Canvas:
             if found is not None and found[0].foldable:
                 key = found[0].key
         return key
-
-    def _row_strip(
-        self, found: tuple[Part, int] | None, row: int, slot: int, painter: Painter, selection: Selection | None
-    ) -> Strip | None:
-        if found is None or found[1] < 0 or found[1] >= len(found[0].lines):
-            return None
-        part, index = found
-        strip = (part.picture and self.picture_strip(part, index, painter)) or part_strip(part, index, painter)
-        if self.marks.words:
-            strip = self.marks.paint(strip, part, index, painter)
-        span = None if selection is None else selection.get_span(row_number(slot, row))
-        if span is None:
-            return strip
-        return painted(strip, part.lines[index].text, span, painter.selection)
-
-    @staticmethod
-    def _say_reading(strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter) -> None:
-        """Say so once, in the first row that is still to come and not under the prompt that stays on top."""
-        gaps = (position for position, (_, _, drawn) in enumerate(rows) if drawn is None and position)
-        for position in islice(gaps, 1):
-            strips[position] = painter.spans_strip((Span(" " * MARGIN), Span("reading…", QUIET)))
-
-    def _overlay(self, strips: list[Strip], painter: Painter) -> None:
-        """Lay the prompt over the top row and what is new over the bottom one."""
-        if not strips or self.viewport.height < STICKY_HEIGHT:
-            return
-        # What is still being written, and what was stopped before it was stored, has no message of its own yet.
-        seq = min(self.viewport.slot + 1, self.model.count)
-        starts_here = self.viewport.row == 0 and self.viewport.slot < self.model.count and is_prompt(self.model, seq)
-        prompt = None if starts_here else prompt_above(self.model, seq)
-        if prompt:
-            strips[0] = self.overlays.sticky(prompt, painter)
-        if not self.viewport.following and self.new_below:
-            strips[-1] = self.overlays.mark(f"{self.new_below} new", strips[-1], painter)
-
-    def _show_cursor(
-        self, strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter
-    ) -> None:
-        """Mark the block under the cursor and say what can be done with it."""
-        chosen = self.cursor.chosen() if self.cursor.is_on else None
-        marked = self.cursor.rows() if chosen is not None else None
-        if marked is not None:
-            for position, (slot, row, _) in enumerate(rows):
-                if slot == marked[0] and marked[1] <= row < marked[2]:
-                    strips[position] = barred(strips[position], painter)
-        if self.reserved:
-            strips.append(self.overlays.keys(self._keys().spans(self.stack, chosen, painter.width), painter))
-
-    def _keys(self) -> KeyRow:
-        """Made when the block cursor is first taken: its modules are not needed for the first frame."""
-        if self._key_row is None:
-            from phoenix_tui.widgets.transcript.key_row import KeyRow  # noqa: PLC0415 - as said
-
-            self._key_row = KeyRow()
-        return self._key_row
-
-
-def _no_picture(_: Part, __: int, ___: Painter) -> Strip | None:
-    return None
-
-
-def part_strip(part: Part, index: int, painter: Painter) -> Strip:
-    """The strip of one line, made once."""
-    strips = part.strips
-    if len(strips) <= index:
-        strips.extend([None] * (index + 1 - len(strips)))
-    strip = strips[index]
-    if strip is None:
-        strip = strips[index] = painter.strip(part.lines[index], dim=part.dim)
-    return strip

@@ -62,7 +62,6 @@ class Gallery:
         """Rows as they were painted: the same object is rendered once."""
         self._rows_of: tuple[Painter, int] | None = None
         """The painter they are from, and how often the source had forgotten its pictures."""
-        canvas.picture_strip = self._strip
 
     def use(self, source: Pictures | None) -> None:
         """Where pictures come from; without it none are shown."""
@@ -94,7 +93,7 @@ class Gallery:
         self._view.refresh()
         self.see_to()
 
-    def _strip(self, part: Part, index: int, painter: Painter) -> Strip | None:
+    def strip(self, part: Part, index: int, painter: Painter) -> Strip | None:
         """One row of a picture; None while it is not there and for rows that are words."""
         box = part.picture
         if box is None or self._source is None:

@@ -5,13 +5,61 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
+from textual.widget import Widget
+
 from engine.records import StoredMessage, ToolCallRecord
+from phoenix_tui.widgets.transcript.canvas import Canvas
 
 History: TypeAlias = tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]]
 Loader: TypeAlias = Callable[[int, int], Awaitable[History | None]]
 """`Conversation.history`: before_seq and limit -> messages and their calls; None where they cannot be read now."""
 WINDOW: Final = 64
 """Messages loaded at once."""
+AGAIN_SECONDS: Final = 2.0
+"""Until rows that could not be read are asked for again."""
+
+
+class HistoryReader:
+    """Reads what the window shows and the model does not have; without a loader nothing."""
+
+    def __init__(self, view: Widget, canvas: Canvas, taken: Callable[[], None]) -> None:
+        self._view = view
+        self._canvas = canvas
+        self._taken = taken
+        """Called when messages came."""
+        self._loader: Loader | None = None
+        self._absent: set[int] = set()
+        """Slots that were asked for in vain."""
+        self.is_reading = False
+
+    def use(self, loader: Loader | None) -> None:
+        """Where older messages come from."""
+        self._loader = loader
+        self.reset()
+
+    def reset(self) -> None:
+        """Another conversation: nothing of it was asked for."""
+        self._absent.clear()
+
+    def see_to(self) -> None:
+        """Read the next window of messages that are missing in sight."""
+        window = window_for(self._canvas.viewport.missing - self._absent, self._canvas.model.count)
+        if window is not None and self._loader is not None and not self.is_reading and self._view.is_mounted:
+            self.is_reading = True
+            self._view.run_worker(self._read(self._loader, *window), group="history")
+
+    async def _read(self, loader: Loader, before_seq: int, limit: int) -> None:
+        try:
+            history = await loader(before_seq, limit)
+        finally:
+            self.is_reading = False
+        if history is None:
+            self._view.set_timer(AGAIN_SECONDS, self.see_to)
+            return
+        found = {message.seq - 1 for message in history[0]}
+        self._absent.update(slot for slot in range(before_seq - 1 - limit, before_seq - 1) if slot not in found)
+        self._canvas.take_history(*history)
+        self._taken()
 
 
 def window_for(missing: Iterable[int], count: int) -> tuple[int, int] | None:

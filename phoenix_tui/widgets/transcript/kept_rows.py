@@ -9,6 +9,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.history import HistoryReader
 from phoenix_tui.widgets.transcript.painter import Painter
 
 PATIENCE: Final = 0.15
@@ -18,9 +19,12 @@ PATIENCE: Final = 0.15
 class KeptRows:
     """Holds the last rows that were whole; nothing of it runs while nothing is read."""
 
-    def __init__(self, view: Widget, canvas: Canvas) -> None:
+    def __init__(self, view: Widget, canvas: Canvas, history: HistoryReader) -> None:
         self._view = view
         self._canvas = canvas
+        self._history = history
+        self.is_late = False
+        """Whether a row says that messages in sight are still being read."""
         self._whole: tuple[Painter, list[Strip]] | None = None
         self._holding: Timer | None = None
 
@@ -29,11 +33,11 @@ class KeptRows:
         self._whole = None
         self._let_go()
 
-    def see_to(self, *, is_reading: bool) -> None:
+    def see_to(self) -> None:
         """The window was placed: hold the rows of before while some in sight are still to come."""
-        if not is_reading or not self._canvas.viewport.has_gap:
+        if not self._history.is_reading or not self._canvas.viewport.has_gap:
             self._let_go()
-        elif self._holding is None and not self._canvas.is_reading:
+        elif self._holding is None and not self.is_late:
             self._holding = self._view.set_timer(PATIENCE, self._say_so)
 
     def painted(self, rows: list[Strip], painter: Painter) -> None:
@@ -50,11 +54,11 @@ class KeptRows:
 
     def _say_so(self) -> None:
         self._let_go()
-        self._canvas.is_reading = True
+        self.is_late = True
         self._view.refresh()
 
     def _let_go(self) -> None:
-        self._canvas.is_reading = False
+        self.is_late = False
         if self._holding is not None:
             self._holding.stop()
             self._holding = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from phoenix_tui.keymap import KEYS_BY_ID
 from phoenix_tui.keys_in_force import keys
 from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
@@ -11,7 +12,7 @@ from phoenix_tui.widgets.transcript.parts import Part
 from phoenix_tui.widgets.transcript.stack import Stack
 from phoenix_tui.widgets.transcript.targets import Deed, target_of
 
-KEYS: Final[dict[Deed, str]] = {
+KEY_OF: Final[dict[Deed, str]] = {
     Deed.TOGGLE: "block_open",
     Deed.COPY: "block_copy",
     Deed.EDIT: "block_edit",
@@ -19,6 +20,7 @@ KEYS: Final[dict[Deed, str]] = {
     Deed.OPEN_IMAGE: "block_file",
     Deed.FORK: "block_fork",
 }
+"""The key that asks for a deed; a click on its words does the same."""
 
 
 class KeyRow:
@@ -44,9 +46,9 @@ def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]
         return (Span(" ▌", Look(Tone.YOU, bold=True)),)
     target = target_of(stack.model, chosen)
     spans = [Span(" ▌", Look(Tone.YOU, bold=True)), Span(target.name, Look(bold=True))]
-    entries = [(keys(KEYS[deed]), _words(deed, stack, chosen), f"block_deed({deed.name!r})") for deed in target.deeds]
+    entries = [_entry(KEY_OF[deed], _words(deed, stack, chosen)) for deed in target.deeds]
     if chosen.code < 0 and chosen.part.codes:
-        entries.insert(1, (keys("block_down"), "its code", "block(1)"))
+        entries.insert(1, _entry("block_down", "its code"))
     entries.append((keys("block_prompt_up", "block_prompt_down"), "prompts", ""))
     room = width - sum(cells(span.text) for span in spans)
     gap = "  "
@@ -60,6 +62,11 @@ def key_row(stack: Stack, chosen: Chosen | None, width: int) -> tuple[Span, ...]
         spans += [Span(gap, QUIET), Span(key, Look(Tone.YOU), action), Span(f" {words}", QUIET, action)]
         gap = " · "
     return tuple(spans)
+
+
+def _entry(key: str, words: str) -> tuple[str, str, str]:
+    """The keys as the user has them, what they do, and what a click does."""
+    return keys(key), words, KEYS_BY_ID[key].action
 
 
 def _words(deed: Deed, stack: Stack, chosen: Chosen) -> str:

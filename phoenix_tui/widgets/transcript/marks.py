@@ -170,7 +170,6 @@ class Marks:
 
     def _open(self, key: str) -> None:
         self._stack.toggle(key)
-        self._stack.forget_part(key)
         self._opened.append(key)
 
     def _close(self) -> None:
@@ -178,7 +177,6 @@ class Marks:
         for key in reversed(self._opened):
             if self._stack.is_open(key):
                 self._stack.toggle(key)
-                self._stack.forget_part(key)
         self._opened.clear()
 
     def _of_part(self, part: Part) -> list[list[tuple[int, int, int]]]:

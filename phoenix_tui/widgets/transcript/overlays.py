@@ -75,7 +75,7 @@ class Overlays:
             if cells(text) >= painter.width:
                 return under
             room = painter.width - cells(text) - 1  # the scrollbar lies over the last column
-            style = painter.style(Look(Tone.YOU, Surface.CODE, bold=True)) + Style(meta={"@click": "scroll_end"})
+            style = painter.style(Look(Tone.YOU, Surface.CODE, bold=True)) + Style(meta={"@click": "view('bottom')"})
             self._mark = (
                 key,
                 Strip([*under.crop(0, room), Segment(text, style), *under.crop(painter.width - 1)], painter.width),

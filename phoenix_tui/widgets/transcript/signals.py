@@ -33,30 +33,12 @@ class LinkClicked(TranscriptMessage):
         self.target = target
 
 
-class FoldToggled(TranscriptMessage):
-    """A part was folded or opened."""
-
-    def __init__(self, view: Widget, key: str, is_open: bool) -> None:
-        super().__init__(view)
-        self.key = key
-        self.is_open = is_open
-
-
 class SelectionCopied(TranscriptMessage):
-    """Text to be put on the clipboard: the selection, or the last answer."""
+    """Text to be put on the clipboard."""
 
     def __init__(self, view: Widget, text: str) -> None:
         super().__init__(view)
         self.text = text
-
-
-class MoreNeeded(TranscriptMessage):
-    """Messages came into view that are not in memory, and no loader was set."""
-
-    def __init__(self, view: Widget, before_seq: int, limit: int) -> None:
-        super().__init__(view)
-        self.before_seq = before_seq
-        self.limit = limit
 
 
 class CursorMoved(TranscriptMessage):

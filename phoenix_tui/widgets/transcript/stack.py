@@ -60,8 +60,9 @@ class Stack:
                 part.strips.clear()
 
     def toggle(self, key: str) -> None:
-        """Fold or open a part."""
+        """Fold or open a part; it is drawn anew when it is next looked at."""
         self.opened ^= {key}
+        self._forget_part(key)
 
     def toggle_all(self) -> None:
         """Open everything, or fold everything."""
@@ -125,7 +126,7 @@ class Stack:
             self.forget(seq - 1)
         return run[0] - 1
 
-    def forget_part(self, key: str) -> None:
+    def _forget_part(self, key: str) -> None:
         """Draw the message that holds a part anew."""
         slot = self.model.calls.slot(key.partition(":")[2])
         if slot is not None:

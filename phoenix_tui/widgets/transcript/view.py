@@ -1,64 +1,107 @@
-"""The transcript of one conversation as a single widget (SPIKE 1 and 3)."""
+"""The transcript of one conversation as a single widget (SPIKE 1 and 3).
+
+Here is what Textual asks of a widget, handed on; the work is done by what it owns: `canvas` what is drawn, `scroller`
+where the window stands, `blocks` the block cursor, `history` older messages, `gallery` pictures, `frames` when to draw.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
-from textual.widget import Widget
+from textual.geometry import Region
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
 
 from engine.machine.messages import Origin, Role
 from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
 from phoenix_tui.follow import follow
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.widgets.transcript import signals
+from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
-from phoenix_tui.widgets.transcript.canvas import Placed
+from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.errands import Errands
 from phoenix_tui.widgets.transcript.frames import Frames
-from phoenix_tui.widgets.transcript.history import History, Loader
+from phoenix_tui.widgets.transcript.gallery import Gallery
+from phoenix_tui.widgets.transcript.history import HistoryReader
+from phoenix_tui.widgets.transcript.kept_rows import KeptRows
 from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.painted_rows import PaintedRows
 from phoenix_tui.widgets.transcript.places import Places
-
-BAR_SECONDS: Final = 1.0
-"""How often the scrollbar follows while text streams; painting it dirties its whole column."""
+from phoenix_tui.widgets.transcript.scroller import Scroller
+from phoenix_tui.widgets.transcript.selecting import block_selection, selected_text
+from phoenix_tui.widgets.transcript.sight import Sight
+from phoenix_tui.widgets.transcript.theme_colours import COMPONENTS, css_of
 
 REQUEST_FIRST: Final = 0.006
 """Seconds until one's own message is drawn: painting it takes 10 ms, by which the request would be later."""
 
 
-class TranscriptView(BlockKeys, can_focus=True):
+class TranscriptView(ScrollView, can_focus=True):
     """Shows a conversation of any length; rebuilt from a `Snapshot`, kept up by every `Update`."""
 
     FOCUS_ON_CLICK: ClassVar[bool] = False
     """A click selects, folds or follows a link; what is typed next still belongs to the composer."""
+    DEFAULT_CSS = f"""
+    TranscriptView {{
+        background: $background; color: $foreground;
+        overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
+    }}
+    {css_of("TranscriptView")}
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*COMPONENTS}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+o", "toggle_details", "Details", show=False),
+        *bindings(Scope.BLOCKS),
+        Binding("pageup", "view('page_up')", "Page up", show=False),
+        Binding("pagedown", "view('page_down')", "Page down", show=False),
+        Binding("ctrl+home", "view('top')", "Start", show=False),
+        Binding("ctrl+end", "view('bottom')", "End", show=False),
     ]
     HELP = "Up, Down, PgUp, PgDn, Home and End scroll; Alt+Up takes a block, Enter opens it; Ctrl+O opens all."
 
     LinkClicked = signals.LinkClicked
-    FoldToggled = signals.FoldToggled
     SelectionCopied = signals.SelectionCopied
     CursorMoved = signals.CursorMoved
     Wanted = signals.Wanted
-    MoreNeeded = signals.MoreNeeded
 
     def __init__(self, model: TranscriptModel | None = None, *, widget_id: str | None = None) -> None:
-        super().__init__(model or TranscriptModel(), widget_id)
-        self.frames = Frames(lambda: self._place(whole=False))
-        self._errands = Errands(self, self.canvas, self.add_history)
-        self._bar_at = float("-inf")
+        super().__init__(id=widget_id)
+        self.canvas = canvas = Canvas(model or TranscriptModel())
+        self.scroller = scroller = Scroller(self, canvas, lambda: self.vertical_scrollbar)
+        self.frames = Frames(scroller.place_changed)
+        self.blocks = BlockKeys(self, canvas, scroller, self.action_fold)
+        self.gallery = Gallery(self, canvas)
+        self.history = HistoryReader(self, canvas, scroller.place_again)
+        self._kept = KeptRows(self, canvas, self.history)
+        self._rows = PaintedRows(self, Sight(canvas, self.gallery.strip), self._kept)
+        errands = Errands(self, canvas, scroller, self.frames)
+        scroller.followers = (errands.see_to, self.history.see_to, self._kept.see_to, self.gallery.see_to)
         self._places = Places()
+        self._bar: TranscriptBar | None = None
+        self._pressed_row = 0
+        self.moves: Mapping[str, Callable[[], object]] = {
+            "page_up": partial(scroller.page, -1),
+            "page_down": partial(scroller.page, 1),
+            "top": partial(scroller.end, -1),
+            "bottom": partial(scroller.end, 1),
+            "prompt_above": partial(self.blocks.go_prompt, -1),
+            "prompt_below": partial(self.blocks.go_prompt, 1),
+            "blocks": self.blocks.take,
+            "details": self._toggle_details,
+        }
 
     def show(self, snapshot: Snapshot) -> None:
         """Show a conversation as it stands, from where it was left or from its end."""
-        self.leave_blocks()
+        self.blocks.leave()
         self._places.leave(self.canvas)
         self.apply(snapshot)
         if self._places.come_back(self.canvas):
-            self.place_again()
+            self.scroller.place_again()
 
     def apply(self, update: Update) -> None:
         """Take in one update; it is drawn at once or with the next frame."""
@@ -67,11 +110,11 @@ class TranscriptView(BlockKeys, can_focus=True):
         follow(update, model)
         match update:
             case Snapshot():
-                self._errands.reset()
-                self.kept.forget()
+                self.history.reset()
+                self._kept.forget()
                 self.canvas.reset()
                 self.frames.stop()
-                self._place(whole=True)
+                self.scroller.place_again()
             case MessageSaved(message=message):
                 mine = message.role is Role.USER and message.origin is Origin.HUMAN
                 self.canvas.note_new(counts=message.origin is not Origin.TOOL, follow=mine)
@@ -83,25 +126,75 @@ class TranscriptView(BlockKeys, can_focus=True):
             case _:
                 self.frames.request()
 
-    def set_history(self, loader: Loader | None) -> None:
-        """Where older messages come from."""
-        self._errands.loader = loader
-        self._errands.reset()
+    def action_view(self, move: str) -> None:
+        """Move through the conversation, or open all of it, as the `view` keys of `keymap.KEYS` name it."""
+        self.moves[move]()
 
-    def add_history(self, history: History) -> None:
-        """Take older messages with their calls."""
-        messages, calls = history
-        self.canvas.model.add_history(messages, calls)
-        for message in messages:
-            self.canvas.stack.forget_run(message.seq)
-        self.canvas.cursor.loaded()
-        self.canvas.marks.loaded()
-        self.place_again()
+    def action_block(self, order: str) -> None:
+        """Something with the block cursor, as the keys of `Scope.BLOCKS` name it."""
+        self.blocks.orders[order]()
+
+    def action_fold(self, key: str) -> None:
+        """Fold or open one part, unless the click ended a selection."""
+        selection = self.text_selection
+        if selection is None or selection.start == selection.end:
+            self.canvas.stack.toggle(key)
+            self.scroller.place_again()
+
+    def action_open_link(self, target: str) -> None:
+        """Tell the screen of a clicked link."""
+        self.post_message(signals.LinkClicked(self, target))
+
+    def _toggle_details(self) -> None:
+        self.canvas.stack.toggle_all()
+        self.scroller.place_again()
 
     @property
-    def last_answer(self) -> str:
-        """The newest answer as Markdown, the unsaved one of a stopped turn included."""
-        return self.canvas.model.last_answer()
+    def vertical_scrollbar(self) -> TranscriptBar:
+        """Made on first use, as Textual does, but of the kind that is painted only when it moved."""
+        if self._bar is None:
+            self._vertical_scrollbar = self._bar = bar = TranscriptBar(thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType] - no public way
+        return self._bar
+
+    def _set_dirty(self, *regions: Region) -> None:
+        self._rows.forget()
+        super()._set_dirty(*regions)
+
+    def notify_style_update(self) -> None:
+        """Colours may differ."""
+        self._rows.restyle()
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows within `crop`."""
+        return self._rows.within(crop, self.size.width)
+
+    def render_line(self, y: int) -> Strip:
+        """One row with its offsets, for the mouse."""
+        return self._rows.with_offsets(y, self.size.width)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Selected text as it is copied."""
+        return selected_text(self.canvas.stack, selection), "\n"
+
+    def text_select_all(self) -> None:
+        """Select the block that was clicked: all of a conversation is never meant by a double click."""
+        found = self.canvas.line_at(self._pressed_row)
+        selection = None if found is None else block_selection(self.canvas.stack, found[0], found[1])
+        if selection is not None:
+            self.screen.selections = {self: selection}
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Remember where, for a double click."""
+        self._pressed_row = event.y
+
+    def on_blur(self) -> None:
+        """Whoever goes to write leaves the blocks; a sheet or another window keeps them."""
+        here = self.app.app_focus  # pyright: ignore[reportUnknownMemberType] - Textual leaves the app's type open
+        if here and self.screen.is_current:
+            self.blocks.leave()
 
     def on_unmount(self) -> None:
         """Leave no frame behind."""
@@ -111,87 +204,8 @@ class TranscriptView(BlockKeys, can_focus=True):
         """Keep the place at another width or height."""
         if self.canvas.resize(self.size.width, self.size.height) and self in self.screen.selections:
             self.screen.clear_selection()
-        self._place(whole=True)
+        self.scroller.place_again()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The user scrolled: what comes into sight is measured, and the rows under the eye stay where they are."""
-        # Textual clamps the position to a new height before it tells of that height.
-        self.canvas.viewport.height = self.size.height - self.canvas.reserved
-        self.canvas.viewport.move_to(round(new_value))
-        self.canvas.cursor.come_along()
-        self._place(whole=True)
-
-    def action_fold(self, key: str) -> None:
-        """Fold or open one part, unless the click ended a selection."""
-        selection = self.text_selection
-        if selection is not None and selection.start != selection.end:
-            return
-        self.canvas.stack.toggle(key)
-        self.canvas.forget_part(key)
-        self._place(whole=True)
-        self.post_message(signals.FoldToggled(self, key, self.canvas.stack.is_open(key)))
-
-    def action_open_link(self, target: str) -> None:
-        """Tell the screen of a clicked link."""
-        self.post_message(signals.LinkClicked(self, target))
-
-    def action_toggle_details(self) -> None:
-        """Open everything, or fold everything."""
-        self.canvas.stack.toggle_all()
-        self._place(whole=True)
-
-    def action_copy_answer(self) -> None:
-        """Ask for the last answer on the clipboard."""
-        if text := self.last_answer:
-            self.post_message(signals.SelectionCopied(self, text))
-
-    def action_copy_selection(self) -> None:
-        """Ask for the selected text on the clipboard."""
-        if self.text_selection is not None and (found := self.get_selection(self.text_selection)):
-            self.post_message(signals.SelectionCopied(self, found[0]))
-
-    def place_again(self) -> None:
-        """Find the window's place and paint all of it."""
-        self._place(whole=True)
-
-    def _place(self, *, whole: bool) -> None:
-        placed, size = self.canvas.place(), self.size
-        if not size.height:
-            return
-        moved = whole or placed.y != self.scroll_y
-        self._set_position(placed, size, bar=whole or not self.canvas.model.live.pieces)
-        if moved:
-            self.refresh()
-        elif placed.first is not None:
-            self._repaint_from(placed.first)
-        self._errands.see_to(self._tick, self._repaint_coloured)
-        self.kept.see_to(is_reading=self._errands.is_loading)
-        self.gallery.see_to()
-
-    def _set_position(self, placed: Placed, size: Size, *, bar: bool) -> None:
-        """Move scroll position and bar without a layout."""
-        y, whole = float(placed.y), Size(size.width, placed.total)
-        # pyright takes a descriptor read on the class for its value.
-        self.set_reactive(Widget.virtual_size, whole)  # pyright: ignore[reportArgumentType] - as said
-        self.set_reactive(Widget.scroll_y, y)
-        self.set_reactive(Widget.scroll_target_y, y)  # pyright: ignore[reportArgumentType] - as said
-        now = self.canvas.model.now()
-        if bar or now - self._bar_at >= BAR_SECONDS:
-            self._bar_at = now
-            self.vertical_scrollbar.stand(placed.total, size.height, y)
-
-    def _repaint_from(self, row: int) -> None:
-        width, height = self.size
-        self.refresh(Region(0, row, width, height - row))
-
-    def _repaint_coloured(self, row: int | None) -> None:
-        """Code was coloured from a row on, or (None) more of a long text was laid out."""
-        if row is None:
-            self._place(whole=True)
-            return
-        self._repaint_from(row)
-        self._errands.see_to(self._tick, self._repaint_coloured)
-
-    def _tick(self) -> None:
-        self.canvas.model.calls.touch_running()
-        self.frames.request()
+        """The user scrolled."""
+        self.scroller.scrolled(round(new_value))

@@ -29,8 +29,7 @@ FIXED = {
     "ConfirmScreen": {"y", "n", "ctrl+q"},
     "HelpSheet": {"question_mark"},
     "QuestionPanel": {"up", "down"},
-    "ScrollKeys": {"up", "down", "pageup", "pagedown", "home,ctrl+home", "end,ctrl+end"},
-    "TranscriptView": {"ctrl+o"},
+    "TranscriptView": {"pageup", "pagedown", "ctrl+home", "ctrl+end"},
 }
 """What stays as it is: Esc and Enter as the way out and on, the answers of a yes or no, arrows where they scroll."""
 

@@ -229,7 +229,7 @@ async def test_enter_on_the_call_opens_the_list_of_its_sub_agents(open_shell: Op
     async with returned(open_shell, engine) as shell:
         transcript = shell.screen.parts.transcript
         await shell.pilot.press("alt+up", "up")
-        await shell.until(lambda: (found := transcript.target()) is not None and found.name == "spawn_agents")
+        await shell.until(lambda: (found := transcript.blocks.target()) is not None and found.name == "spawn_agents")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, AgentsSheet) and "› ✓ find-tests" in shell.text)
         await shell.pilot.press("down", "enter")

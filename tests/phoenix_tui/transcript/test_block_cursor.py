@@ -56,7 +56,7 @@ def worked() -> tuple[list[StoredMessage], list[ToolCallRecord]]:
 
 
 def target(app: TranscriptApp) -> Target:
-    found = app.view.target()
+    found = app.view.blocks.target()
     assert found is not None
     return found
 
@@ -65,7 +65,7 @@ async def test_every_block_has_its_text_and_what_can_be_done_with_it() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(80, 40)) as pilot:
         app.view.show(snapshot(*worked()))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("g")
         seen: list[tuple[str, str]] = []
         places: dict[str, tuple[str, int]] = {}
@@ -96,7 +96,7 @@ async def test_the_row_of_keys_says_what_enter_does_and_enter_does_it() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(80, 40)) as pilot:
         app.view.show(snapshot(*worked()))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("g", "j", "j", "j", "j", "j")
         assert app.shown()[-1].startswith(" ▌bash  Enter open · c copy · f fork here · [ ] prompts")
         await pilot.press("enter")
@@ -113,9 +113,9 @@ async def test_what_a_sub_agent_hands_in_stands_whole_below_its_call_and_is_copi
     app = TranscriptApp()
     async with app.run_test(size=(80, 40)) as pilot:
         app.view.show(snapshot([said(1, "look"), answered(2, submits)], [call]))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("G")
-        assert target(app).text == app.view.last_answer == found
+        assert target(app).text == app.view.canvas.model.last_answer() == found
         assert [row.strip(" ▌") for row in app.shown() if row][1:6] == [
             f"✓ submit_result{'0.4s':>61}",
             "Found 7 files",
@@ -131,7 +131,7 @@ async def test_a_row_of_reads_is_opened_and_folded_again() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 14)) as pilot:
         app.view.show(snapshot([said(1, "go"), answered(2, *reads)], calls))
-        app.view.take_blocks()
+        app.view.blocks.take()
         assert app.shown()[2].startswith("▌ ✓ read_file  0.py, 1.py, 2.py")
         await pilot.press("enter", "j")
         assert app.shown()[3].startswith("▌ ✓ read_file  1.py")
@@ -145,7 +145,7 @@ async def test_a_tall_block_below_the_window_shows_its_beginning_under_the_promp
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)) as pilot:
         app.view.show(snapshot([said(1, "go"), answered(2, "\n\n".join(f"row {n}" for n in range(40))), said(3, "on")]))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("k")
         await pilot.pause()
         assert app.shown()[:3] == ["┃ go", "", "▌ row 0"]
@@ -155,7 +155,7 @@ async def test_paging_away_takes_the_cursor_along() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)) as pilot:
         app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(1, 60)]))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("pageup", "pageup")
         assert target(app).seq < 59
         assert any(row.startswith("▌ message") for row in app.shown())
@@ -175,11 +175,11 @@ async def test_going_up_into_messages_that_are_not_in_memory_loads_them_first() 
 
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)) as pilot:
-        app.view.set_history(load)
+        app.view.history.use(load)
         app.view.show(snapshot([said(5000, "last")], count=5000))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("g")
-        assert await poll(lambda: app.view.target() is not None and target(app).seq == 1)
+        assert await poll(lambda: app.view.blocks.target() is not None and target(app).seq == 1)
         assert app.shown()[0] == "▌ message 1"
         await pilot.press("j", "G")
         assert await poll(lambda: target(app).seq == 5000)
@@ -192,7 +192,7 @@ async def test_the_cursor_stays_on_an_answer_that_is_stored_while_it_stands_ther
         app.view.show(snapshot([said(1, "go")]))
         app.view.apply(TextArrived("half"))
         await pilot.pause()
-        app.view.take_blocks()
+        app.view.blocks.take()
         assert (target(app).name, target(app).text, target(app).seq) == ("answer", "half", 0)
         app.view.apply(MessageSaved(answered(2, "half of it")))
         await pilot.pause()
@@ -203,7 +203,7 @@ async def test_what_a_block_cannot_do_is_said() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)) as pilot:
         app.view.show(snapshot([said(1, "go"), answered(2, "there")]))
-        app.view.take_blocks()
+        app.view.blocks.take()
         await pilot.press("e", "o")
         assert [request.text for request in app.wanted if isinstance(request, Remark)] == [
             "Only what you wrote can be edited and sent again: [ goes to the prompt above.",
@@ -215,7 +215,7 @@ async def test_without_a_block_there_is_nothing_to_take() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)):
         app.view.show(snapshot([]))
-        assert not app.view.take_blocks()
+        assert not app.view.blocks.take()
         assert not app.view.canvas.cursor.is_on
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.records import StoredMessage, ToolCallRecord
-from phoenix_tui.widgets.transcript import errands, kept_rows
+from phoenix_tui.widgets.transcript import history, kept_rows
 from tests.support.screens import TranscriptApp, said, snapshot
 from tests.support.waiting import poll
 
@@ -44,7 +44,7 @@ class Slow:
 
 
 def opened(app: TranscriptApp, store: Slow) -> None:
-    app.view.set_history(store)
+    app.view.history.use(store)
     app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(COUNT - 60, COUNT + 1)]))
 
 
@@ -60,7 +60,7 @@ async def test_the_rows_of_before_stay_until_those_of_a_far_place_are_read(monke
         await pilot.pause()
         before = app.shown()
         assert shows(app, COUNT)
-        app.view.jump(700)
+        app.view.scroller.jump(700)
         assert await poll(lambda: store.asked)
         await pilot.pause()
         assert app.shown() == before
@@ -109,10 +109,10 @@ async def test_rows_of_one_conversation_never_stand_for_those_of_another(monkeyp
 
 
 async def test_rows_that_cannot_be_read_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errands, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(history, "AGAIN_SECONDS", 0.01)
     app, store = TranscriptApp(), Failing()
     async with app.run_test(size=(60, 12)) as pilot:
-        app.view.set_history(store)
+        app.view.history.use(store)
         app.view.show(snapshot([said(seq, f"message {seq}") for seq in range(COUNT - 60, COUNT + 1)]))
         await pilot.press("home")
         assert await poll(lambda: shows(app, 1))

@@ -57,7 +57,7 @@ async def test_what_is_looked_for_is_found_in_what_was_not_laid_out_yet() -> Non
         app.view.show(snapshot([said(1, "tell me all"), answered(2, PARAGRAPHS + "NEEDLE here")]))
         app.view.canvas.marks.look_for(("needle",))
         app.view.canvas.marks.go(Goal(2))
-        app.view.place_again()
+        app.view.scroller.place_again()
         assert await poll(lambda: any("NEEDLE" in row for row in app.shown()))
 
 

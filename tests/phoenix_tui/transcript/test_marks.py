@@ -28,7 +28,7 @@ def marked(app: TranscriptApp, *, current: bool = False) -> list[str]:
 def show(app: TranscriptApp, words: tuple[str, ...], goal: Goal) -> None:
     app.view.canvas.marks.look_for(words)
     app.view.canvas.marks.go(goal)
-    app.view.place_again()
+    app.view.scroller.place_again()
 
 
 async def test_every_place_is_marked_and_one_of_them_is_the_current_one() -> None:
@@ -39,7 +39,7 @@ async def test_every_place_is_marked_and_one_of_them_is_the_current_one() -> Non
         assert marked(app) == ["Needle", "needle", "needle", "needle"]
         assert marked(app, current=True) == ["needle"]
         app.view.canvas.marks.look_for(())
-        app.view.place_again()
+        app.view.scroller.place_again()
         assert marked(app) == []
 
 
@@ -121,7 +121,7 @@ async def test_a_place_far_from_what_is_in_memory_is_loaded_and_stays(seq: int) 
 
     app = TranscriptApp()
     async with app.run_test(size=(60, 20)) as pilot:
-        app.view.set_history(load)
+        app.view.history.use(load)
         app.view.show(snapshot([messages[number] for number in range(1990, 2001)]))
         show(app, (f"answer {seq}",), Goal(seq, index=0))
         assert await poll(lambda: marked(app, current=True)[:1] == [f"answer {seq}"]), app.shown()

@@ -55,7 +55,7 @@ def has_white(app: TranscriptApp, row: int) -> bool:
 async def test_an_image_takes_its_rows_at_once_and_nothing_moves_when_it_comes() -> None:
     app, pictures = TranscriptApp(), FakePictures()
     async with app.run_test(size=(60, 24)):
-        app.view.set_pictures(pictures)
+        app.view.gallery.use(pictures)
         app.view.show(snapshot([shot(1), answered(2, "a chart")]))
         before = app.shown()
         assert before[:3] == ["┃ look", "┃ [image 1: 160×80]", "┃ …"]
@@ -71,10 +71,10 @@ async def test_enter_on_an_image_makes_it_larger_and_smaller_again() -> None:
     app, pictures = TranscriptApp(), FakePictures()
     pictures.let.set()
     async with app.run_test(size=(120, 60)) as pilot:
-        app.view.set_pictures(pictures)
+        app.view.gallery.use(pictures)
         block = ImageBlock("a", 1600, 800)
         app.view.show(snapshot([message(1, Role.USER, Origin.HUMAN, TextBlock("look"), block)]))
-        app.view.take_blocks()
+        app.view.blocks.take()
         assert "▌image  Enter larger · o open image" in app.shown()[-1]
         await pilot.press("enter")
         assert await poll(lambda: pictures.loaded == [Box("a", 48, 12), Box("a", 100, 25)])
@@ -87,7 +87,7 @@ async def test_an_image_that_cannot_be_shown_says_why_in_its_place() -> None:
     app, pictures = TranscriptApp(), FakePictures()
     pictures.let.set()
     async with app.run_test(size=(60, 24)):
-        app.view.set_pictures(pictures)
+        app.view.gallery.use(pictures)
         app.view.show(snapshot([shot(1, "bad")]))
         assert await poll(lambda: "damaged" in app.shown()[2])
         assert app.shown()[2] == "┃ This image is damaged or cut off."
@@ -97,7 +97,7 @@ async def test_only_images_in_sight_are_made() -> None:
     app, pictures = TranscriptApp(), FakePictures()
     pictures.let.set()
     async with app.run_test(size=(60, 12)) as pilot:
-        app.view.set_pictures(pictures)
+        app.view.gallery.use(pictures)
         app.view.show(snapshot([shot(1, "far"), *(said(seq, "text") for seq in range(2, 40)), shot(40, "near")]))
         assert await poll(lambda: pictures.loaded)
         assert [box.image_id for box in pictures.loaded] == ["near"]
@@ -110,7 +110,7 @@ async def test_an_image_that_a_tool_read_stands_below_its_call_as_soon_as_it_is_
     app, pictures = TranscriptApp(), FakePictures()
     pictures.let.set()
     async with app.run_test(size=(60, 24)) as pilot:
-        app.view.set_pictures(pictures)
+        app.view.gallery.use(pictures)
         app.view.show(snapshot([said(1, "look"), answered(2, ToolUseBlock("t1", "read_image", '{"path":"a.png"}'))]))
         app.view.apply(ToolEnded(ToolResult("t1", "ok", ToolStatus.SUCCESS), 0.1))
         result = ToolResultBlock("t1", (ImageBlock("shot", 160, 80),))
@@ -131,13 +131,13 @@ async def test_pictures_that_the_terminal_lost_are_made_again() -> None:
     app, pictures = TranscriptApp(), FakePictures()
     pictures.let.set()
     async with app.run_test(size=(60, 24)):
-        app.view.set_pictures(pictures)
+        app.view.gallery.use(pictures)
         app.view.show(snapshot([shot(1)]))
         assert await poll(lambda: has_white(app, 2))
         pictures.let.clear()
         pictures.loaded.clear()
         pictures.forgotten += 1
-        app.view.place_again()
+        app.view.scroller.place_again()
         assert await poll(lambda: not has_white(app, 2))
         pictures.let.set()
         assert await poll(lambda: has_white(app, 2))

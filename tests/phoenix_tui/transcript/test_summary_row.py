@@ -21,7 +21,7 @@ async def test_a_summary_is_folded_under_its_row_and_opens() -> None:
         [row] = [line for line in app.shown() if "Summarized" in line]
         assert " ".join(row.split()) == "· Summarized 62 messages, kept 26 · 150k → ~40k tokens +5 lines"
         assert not any("the queue" in line for line in app.shown())
-        app.view.action_toggle_details()
+        app.view.action_view("details")
         await pilot.pause()
         assert await poll(lambda: "the queue of each peer" in "\n".join(app.shown()))
         shown = "\n".join(app.shown())

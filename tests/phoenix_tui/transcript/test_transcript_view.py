@@ -174,7 +174,7 @@ async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
             "  ■ stopped by you after 12s · text not saved, /copy",
             "    copies it",
         ]
-        assert app.view.last_answer == "half of it"
+        assert app.view.canvas.model.last_answer() == "half of it"
         app.view.apply(MessageSaved(said(2, "again")))
         await settled(pilot, lambda: "half" not in text_of(app))
 
@@ -307,7 +307,7 @@ async def test_a_diff_stays_open_up_to_twelve_rows() -> None:
         assert " 9 + line 8" not in app.shown()
         await pilot.press("enter")
         await settled(pilot, lambda: "20 + line 19" in text_of(app))
-        assert app.folds == [("call:e1", True)]
+        assert app.view.canvas.stack.is_open("call:e1")
 
 
 async def test_the_place_is_held_while_text_streams_below() -> None:
@@ -406,8 +406,6 @@ async def test_a_drag_over_two_messages_copies_their_text() -> None:
         await pilot.mouse_up(app.view, offset=(8, 3))
         await pilot.pause()
         assert app.screen.get_selected_text() == "first\n\na sentence that is too long for one row of"
-        app.view.action_copy_selection()
-        await settled(pilot, lambda: bool(app.copied))
 
 
 async def test_a_drag_over_every_kind_of_block_copies_words_without_bars_numbers_and_signs() -> None:
@@ -429,7 +427,7 @@ async def test_a_drag_over_every_kind_of_block_copies_words_without_bars_numbers
         answer = "Words:\n\n- an item that goes over two rows of it\n\n```\ncode\n```"
         patch = ToolUseBlock("t2", "patch", "{}")
         app.view.show(snapshot([said(1, "first"), answered(2, answer, BASH, patch), said(3, "last")], records))
-        app.view.action_toggle_details()
+        app.view.action_view("details")
         await pilot.pause()
         end = next(place for place, row in enumerate(app.shown()) if row == "┃ last")
         await pilot.mouse_down(app.view, offset=(0, 0))
@@ -477,7 +475,7 @@ async def test_a_double_click_selects_the_block() -> None:
         assert app.screen.get_selected_text() == "one\n\ntwo"
 
 
-async def test_a_click_on_a_tool_row_opens_it_and_ctrl_o_opens_all() -> None:
+async def test_a_click_on_a_tool_row_opens_it_and_details_opens_all() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 14)) as pilot:
         display = encode_display(TerminalDisplay("one\ntwo", 0))
@@ -488,7 +486,7 @@ async def test_a_click_on_a_tool_row_opens_it_and_ctrl_o_opens_all() -> None:
         await settled(pilot, lambda: "│ two" in text_of(app))
         await pilot.press("enter")
         await settled(pilot, lambda: "│ two" not in text_of(app))
-        await pilot.press("ctrl+o")
+        app.view.action_view("details")
         await settled(pilot, lambda: "│ two" in text_of(app))
 
 
@@ -536,7 +534,7 @@ async def test_fifty_thousand_messages_scroll_from_end_to_start_and_jump() -> No
     book = Book(50_000)
     app = TranscriptApp()
     async with app.run_test(size=(60, 20)) as pilot:
-        app.view.set_history(book.load)
+        app.view.history.use(book.load)
         app.view.show(snapshot(book.window(50_001, 50), count=50_000))
         assert app.shown()[-1] == "┃ message 50000"
         for _ in range(8):
@@ -555,7 +553,7 @@ async def test_paging_up_and_down_again_comes_back_to_the_same_rows() -> None:
     book = Book(3_000)
     app = TranscriptApp()
     async with app.run_test(size=(60, 20)) as pilot:
-        app.view.set_history(book.load)
+        app.view.history.use(book.load)
         app.view.show(snapshot(book.window(3_001, 50), count=3_000))
         end = app.shown()
         seen: list[list[str]] = []

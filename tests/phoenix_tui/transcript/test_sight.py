@@ -1,0 +1,51 @@
+"""The rows in sight as they are painted, without an app: what is laid over them."""
+
+from __future__ import annotations
+
+from engine.updates import MessageSaved
+from phoenix_tui.follow import follow
+from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.parts import Part
+from phoenix_tui.widgets.transcript.sight import Sight
+from tests.support.bare_transcript import canvas_of, plain_painter
+from tests.support.screens import answered, said
+
+
+def no_picture(_part: Part, _index: int, _painter: Painter) -> None:
+    return None
+
+
+def rows_of(canvas: Canvas, *, is_late: bool = False) -> list[str]:
+    strips = Sight(canvas, no_picture).strips(plain_painter(), None, is_late=is_late)
+    return [strip.text.rstrip() for strip in strips]
+
+
+def test_there_is_a_row_for_each_of_the_window_and_one_for_the_keys_of_the_cursor() -> None:
+    canvas = canvas_of([said(1, "go")])
+    assert len(rows_of(canvas)) == canvas.viewport.height == Sight(canvas, no_picture).height
+    assert canvas.cursor.start()
+    rows = rows_of(canvas)
+    assert len(rows) == canvas.viewport.height + 1 == Sight(canvas, no_picture).height
+    assert rows[0].startswith("▌")
+    assert rows[-1].startswith(" ▌prompt")
+
+
+def test_the_prompt_stays_on_top_of_its_answer_and_what_is_new_is_counted_below() -> None:
+    canvas = canvas_of([said(1, "the question"), answered(2, "\n\n".join(f"part {part}" for part in range(20)))])
+    canvas.viewport.move_to(6)
+    canvas.place()
+    follow(MessageSaved(said(3, "more")), canvas.model)
+    canvas.note_new(counts=True, follow=False)
+    canvas.place()
+    rows = rows_of(canvas)
+    assert "the question" in rows[0]
+    assert rows[-1].endswith("↓ 1 new")
+
+
+def test_a_row_says_once_that_messages_are_being_read() -> None:
+    canvas = canvas_of([said(400, "the newest")])
+    canvas.viewport.stand_at(100)
+    canvas.place()
+    assert not any("reading" in row for row in rows_of(canvas))
+    assert sum("reading…" in row for row in rows_of(canvas, is_late=True)) == 1
