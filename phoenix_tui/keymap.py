@@ -233,6 +233,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("changes_set_after", "right,l", "set(1)", "the turn before", Scope.CHANGES),
     Key("changes_turn", "v", "turn", "side by side where there is room, or one below the other", Scope.CHANGES),
     Key("changes_open", "enter,o", "open", "open the file in $EDITOR", Scope.CHANGES),
+    Key("changes_ask", "a", "ask", "ask about what is selected, or about the change in sight", Scope.CHANGES),
     Key("changes_copy", "c,y", "copy", "copy the change as a patch", Scope.CHANGES),
     Key("changes_again", "r", "again", "look at the folder again", Scope.CHANGES),
     Key("changes_close", "q", "close", "close, as Esc does", Scope.CHANGES),

@@ -16,6 +16,7 @@ from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import KEYS, Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
+from phoenix_tui.quoting import quoted
 from phoenix_tui.screens.diff_sheet import READING, DiffSheet
 from phoenix_tui.screens.rewind_rows import file_row, joined_row, sum_row
 from phoenix_tui.widgets.diff_view import DiffView
@@ -30,6 +31,8 @@ NOTHING: Final = "No file is changed."
 
 OpenFile = Callable[[App[object], str], Coroutine[None, None, None]]
 Copy = Callable[[str], Coroutine[None, None, None]]
+Ask = Callable[[str], None]
+"""Takes what is quoted into the message that is being written."""
 
 
 class ChangesSheet(DiffSheet):
@@ -50,11 +53,12 @@ class ChangesSheet(DiffSheet):
         Scope.CHANGES, *(key.id for key in KEYS if key.scope is Scope.CHANGES and key.id not in READING)
     )
 
-    def __init__(self, changes: FolderChanges, open_file: OpenFile, copy: Copy) -> None:
+    def __init__(self, changes: FolderChanges, open_file: OpenFile, copy: Copy, ask: Ask) -> None:
         super().__init__()
         self._changes = changes
         self._open_file = open_file
         self._copy = copy
+        self._ask = ask
         self._sets: Sequence[ChangeSet] = ()
         self._set = 0
         self._file = 0
@@ -108,6 +112,13 @@ class ChangesSheet(DiffSheet):
         """The change as a patch."""
         if self._display is not None:
             self.run_worker(self._copy(self._display.diff), group="copy")
+
+    def action_ask(self) -> None:
+        """Quote what is selected, else the change in sight, in the message that is being written."""
+        if self._display is not None:
+            selected = self.get_selected_text() or ""
+            self._ask(quoted(self._display, self._view.change_in_sight(), selected))
+            self.dismiss(None)
 
     @property
     def _files(self) -> Sequence[ShownFile]:
@@ -175,6 +186,7 @@ def _heading(width: int) -> Content:
         ("changes_set_before changes_set_after", "turn"),
         ("changes_file_before changes_file_after", "file"),
         ("changes_before changes_after", "change"),
+        ("changes_ask", "ask"),
         ("changes_open", "editor"),
         ("changes_copy", "copy"),
         ("changes_turn", "layout"),

@@ -78,6 +78,12 @@ class DiffView(ScrollView):
         for row in self._changes()[-1:]:
             self.scroll_to(y=max(row - CONTEXT, 0), animate=False, force=True)
 
+    def change_in_sight(self) -> int:
+        """The first change that is in sight, counted from 0; with none in sight the one above."""
+        top = round(self.scroll_y)
+        rows = self._changes()
+        return next((place for place, row in enumerate(rows) if row >= top), max(len(rows) - 1, 0))
+
     def on_resize(self, _: events.Resize) -> None:
         """Lines are as wide as the view."""
         if self.scrollable_content_region.width != self._width:

@@ -111,6 +111,19 @@ async def test_the_change_is_copied_as_a_patch(open_shell: OpenShell) -> None:
         assert shell.toasts[0].startswith(f"Copied {len(TWO_CHANGES):,} characters")
 
 
+async def test_a_change_is_quoted_in_the_message_to_ask_about_it(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await opened(shell)
+        await shell.until(lambda: "port = 8080" in shell.text)
+        await shell.pilot.press("]")
+        await shell.until(lambda: "host = 2" in shell.text)
+        await shell.pilot.press("a")
+        await shell.until(lambda: shell.composer.has_focus)
+        assert shell.composer.content == "About server.py, line 62:\n```diff\n-host = 1\n+host = 2\n```\n"
+        await shell.type("why?")
+        await shell.until(lambda: shell.composer.content.endswith("```\nwhy?"))
+
+
 async def test_a_conversation_that_changed_nothing_says_so(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
         await opened(shell, FakeRewinding((point(1, "Explain it"),)))
