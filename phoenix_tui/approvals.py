@@ -46,6 +46,12 @@ def pending(engine: EngineSurface) -> list[Pending]:
     return sorted(found, key=lambda one: one.question.asked)
 
 
+def pending_of(engine: EngineSurface, parent_id: str) -> list[Pending]:
+    """The open questions of a conversation's sub-agents, the one that waits longest first."""
+    found = asking(engine, parent_id)
+    return [Pending(one, one.question) for one in found if one.question is not None]
+
+
 def titles_of_others(engine: EngineSurface, current: ConversationSurface | None) -> Sequence[str]:
     """Titles of the conversations beside this one that ask something."""
     docked = current

@@ -274,7 +274,8 @@ KEYS: Final[tuple[Key, ...]] = (
 BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
     Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES, Scope.AGENTS),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
-    Scope.QUESTION: (Scope.APPROVALS,),
+    Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),
+    Scope.APPROVALS: (Scope.AGENTS,),
 }
 """Scopes whose keys count together with those of others."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}

@@ -47,7 +47,7 @@ async def _choose(bench: Bench, current: str = "") -> None:
         bench.tell(NONE)
         return
     sheet = AgentsSheet(
-        engine.crew, family_of(conversation), bench.tell, plain=desk.launch.plain, current=current or conversation.id
+        engine, family_of(conversation), bench.tell, plain=desk.launch.plain, current=current or conversation.id
     )
     chosen = await bench.sheets.pick(sheet)
     if chosen and chosen.startswith(BESIDE):

@@ -1,4 +1,4 @@
-"""Every sub-agent of a conversation, those of earlier days too: open, show beside, stop, send a hint."""
+"""Every sub-agent of a conversation, those of earlier days too: open, show beside, stop, answer, send a hint."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from engine.machine.states import AwaitingApproval
 from engine.ports import StorageError
 from engine.updates import AgentView
 from phoenix_tui.agent_words import counted
-from phoenix_tui.agents_surface import AgentsSurface
+from phoenix_tui.approvals import Pending, pending_of
 from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone, money, short_model, tokens
+from phoenix_tui.screens.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.screens.ask_line import AskLineScreen
-from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.sub_agents import at_work
+from phoenix_tui.surface import EngineSurface
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
 from tools.clean import clean, clean_line
@@ -43,6 +44,8 @@ DETAIL_ROWS: Final = 6
 TASK_ROWS: Final = 2
 FACT_ROWS: Final = 2
 GAP: Final = "   "
+ANSWERS: Final = (("answer_once answer_no", "answers"), ("deny_all", "denies all"))
+"""Where the chosen one asks; the second where others do too."""
 KEYS: Final = (
     ("sheet_take", "opens"),
     ("agent_stop", "stops"),
@@ -53,16 +56,27 @@ KEYS: Final = (
 """The last ones go first where there is little room."""
 
 
-class AgentsSheet(Sheet[str]):
-    """Gives the id of the one to open, with `BESIDE` before it for a pane; the rest happens while it stays open."""
+class AgentsSheet(AnsweringSheet):
+    """Gives the id of the one to open, with `BESIDE` before it for a pane; the rest happens while it stays open.
 
-    AUTO_FOCUS: ClassVar[str | None] = ""
-    DEFAULT_CSS = "AgentsSheet { & Static { height: auto; } & #detail { margin: 1 0 0 2; } }"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.AGENTS)]
+    The question of the chosen one stands in the place of what else is said of it.
+    """
+
+    DEFAULT_CSS = """
+    AgentsSheet {
+        & Static { height: auto; }
+        & #detail { margin: 1 0 0 2; }
+        &.-asking > .sheet { max-height: 90%; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.ROWS, sheet_page_up="read(-10)", sheet_page_down="read(10)"),
+        *bindings(Scope.AGENTS),
+    ]
 
     def __init__(
         self,
-        crew: AgentsSurface,
+        engine: EngineSurface,
         parent_id: str,
         tell: Teller,
         *,
@@ -70,17 +84,31 @@ class AgentsSheet(Sheet[str]):
         current: str = "",
         wall: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
-        self._crew = crew
+        super().__init__(engine, tell, plain=plain)
+        assert engine.crew is not None, "where there are none, none are shown"
+        self._crew = engine.crew
         self._parent_id = parent_id
-        self._tell = tell
-        self._plain = plain
         self._wall = wall
-        self._chosen = next((place for place, one in enumerate(self._views) if one.id == current), 0)
+        self._chosen = self._place_of(current)
         self._first = 0
         """The place of the one on top."""
         self._each = 1
         """Rows of each."""
+
+    def waiting(self) -> Sequence[Pending]:
+        """The questions of all of them."""
+        return pending_of(self._engine, self._parent_id)
+
+    def look(self) -> None:
+        """One of them does something else."""
+        if self.is_mounted:
+            self._draw()
+
+    def _place_of(self, agent_id: str) -> int:
+        """Where this one stands; where it is none of them, the first that asks."""
+        ids = [view.id for view in self._views]
+        wanted = [agent_id, *(one.conversation.id for one in self.waiting())]
+        return next((ids.index(one) for one in wanted if one in ids), 0)
 
     @property
     def _views(self) -> list[AgentView]:
@@ -91,11 +119,12 @@ class AgentsSheet(Sheet[str]):
         return self._views[min(self._chosen, len(self._views) - 1)]
 
     def compose(self) -> ComposeResult:
-        """Heading, rows, and what is to be said of the chosen one."""
+        """Heading, rows, and what is to be said of the chosen one, or what it asks."""
         with Vertical(classes="sheet"):
             yield Static(id="heading", markup=False)
             yield Static(id="rows", markup=False)
             yield Static(id="detail", markup=False)
+            yield self.question
 
     def on_mount(self) -> None:
         """Look again each second while it is open."""
@@ -108,16 +137,25 @@ class AgentsSheet(Sheet[str]):
 
     def _draw(self) -> None:
         views, width = self._views, self.measure
-        self.query_one("#heading", Static).update(_heading(views, width))
+        asked = next((one for one in self.waiting() if one.conversation.id == self._one.id), None)
+        self.query_one("#heading", Static).update(_heading(views, width, asks=asked is not None))
         room = max(int(self.size.height * SHARE) - CHROME, 3)
+        room = room if asked is None else min(room, MOST_ROWS)
         self._each = rows_each(views, width - POINTER, room)
         most = room // self._each
         self._first = first_in_sight(self._chosen, len(views), most)
         rows = agent_rows(views, width - POINTER, self._wall(), plain=self._plain, each=self._each)
-        shown = [self._marked(row, place) for place, row in enumerate(rows)]
+        shown = [
+            _marked(row, place % self._each, chosen=place // self._each == self._chosen)
+            for place, row in enumerate(rows)
+        ]
         seen = slice(self._first * self._each, (self._first + most) * self._each)
         self.query_one("#rows", Static).update(Content("\n").join(shown[seen]))
-        self.query_one("#detail", Static).update(self._detail(self._one, width - POINTER))
+        detail = self.query_one("#detail", Static)
+        detail.display = asked is None
+        detail.update(self._detail(self._one, width - POINTER))
+        self.set_class(asked is not None, "-asking")
+        self.ask(asked, len(shown[seen]))
 
     @on(events.Click, "#rows")
     def point(self, event: events.Click) -> None:
@@ -127,12 +165,6 @@ class AgentsSheet(Sheet[str]):
             self.action_take()
         elif place < len(self._views):
             self.action_move(place - self._chosen)
-
-    def _marked(self, row: Content, place: int) -> Content:
-        """A row of the screen: its sub-agent is the one at `place` divided by the rows of each."""
-        if place // self._each != self._chosen:
-            return Content.assemble("  ", row)
-        return Content.styled(f"{'  ' if place % self._each else '› '}{row.plain}", "reverse")
 
     def _detail(self, view: AgentView, width: int) -> Content:
         """Task, who does it with what, and what it does or how it ended."""
@@ -150,6 +182,13 @@ class AgentsSheet(Sheet[str]):
         """Choose another one."""
         self._chosen = moved(self._chosen, by, len(self._views))
         self._draw()
+
+    def action_read(self, by: int) -> None:
+        """Move through the question in sight, else through the rows."""
+        if self.question.display:
+            super().action_read(by)
+        else:
+            self.action_move(by)
 
     def action_take(self) -> None:
         """Open its transcript."""
@@ -195,16 +234,23 @@ class AgentsSheet(Sheet[str]):
         self._draw()
 
 
-def _heading(views: Sequence[AgentView], width: int) -> Content:
+def _marked(row: Content, nth: int, *, chosen: bool) -> Content:
+    """The nth row of a sub-agent; those of the chosen one are reversed."""
+    if not chosen:
+        return Content.assemble("  ", row)
+    return Content.styled(f"{'  ' if nth else '› '}{row.plain}", "reverse")
+
+
+def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:
     """How many there are, work and ask, and as many of the keys as there is room for."""
     working = at_work(views)
-    asks = sum(isinstance(view.state, AwaitingApproval) for view in working)
+    asking = sum(isinstance(view.state, AwaitingApproval) for view in working)
     head = Content.assemble(
         (counted(len(views)), "bold"),
         (f" · {len(working)} at work" if working else "", Tone.WORK.value),
-        (f" · {asks} {'asks' if asks == 1 else 'ask'} you" if asks else "", Tone.NEEDS_YOU.value),
+        (f" · {asking} {'asks' if asking == 1 else 'ask'} you" if asking else "", Tone.NEEDS_YOU.value),
     )
-    parts = list(KEYS)
+    parts = [*(ANSWERS[: min(asking, len(ANSWERS))] if asks else ()), *KEYS]
     while parts and head.cell_length + len(GAP) + len(hint(*parts)) > width:
         parts.pop()
     return Content.assemble(head, (f"{GAP}{hint(*parts)}", Tone.QUIET.value)).truncate(width, ellipsis=True)

@@ -6,7 +6,7 @@ Each test holds the two in one order, at a place where one of them waits for the
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ class Meeting:
 
 
 @asynccontextmanager
-async def meeting(home: Path, begin: str = "begin one") -> AsyncIterator[Meeting]:
+async def meeting(home: Path, begin: str = "begin one") -> AsyncGenerator[Meeting]:
     gates = Gates()
     async with engine_bench(home, provider=ScriptedProvider({"main": Script(REPLIES)}, gates.wait)) as bench:
         crew = bench.engine.crew
@@ -163,7 +163,7 @@ async def test_esc_while_an_end_is_told_lets_it_wait_for_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, *, stored: bool
 ) -> None:
     async with meeting(tmp_path) as here:
-        read, pressed = getattr(here.bench.store.agents, place), []
+        read, pressed = getattr(here.bench.store.agents, place), list[str]()
 
         async def interrupted(conversation_id: str) -> Any:
             found = await read(conversation_id)

@@ -119,7 +119,7 @@ async def test_every_sheet_names_the_user_s_keys(open_shell: Any, engine: FakeEn
         parent.become(waits_for(*views))
         for view in views:
             engine.crew.put(parent, view)
-        sub_agents = AgentsSheet(engine.crew, parent.id, shell.bench.tell)
+        sub_agents = AgentsSheet(engine, parent.id, shell.bench.tell)
         pasted = EditSheet("A paste", "text", may_be_file=True)
         for made, hints in (
             (sub_agents, [("agent_stop", "stops"), ("agent_hint", "hint")]),

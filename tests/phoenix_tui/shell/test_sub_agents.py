@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from engine.executor.requests import Choice
+from engine.executor.requests import Answer, Choice
 from engine.machine import agent_texts
+from engine.machine.messages import ToolCall
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask, AwaitingLlm, Idle, Requesting
 from engine.updates import AgentView
 from phoenix_tui.screens.agents_sheet import AgentsSheet
 from phoenix_tui.screens.approvals import ApprovalsSheet
-from phoenix_tui.widgets.question_panel import QuestionPanel
+from phoenix_tui.widgets.question_panel import GRACE, QuestionPanel
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.snapshots.told import Teller, call
 from tests.support.fake_agents import RUNS, agent, waits_for
@@ -178,6 +179,83 @@ async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: O
         await shell.pilot.press("alt+a")
         await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
         await shell.until(lambda: "find-tests (sub-agent of api-retry)  bash" in shell.text)
+
+
+@asynccontextmanager
+async def sheet_with_two_that_ask(
+    open_shell: OpenShell, engine: FakeEngine
+) -> AsyncIterator[tuple[Shell, AgentsSheet, Callable[[], None]]]:
+    """The second and the first ask; what is given lets the time pass in which a question takes no letter."""
+    async with at_work(open_shell, engine, (100, 30)) as (shell, parent):
+        lines = "\n".join(f"echo {line}" for line in range(60))
+        for agent_id, command, asked in (("a2", "make docs", 20.0), ("a1", lines, 30.0)):
+            made = question(command, call=ToolCall(f"call-{agent_id}", "bash", "{}"), asked=asked)
+            engine.crew.ask(parent, agent_id, replace(made, asker=f"{agent_id} (sub-agent of api-retry)"))
+        await shell.pilot.press("alt+s")
+        await shell.until(lambda: isinstance(sheet := shell.app.screen, AgentsSheet) and sheet.question.display)
+        sheet, now = shell.app.screen, [1_000.0]
+        assert isinstance(sheet, AgentsSheet)
+        sheet.question._since, sheet.question._clock = now[0], lambda: now[0]
+
+        def wait() -> None:
+            now[0] += GRACE
+
+        yield shell, sheet, wait
+
+
+async def test_the_question_of_the_chosen_one_is_read_whole_and_answered_in_the_sheet(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
+        await shell.until(lambda: "› ◆ read the docs" in shell.text)
+        assert "a2 (sub-agent of api-retry) wants to run bash" in shell.text
+        assert "2 ask you   y n answers · D denies all" in shell.text
+        await shell.pilot.press("y")
+        await shell.pilot.pause()
+        assert engine.opened["a2"].answers == []
+        wait()
+        await shell.pilot.press("y")
+        await shell.until(lambda: engine.opened["a2"].answers == [("call-a2", Answer(Choice.ONCE))])
+        await shell.pilot.press("up")
+        await shell.until(lambda: "echo 0" in shell.text and "rows 1-" in shell.text)
+        await shell.pilot.press("n", *["pagedown"] * 9)
+        await shell.until(lambda: "echo 59" in shell.text)
+        assert engine.opened["a1"].answers == []
+        wait()
+        await shell.pilot.press("r", *"not today", "enter")
+        denied = Answer(Choice.DENY, reason="not today")
+        await shell.until(lambda: engine.opened["a1"].answers == [("call-a1", denied)])
+        await shell.until(lambda: not sheet.question.display)
+        assert "y n answers" not in shell.text
+
+
+async def test_letters_of_an_answer_do_nothing_beside_one_that_does_not_ask_and_all_are_denied_at_once(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
+        await shell.pilot.press("down")
+        await shell.until(lambda: not sheet.question.display)
+        wait()
+        await shell.pilot.press("y", "n", "r", "D")
+        await shell.pilot.press("up")
+        await shell.until(lambda: sheet.question.display)
+        assert [engine.opened[one].answers for one in ("a1", "a2", "a3")] == [[], [], []]
+        await shell.pilot.press("D", *"wait", "enter")
+        await shell.until(lambda: "2 denied." in shell.toasts)
+        told = {answer for one in ("a1", "a2") for _, answer in engine.opened[one].answers}
+        assert told == {Answer(Choice.DENY, reason="wait")}
+
+
+async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell: OpenShell, engine: FakeEngine) -> None:
+    async with sheet_with_two_that_ask(open_shell, engine) as (shell, sheet, wait):
+        wait()
+        await shell.pilot.press("r")
+        await shell.until(lambda: sheet.question.has_class("-filling"))
+        engine.opened["a2"].cancel()
+        engine.crew.end(sheet._parent_id, "a2", AgentStatus.CANCELLED, reason="cancelled")
+        await shell.until(lambda: not sheet.question.display)
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.app.screen is shell.screen)
 
 
 async def test_those_of_earlier_days_are_listed(open_shell: OpenShell, engine: FakeEngine) -> None:
