@@ -15,6 +15,7 @@ from phoenix_tui.labels import Tone, clock, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.side_question import SideQuestionSheet
+from phoenix_tui.side_answers import why_not
 from phoenix_tui.sub_agents import views_of
 from phoenix_tui.surface import NEWEST
 from tools.clean import clean_line
@@ -54,10 +55,9 @@ async def cost(bench: Bench, what: str) -> None:
 async def btw(bench: Bench, question: str) -> None:
     """A question beside the conversation, also while the agent works."""
     conversation = bench.desk.conversation
-    if conversation is None or not conversation.record.message_count:
-        bench.tell("Nothing was said yet that a question could be about.")
-    elif not question:
-        bench.tell("/btw QUESTION asks beside the conversation: the agent works on, nothing of it is stored.")
+    refused = why_not(conversation, question)
+    if conversation is None or refused:
+        bench.tell(refused)
     else:
         await bench.sheets.show(SideQuestionSheet(question, conversation.side.ask))
 

@@ -16,6 +16,7 @@ from phoenix_tui.drafts import PromptHistory, remember
 from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.linear.approving import OthersAsk, answer_of
 from phoenix_tui.linear.attaching import attach_all, attach_dropped
+from phoenix_tui.linear.beside import SideQuestions
 from phoenix_tui.linear.commands import run_linear
 from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
 from phoenix_tui.linear.queueing import queue_up
@@ -45,6 +46,7 @@ class LinearFront:
         rings = launch.notifications != "off"
         self.talk = Talk(services, launch, self.say, self.invite, terminal.ring if rings else lambda: None)
         self._others = OthersAsk(self)
+        self.beside = SideQuestions(self)
         self.history = PromptHistory(launch.state_folder, launch.cwd)
         self.leaving: int | None = None
         """The exit code, once the user or a signal wants to leave."""
@@ -81,6 +83,7 @@ class LinearFront:
             finally:
                 ticking.cancel()
                 unwatch()
+                await self.beside.close()
                 self.last_conversation = self._way_back()
                 await self.talk.put_away(self.terminal.line.text)
         return self.leaving or 0
@@ -128,7 +131,7 @@ class LinearFront:
                 await self._line(text)
             case StopWanted():
                 if self.leaving is None and not self.talk.stop():
-                    self.say("Nothing runs.")
+                    self.say("Dropped." if self.beside.drop() else "Nothing runs.")
             case LeaveWanted():
                 self.leave(0)
 
@@ -208,6 +211,7 @@ class LinearFront:
     def leave(self, code: int) -> None:
         """End the front end."""
         self.leaving = code
+        self.beside.drop()
         self.terminal.wake()
 
     async def _tick(self) -> None:

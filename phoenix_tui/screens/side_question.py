@@ -7,22 +7,18 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.text_sheet import TextSheet
-from tools.clean import clean, clean_line
-from tools.wording import one_line
+from phoenix_tui.side_answers import answer_of, in_one_line
 
 WAITS: Final = "thinking… closing this drops the question"
-SHOWN: Final = 200
-"""Characters of the question that are shown."""
 
 
 class SideQuestionSheet(TextSheet):
     """Asks when it opens; closing it ends the request. Neither question nor answer is stored."""
 
     def __init__(self, question: str, ask: Callable[[str], Awaitable[str]]) -> None:
-        super().__init__(one_line(clean_line(question), SHOWN), Content.styled(WAITS, Tone.QUIET.value))
+        super().__init__(in_one_line(question), Content.styled(WAITS, Tone.QUIET.value))
         self._question = question
         self._ask = ask
 
@@ -31,8 +27,5 @@ class SideQuestionSheet(TextSheet):
         self.run_worker(self._answer(), group="side")
 
     async def _answer(self) -> None:
-        try:
-            answer, tone = clean(await self._ask(self._question)).strip() or "(no answer)", ""
-        except ENGINE_ERRORS as error:
-            answer, tone = clean(str(error)), Tone.BAD.value
-        self.fill(Content.styled(answer, tone))
+        answer = await answer_of(self._ask, self._question)
+        self.fill(Content.styled(answer.text, Tone.BAD.value if answer.failed else ""))
