@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,7 +36,7 @@ def rows(background: bool = False) -> tuple[AgentView, ...]:
 @asynccontextmanager
 async def at_work(
     open_shell: OpenShell, engine: FakeEngine, size: tuple[int, int] = (80, 24)
-) -> AsyncIterator[tuple[Shell, FakeConversation]]:
+) -> AsyncGenerator[tuple[Shell, FakeConversation]]:
     """A parent that waits for three."""
     parent = engine.seed("api-retry", messages=2)
     async with open_shell(size) as shell:
@@ -184,9 +185,9 @@ async def test_it_stands_in_the_list_and_in_the_queue_of_approvals(open_shell: O
 @asynccontextmanager
 async def sheet_with_two_that_ask(
     open_shell: OpenShell, engine: FakeEngine
-) -> AsyncIterator[tuple[Shell, AgentsSheet, Callable[[], None]]]:
+) -> AsyncGenerator[tuple[Shell, AgentsSheet, Callable[[], None]]]:
     """The second and the first ask; what is given lets the time pass in which a question takes no letter."""
-    async with at_work(open_shell, engine, (100, 30)) as (shell, parent):
+    async with at_work(open_shell, engine, (140, 30)) as (shell, parent):
         lines = "\n".join(f"echo {line}" for line in range(60))
         for agent_id, command, asked in (("a2", "make docs", 20.0), ("a1", lines, 30.0)):
             made = question(command, call=ToolCall(f"call-{agent_id}", "bash", "{}"), asked=asked)
@@ -195,7 +196,8 @@ async def sheet_with_two_that_ask(
         await shell.until(lambda: isinstance(sheet := shell.app.screen, AgentsSheet) and sheet.question.display)
         sheet, now = shell.app.screen, [1_000.0]
         assert isinstance(sheet, AgentsSheet)
-        sheet.question._since, sheet.question._clock = now[0], lambda: now[0]
+        panel: Any = sheet.question
+        panel._since, panel._clock = now[0], lambda: now[0]
 
         def wait() -> None:
             now[0] += GRACE
@@ -252,7 +254,7 @@ async def test_a_line_for_a_reason_goes_with_a_question_that_is_gone(open_shell:
         await shell.pilot.press("r")
         await shell.until(lambda: sheet.question.has_class("-filling"))
         engine.opened["a2"].cancel()
-        engine.crew.end(sheet._parent_id, "a2", AgentStatus.CANCELLED, reason="cancelled")
+        engine.crew.end(shell.conversation.id, "a2", AgentStatus.CANCELLED, reason="cancelled")
         await shell.until(lambda: not sheet.question.display)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
@@ -282,7 +284,7 @@ async def test_without_any_the_command_says_how_one_comes_to_be(open_shell: Open
 
 
 @asynccontextmanager
-async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncIterator[Shell]:
+async def returned(open_shell: OpenShell, engine: FakeEngine) -> AsyncGenerator[Shell]:
     """A parent whose two sub-agents are back."""
     parent = engine.seed("api-retry")
     async with open_shell((100, 30)) as shell:
