@@ -21,7 +21,6 @@ from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
-from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.themes import DARK, LIGHT, THEMES
@@ -58,7 +57,7 @@ class PhoenixApp(App[None]):
         self._launch = launch
         take({})
         self._workspace = WorkspaceScreen(launch)
-        self.ending = Ending(self, self._workspace, keep_report)
+        self.ending = Ending(self, self._workspace.ready, keep_report)
         self._key_order = KeyOrder(self, self._hand_on)
         self._typed_early: list[Typed] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
@@ -112,11 +111,11 @@ class PhoenixApp(App[None]):
             self._workspace.ways_out.escapes.end()
         await super().on_event(event)
 
-    async def on_stage_listening(self, event: Stage.Listening) -> None:
+    async def on_workspace_screen_listening(self, event: WorkspaceScreen.Listening) -> None:
         """The composer has the focus: it gets what was typed so far, ahead of what still comes."""
         event.stop()
         early, self._typed_early = self._typed_early or [], None
-        drawn = self._workspace.stillness.in_one() if early else None
+        drawn = self._workspace.ready.stillness.in_one() if early else None
         for each in early:
             await self._key_order.take(each)
         self._key_order.then(self._workspace.parts.dock.composer.started)
@@ -141,20 +140,21 @@ class PhoenixApp(App[None]):
 
     async def _open(self) -> None:
         keymap = self._keymap_of_user()
-        late = self._workspace.late = LateStart(self._workspace)
+        workspace = self._workspace
+        late = workspace.ready.late = LateStart(workspace, self._launch, workspace.parts.dock)
         try:
             services, module, _ = await asyncio.gather(
                 self._open_services(),
                 asyncio.to_thread(import_module, "phoenix_tui.screens.backstage"),
-                self._workspace.furnish(),
+                workspace.ready.furnish(),
             )
         except CannotOpen as error:
             late.over()
-            self._workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, hint(("quit", "quits")))
+            workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, hint(("quit", "quits")))
             return
         self.ending.services = services
         late.over()
-        await self._workspace.attend(module.Backstage(self._workspace, services, self._terminal, keymap))
+        await workspace.ready.attend(module.Backstage(workspace.stage, services, self._terminal, keymap))
 
     def _keymap_of_user(self) -> dict[str, str]:
         # Not before the first frame, which needs none of it.
@@ -163,7 +163,7 @@ class PhoenixApp(App[None]):
         try:
             keymap = read_keymap(self._launch.keymap_file)
         except KeymapError as error:
-            self._workspace.tell(str(error), bad=True)
+            self._workspace.words.tell(str(error), bad=True)
             return {}
         self.set_keymap(to_textual(keymap))
         return keymap
@@ -183,9 +183,9 @@ class PhoenixApp(App[None]):
     def action_leave(self) -> None:
         """Ctrl+Q: quit, after a question while something runs."""
         if not isinstance(self.screen, Sheet):
-            self.run_worker(self._workspace.leave(), group="leave", exclusive=True)
+            self.run_worker(self._workspace.ready.leave(), group="leave", exclusive=True)
 
-    async def on_stage_leaving(self, event: Stage.Leaving) -> None:
+    async def on_workspace_screen_leaving(self, event: WorkspaceScreen.Leaving) -> None:
         """Nothing is in the way."""
         event.stop()
         self.ending.begin(0)

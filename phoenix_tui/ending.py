@@ -14,7 +14,7 @@ from phoenix_tui.crash import crash_note
 if TYPE_CHECKING:
     from textual.app import App
 
-    from phoenix_tui.screens.workspace import WorkspaceScreen
+    from phoenix_tui.screens.readiness import Readiness
     from phoenix_tui.surface import Services
 
 SIGNAL_EXIT: Final = 128
@@ -24,11 +24,9 @@ SIGNAL_EXIT: Final = 128
 class Ending:
     """Keeps what is open and gives the screen back, once."""
 
-    def __init__(
-        self, app: App[Any], workspace: WorkspaceScreen, keep_report: Callable[[BaseException], str] | None
-    ) -> None:
+    def __init__(self, app: App[Any], ready: Readiness, keep_report: Callable[[BaseException], str] | None) -> None:
         self._app = app
-        self._workspace = workspace
+        self._ready = ready
         self._keep_report = keep_report
         self._begun = False
         self.services: Services | None = None
@@ -59,7 +57,7 @@ class Ending:
         return True
 
     def _way_back(self) -> str:
-        bench = self._workspace.bench
+        bench = self._ready.bench
         kept = self.services is not None and self.services.kept
         conversation = bench.desk.conversation if bench is not None and kept else None
         has_messages = conversation is not None and conversation.record.message_count
@@ -69,9 +67,9 @@ class Ending:
         if self._begun:
             return
         self._begun = True
-        bench = self._workspace.bench
-        if bench is None and self._workspace.late is not None:
-            self._workspace.late.keep()
+        bench = self._ready.bench
+        if bench is None and self._ready.late is not None:
+            self._ready.late.keep()
         if bench is not None:
             self.note = self._way_back()
             await bench.desk.put_away()

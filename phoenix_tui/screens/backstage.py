@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -21,7 +21,7 @@ from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.panes.memory import recall
-from phoenix_tui.screens.base import Result, Sheet
+from phoenix_tui.screens.base import PhoenixScreen, Result, Sheet
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.elsewhere import follow
 from phoenix_tui.screens.overview import Overview
@@ -57,18 +57,19 @@ class Backstage:
         previewer, display = Previewer(services.runner), stage.launch.image_display
         pictures = ImageSource(terminal, previewer, services.engine.attachments, display, os.environ)
         parts.pictures, parts.engine = pictures, services.engine
-        resumed = cast("Signal[object]", stage.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
-        resumed.subscribe(stage, lambda _: _picture_anew(stage, pictures))
-        self.around = Surroundings(stage, services, driver, keymap)
+        resumed = cast("Signal[object]", stage.screen.app.app_resume_signal)  # pyright: ignore[reportUnknownMemberType] - open
+        resumed.subscribe(stage.screen, lambda _: _picture_anew(stage.screen, pictures))
         overview = Overview(services.engine, stage.rows, parts, self._mark_unread)
+        tell = stage.words.tell
+        desk = Desk(services, stage.launch, parts, overview, tell, self._later)
+        self.around = Surroundings(stage.screen, stage.launch, desk, services, driver, keymap)
         overview.shown = self.around.mark.show
-        overview.left = stage.leave_words
-        desk = Desk(services, stage.launch, parts, overview, stage.tell, self._later)
-        sending = Sending(desk, stage.tell)
-        self.bench = Bench(desk, sending, parts.dock, self, stage.tell, clipboard, keymap, self._deeds, self.around)
+        overview.left = stage.words.leave
+        sending = Sending(desk, tell)
+        self.bench = Bench(desk, sending, parts.dock, self, tell, clipboard, keymap, self._deeds, self.around)
         join_sources(self.bench)
         parts.dock.question.others = lambda: titles_of_others(services.engine, desk.conversation)
-        self.welcoming = Welcoming(parts.welcome, services.onboarding, self._installed, stage.tell, self._errand)
+        self.welcoming = Welcoming(parts, services.onboarding, self._installed, tell, self._behind)
 
     async def open(self, launch: Launch) -> None:
         """The list, and the conversation that was asked for or a new one."""
@@ -81,10 +82,10 @@ class Backstage:
                 await desk.open(launch.conversation_id)
             except ENGINE_ERRORS as error:
                 if not launch.reopened:
-                    self._stage.tell(str(error), bad=True)
+                    self._stage.words.tell(str(error), bad=True)
             else:
                 if launch.reopened:
-                    self._stage.tell("Phoenix had ended unexpectedly: this is where you were.")
+                    self._stage.words.tell("Phoenix had ended unexpectedly: this is where you were.")
         if not await self._panes_again(launch) and desk.conversation is None:
             await desk.begin()
 
@@ -100,12 +101,12 @@ class Backstage:
         desk, composer = self.bench.desk, self._stage.parts.dock.composer
         self.around.start()
         library, overview = self._services.library, desk.overview
-        self._stage.run_worker(follow(library.changed_elsewhere, overview.reload), group="elsewhere")
+        self._stage.screen.run_worker(follow(library.changed_elsewhere, overview.reload), group="elsewhere")
         if composer.content:
             desk.drafts.typed(composer.content)
         self._stage.parts.status.kept = self._services.kept
         if self._services.warning:
-            self._stage.tell(self._services.warning, bad=True)
+            self._stage.words.tell(self._services.warning, bad=True)
         if launch.images:
             await self.bench.sending.attach(launch.images)
         if launch.prompt:
@@ -118,27 +119,27 @@ class Backstage:
         try:
             await work(self.bench)
         except ENGINE_ERRORS as error:
-            self._stage.tell(str(error), bad=True)
+            self._stage.words.tell(str(error), bad=True)
 
     async def pick(self, sheet: Sheet[str]) -> str | None:
         """What a sheet gives, such as the key of the chosen row."""
-        return await self._stage.app.push_screen_wait(sheet)
+        return await self._stage.screen.app.push_screen_wait(sheet)
 
     async def show(self, sheet: Sheet[Result]) -> Result | None:
         """What a sheet of any kind gives back."""
-        return await self._stage.app.push_screen_wait(sheet)
+        return await self._stage.screen.app.push_screen_wait(sheet)
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
         """One line."""
         from phoenix_tui.screens.ask_line import AskLineScreen  # noqa: PLC0415 - a sheet is loaded when it is shown
 
-        return await self._stage.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
+        return await self._stage.screen.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
 
     def read(self, heading: str, text: Content, hang: int = 0) -> None:
         """Text to read."""
         from phoenix_tui.screens.text_sheet import TextSheet  # noqa: PLC0415 - as above
 
-        self._stage.app.push_screen(TextSheet(heading, text, hang))
+        self._stage.screen.app.push_screen(TextSheet(heading, text, hang))
 
     def themes(self) -> tuple[str, ...]:
         """Names of all themes, the one in use first."""
@@ -150,7 +151,7 @@ class Backstage:
 
     async def leave(self) -> None:
         """Quit; asks first while something runs."""
-        await self._stage.leave()
+        await self._stage.ready.leave()
 
     async def may_leave(self) -> bool:
         """Whether nothing runs and the draft is stored, or the user wants to leave all the same."""
@@ -165,37 +166,37 @@ class Backstage:
     async def _wants(self, what: str) -> bool:
         from phoenix_tui.screens.confirm import ConfirmScreen  # noqa: PLC0415 - as above
 
-        return await self._stage.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")) is True
+        return await self._stage.screen.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")) is True
 
     @cached_property
     def _made_deeds(self) -> Deeds:
         from phoenix_tui.screens.deeds import Deeds  # noqa: PLC0415 - with all its sheets 20 ms, which no start needs
 
-        return Deeds(self._stage)
+        return Deeds(self._stage.screen)
 
     def _deeds(self) -> Deeds:
         return self._made_deeds
 
     def _mark_unread(self, conversation_id: str) -> None:
         unread = ConversationChanges(unread=True)
-        self._stage.when_ready(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
+        self._stage.ready.then(lambda bench: bench.desk.services.engine.change(conversation_id, unread))
 
     def _later(self, seconds: float, work: Callable[[], Awaitable[None]]) -> Timer:
-        return self._stage.set_timer(max(seconds, SOONEST), work)
+        return self._stage.screen.set_timer(max(seconds, SOONEST), work)
 
-    def _errand(self, words: str) -> None:
-        self._stage.parts.status.errand = words
+    def _behind(self, work: Coroutine[object, object, None]) -> None:
+        self._stage.screen.run_worker(work, group="welcome")
 
     def _installed(self, reference: str) -> None:
-        self._stage.when_ready(lambda bench: bench.deeds.use_installed(bench, reference))
+        self._stage.ready.then(lambda bench: bench.deeds.use_installed(bench, reference))
 
 
 def _drop(_: str) -> None:
     """Where there is no terminal of our own, as in a browser, nothing is written beside the screen."""
 
 
-def _picture_anew(stage: Stage, pictures: ImageSource) -> None:
+def _picture_anew(screen: PhoenixScreen[None], pictures: ImageSource) -> None:
     """Another program had the screen: what the terminal held of images is gone."""
     pictures.forget()
-    for transcript in stage.query(TranscriptView):
+    for transcript in screen.query(TranscriptView):
         transcript.scroller.place_again()

@@ -11,7 +11,9 @@ from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
 
 if TYPE_CHECKING:
-    from phoenix_tui.screens.stage import Stage
+    from textual.app import App
+
+    from phoenix_tui.surface import Launch
 
 
 class Asked(Protocol):
@@ -28,12 +30,15 @@ class Asked(Protocol):
 class Colours:
     """Reads the user's themes and puts one in force; a broken one changes nothing."""
 
-    def __init__(self, stage: Stage, terminal: Asked | None, trouble: Callable[[Exception, str], None]) -> None:
-        self._stage = stage
-        self._folder = stage.launch.themes_folder
+    def __init__(
+        self, app: App[object], launch: Launch, terminal: Asked | None, trouble: Callable[[Exception, str], None]
+    ) -> None:
+        self._app = app
+        self._folder = launch.themes_folder
+        self._state_folder = launch.state_folder
         self._terminal = terminal
         self._trouble = trouble
-        self._wished = stage.launch.theme
+        self._wished = launch.theme
         """Empty: by the terminal's background."""
 
     def start(self, *, may_ask: bool) -> None:
@@ -47,14 +52,14 @@ class Colours:
 
     def names(self) -> tuple[str, ...]:
         """All themes, the one in use first."""
-        app = self._stage.app
+        app = self._app
         own = [path.stem for path in theme_files(self._folder)]
         names = [*(theme.name for theme in THEMES), *(name for name in own if name in app.available_themes)]
         return tuple(sorted(names, key=lambda name: name != app.theme))
 
     def choose(self, name: str) -> None:
         """Put this one in force; an empty name leaves it to the terminal's background."""
-        app, self._wished = self._stage.app, name
+        app, self._wished = self._app, name
         if name in app.available_themes:
             app.theme = name
         elif name:
@@ -63,14 +68,14 @@ class Colours:
 
     def saved(self, path: Path) -> None:
         """A theme was saved: it counts at once where it is in force."""
-        app = self._stage.app
+        app = self._app
         if path.exists() and self._register(path) and app.theme == path.stem:
             app.theme = DARK.name  # the same name again would change nothing
             app.theme = path.stem
 
     def _register(self, path: Path) -> bool:
         try:
-            self._stage.app.register_theme(read_theme(path))
+            self._app.register_theme(read_theme(path))
         except ThemeError as error:
             self._trouble(error, "The colours stay as they were.")
             return False
@@ -82,5 +87,5 @@ class Colours:
             return
         self._terminal.replies.remove(self._told)
         if not self._wished:
-            self._stage.app.theme = (LIGHT if light else DARK).name
-            remember(self._stage.launch.state_folder, light=light)
+            self._app.theme = (LIGHT if light else DARK).name
+            remember(self._state_folder, light=light)

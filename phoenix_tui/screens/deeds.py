@@ -18,7 +18,7 @@ from phoenix_tui.widgets.welcome_panel import GUIDE
 if TYPE_CHECKING:
     from engine.executor.requests import Answer
     from phoenix_tui.commands.bench import Bench
-    from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.screens.base import PhoenixScreen
     from phoenix_tui.widgets.transcript.signals import Wanted
 
 OPENED_LINKS = ("http://", "https://", "mailto:")
@@ -27,9 +27,9 @@ OPENED_LINKS = ("http://", "https://", "mailto:")
 class Deeds:
     """One method for each thing that is asked for."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self.writing = WritingDeeds(stage)
+    def __init__(self, screen: PhoenixScreen[None]) -> None:
+        self._screen = screen
+        self.writing = WritingDeeds()
 
     async def command(self, bench: Bench, text: str) -> None:
         """A slash command with its argument; an unknown one stays in the box."""
@@ -40,10 +40,6 @@ class Deeds:
     async def rows(self, bench: Bench, action: str, ids: tuple[str, ...]) -> None:
         """Something done to rows of the list."""
         await shelving.act(bench, action, ids)
-
-    async def palette(self, bench: Bench) -> None:
-        """Every command, conversation and setting."""
-        await palette(bench)
 
     async def resume(self, bench: Bench, *, interrupted: bool) -> None:
         """Enter on an empty line: go on with what was interrupted."""
@@ -68,16 +64,17 @@ class Deeds:
             bench.desk.prefer(model=reference)
             bench.tell(f"{reference} is installed; /model chooses it here, new conversations use it.")
 
-    async def next_mode(self, bench: Bench) -> None:
-        """The next permission mode."""
-        await settings.next_mode(bench)
-
     async def copy(self, bench: Bench, text: str) -> None:
         """Text to the clipboard."""
-        self._stage.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
-        self._stage.clear_selection()
+        bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
+        self._screen.clear_selection()
 
-    async def paste(self, bench: Bench) -> None:
+    async def by_key(self, bench: Bench, name: str) -> None:
+        """What a key asks for that is no command: `keymap.KEYS` names it."""
+        deeds = {"palette": palette, "next_mode": settings.next_mode, "paste": self._paste, "editor": self._edit}
+        await deeds[name](bench)
+
+    async def _paste(self, bench: Bench) -> None:
         """An image or text from the clipboard."""
         match await bench.clipboard.paste():
             case ClipboardImage(content=content):
@@ -85,25 +82,24 @@ class Deeds:
             case ClipboardText(text=text):
                 await bench.dock.composer.insert_pasted(text)
             case ClipboardTrouble(reason=reason):
-                self._stage.tell(reason, bad=True)
+                bench.tell(reason, bad=True)
 
-    async def edit(self, bench: Bench) -> None:
+    async def _edit(self, bench: Bench) -> None:
         """Write the draft in $EDITOR."""
         composer = bench.dock.composer
-        text = await edit_outside(self._stage.app, composer.content)
+        text = await edit_outside(self._screen.app, composer.content)
         if text is None:
-            self._stage.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
+            bench.tell("The editor could not be used: set VISUAL or EDITOR.", bad=True)
         else:
             composer.load(text)
 
     async def block(self, bench: Bench, wanted: Wanted) -> None:
         """Something with a block of a transcript."""
-        await blocks.act(bench, self._stage.app, wanted)
+        await blocks.act(bench, self._screen.app, wanted)
 
-    async def open_link(self, target: str) -> None:
+    async def open_link(self, bench: Bench, target: str) -> None:
         """Show the real target and ask before it is opened."""
-        app = self._stage.app
         if not target.startswith(OPENED_LINKS):
-            self._stage.tell(f"Only web and mail links are opened, not {target}", bad=True)
-        elif await app.push_screen_wait(ConfirmScreen(f"Open {target} ?", "open it", "stay here")):
-            app.open_url(target)
+            bench.tell(f"Only web and mail links are opened, not {target}", bad=True)
+        elif await bench.sheets.show(ConfirmScreen(f"Open {target} ?", "open it", "stay here")):
+            self._screen.app.open_url(target)

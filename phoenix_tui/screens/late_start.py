@@ -12,7 +12,9 @@ from phoenix_tui.widgets.notices import Standing
 from tools.clean import clean_line
 
 if TYPE_CHECKING:
-    from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.screens.base import PhoenixScreen
+    from phoenix_tui.surface import Launch
+    from phoenix_tui.widgets.dock import Dock
 
 PATIENCE: Final = 3.0
 """Seconds that opening the services may take before one wonders."""
@@ -25,13 +27,13 @@ KEPT: Final = "What you send goes out when that is done."
 class LateStart:
     """From the first frame until the services are there."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._notice = stage.parts.dock.notice
+    def __init__(self, screen: PhoenixScreen[None], launch: Launch, dock: Dock) -> None:
+        self._launch = launch
+        self._composer, self._notice = dock.composer, dock.notice
         self._said: Standing | None = None
         self.sent: list[str] = []
         """Messages and commands that wait, in order."""
-        self._timer = stage.set_timer(PATIENCE, self.show)
+        self._timer = screen.set_timer(PATIENCE, self.show)
 
     def show(self) -> None:
         """Say that it takes long, and what goes out then."""
@@ -48,8 +50,8 @@ class LateStart:
 
     def keep(self) -> None:
         """Phoenix is left before they are there: Up finds the words at the next start."""
-        history = PromptHistory(self._stage.launch.state_folder, self._stage.launch.cwd)
-        for text in (*self.sent, self._stage.parts.dock.composer.content):
+        history = PromptHistory(self._launch.state_folder, self._launch.cwd)
+        for text in (*self.sent, self._composer.content):
             with suppress(OSError):  # there is nothing else that could be done for them
                 history.add(text)
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.transcript.view import TranscriptView
 
 
+def _nobody_yet(_: bool) -> None:
+    """Nothing greets before the services are there."""
+
+
 class Parts(Struct, eq=False):
     """The widgets that show the conversation in focus; with panes, transcript and title change with the focus."""
 
@@ -25,11 +29,11 @@ class Parts(Struct, eq=False):
     title: TitleRow
     dock: Dock
     status: StatusLine
-    greet: Callable[[bool], None]
+    greet: Callable[[bool], None] = _nobody_yet
     """Show the welcome panel, or put it away."""
     view: TranscriptView | None = None
     """What shows the messages; its modules are a third of what a start would load, so it is made behind the first frame
-    (`Stage.furnish`)."""
+    (`Readiness.furnish`)."""
     pictures: Pictures | None = None
     """Where transcripts get the pictures of stored images; None until the services are there."""
     engine: EngineSurface | None = None

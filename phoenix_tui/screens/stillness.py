@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.screens.base import PhoenixScreen
 
 MOST: Final = 0.5
 """Seconds without a new frame, at the most."""
@@ -18,37 +18,37 @@ UNTIL_SENT: Final = 0.03
 class Stillness:
     """Once, behind the first frame: drawing the frames between would hold the request up by 60 ms."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, screen: PhoenixScreen[None]) -> None:
+        self._screen = screen
         self._batch: ExitStack | None = None
 
     def begin(self) -> None:
         """Draw nothing until `end`."""
         if self._batch is None:
             self._batch = ExitStack()
-            self._batch.enter_context(self._stage.app.batch_update())
-            self._stage.set_timer(MOST, self.end)
+            self._batch.enter_context(self._screen.app.batch_update())
+            self._screen.set_timer(MOST, self.end)
 
     def in_one(self) -> Callable[[], None]:
         """Draw what comes as one frame, once what is given back is called: a frame for each of many keys would hold up
         what is loaded meanwhile by 100 ms."""
         batch = ExitStack()
-        batch.enter_context(self._stage.app.batch_update())
+        batch.enter_context(self._screen.app.batch_update())
 
         def over() -> None:
             batch.close()
-            self._stage.app.screen.check_idle()
+            self._screen.app.screen.check_idle()
 
-        self._stage.set_timer(MOST, over)
+        self._screen.set_timer(MOST, over)
         return over
 
     def end_soon(self) -> None:
         """Draw again as soon as the request is out."""
         if self._batch is not None:
-            self._stage.set_timer(UNTIL_SENT, self.end)
+            self._screen.set_timer(UNTIL_SENT, self.end)
 
     def end(self) -> None:
         """Draw again, now."""
         if self._batch is not None:
             self._batch.close()
-            self._stage.app.screen.check_idle()
+            self._screen.app.screen.check_idle()

@@ -19,8 +19,9 @@ from phoenix_tui.screens.places import keep_place
 from phoenix_tui.user_themes import theme_files
 
 if TYPE_CHECKING:
-    from phoenix_tui.screens.stage import Stage
-    from phoenix_tui.surface import Services
+    from phoenix_tui.screens.base import PhoenixScreen
+    from phoenix_tui.screens.desk import Desk
+    from phoenix_tui.surface import Launch, Services
 
 TROUBLE_SECONDS: Final = 20.0
 """How long a broken file is named: longer than a toast in passing."""
@@ -32,7 +33,7 @@ KEEP_PLACE_AFTER: Final = 5
 """Looks after which the scroll position is stored, where it changed."""
 
 
-class Screen(Terminal, Asked, Protocol):
+class Driver(Terminal, Asked, Protocol):
     """What is needed of the driver."""
 
     def watch_mouse(self, wanted: bool) -> None:
@@ -43,29 +44,38 @@ class Screen(Terminal, Asked, Protocol):
 class Surroundings:
     """Keeps title, colours, keys and settings true while Phoenix runs."""
 
-    def __init__(self, stage: Stage, services: Services, screen: Screen | None, keymap: dict[str, str]) -> None:
-        self._stage = stage
-        self._services = services
+    def __init__(
+        self,
+        screen: PhoenixScreen[None],
+        launch: Launch,
+        desk: Desk,
+        services: Services,
+        driver: Driver | None,
+        keymap: dict[str, str],
+    ) -> None:
         self._screen = screen
+        self._launch = launch
+        self._desk = desk
+        self._services = services
+        self._driver = driver
         self._keymap = keymap
-        launch = stage.launch
         self.mouse = launch.mouse
         self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
         self._skills = skills_of(os.environ)
-        self.colours = Colours(stage, screen, self._trouble)
-        self._attention = Attention(self._skills, self._wishes, screen, lambda: stage.app.app_focus)
+        self.colours = Colours(screen.app, launch, driver, self._trouble)
+        self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
         self._files = LiveFiles(self._watched)
         self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
         self._looks = 0
 
     def start(self) -> None:
         """Show the title, notify from now on, look at the files."""
-        stage, parts = self._stage, self._stage.parts
+        screen, parts = self._screen, self._desk.parts
         self._services.engine.watch(self._attention.noticed)
-        stage.watch(parts.status, "status", self._show_state)
-        stage.watch(parts.title, "heading", self._show_state)
+        screen.watch(parts.status, "status", self._show_state)
+        screen.watch(parts.title, "heading", self._show_state)
         self.colours.start(may_ask=self._skills.titles)
-        stage.set_interval(LOOK_EVERY, self.look)
+        screen.set_interval(LOOK_EVERY, self.look)
 
     def close(self) -> None:
         """Phoenix is left properly."""
@@ -75,15 +85,13 @@ class Surroundings:
         """Take over what was saved since the last look; keep what a crash must not lose."""
         self._show_state()
         self._looks += 1
-        bench = self._stage.bench
-        if bench is not None:
-            conversation = bench.desk.conversation
-            if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
-                self._stage.run_worker(keep_place(conversation, bench.desk.parts.transcript), group="place")
+        conversation = self._desk.conversation
+        if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
+            self._screen.run_worker(keep_place(conversation, self._desk.parts.transcript), group="place")
         for path in self._files.changed():
-            if path == self._stage.launch.keymap_file:
+            if path == self._launch.keymap_file:
                 self._read_keys()
-            elif path == self._stage.launch.config_file:
+            elif path == self._launch.config_file:
                 self._read_settings()
             elif path.suffix == PROFILE:
                 self._read_profiles()
@@ -92,7 +100,7 @@ class Surroundings:
 
     async def act(self, action: str) -> None:
         """Do what a key of the workspace does."""
-        await self._stage.run_action(action)
+        await self._screen.run_action(action)
 
     def apply(self, name: str, value: str) -> None:
         """Let a setting count now, where it can."""
@@ -102,7 +110,7 @@ class Surroundings:
             case "mouse":
                 self.watch_mouse(value == "true")
             case "vim":
-                self._stage.parts.dock.use_vim(value == "true")
+                self._desk.parts.dock.use_vim(value == "true")
             case "notifications":
                 self._wish(Wishes(value, self._wishes.titles, self._wishes.plain))
             case "terminal_title":
@@ -114,8 +122,8 @@ class Surroundings:
         """Take the mouse, or leave it to the terminal."""
         if wanted is not self.mouse:
             self.mouse = wanted
-            if self._screen is not None:
-                self._screen.watch_mouse(wanted)
+            if self._driver is not None:
+                self._driver.watch_mouse(wanted)
 
     def _wish(self, wishes: Wishes) -> None:
         self._wishes = wishes
@@ -123,29 +131,28 @@ class Surroundings:
         self._show_state()
 
     def _show_state(self, _: object = None) -> None:
-        bench = self._stage.bench
-        parts = bench.desk.parts if bench is not None else self._stage.parts
+        parts = self._desk.parts
         self._attention.show(parts.title.heading, parts.status.status)
 
     def _watched(self) -> Iterator[Path]:
-        launch = self._stage.launch
+        launch = self._launch
         yield launch.keymap_file
         yield launch.config_file
         yield from theme_files(launch.themes_folder)
         yield from self._services.profiles.files()
 
     def _trouble(self, error: Exception | str, kept: str) -> None:
-        self._stage.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
+        self._screen.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
 
     def _read_keys(self) -> None:
         try:
-            keymap = read_keymap(self._stage.launch.keymap_file)
+            keymap = read_keymap(self._launch.keymap_file)
         except KeymapError as error:
             self._trouble(error, "The keys stay as they were.")
             return
         self._keymap.clear()
         self._keymap.update(keymap)
-        self._stage.app.set_keymap(to_textual(keymap))
+        self._screen.app.set_keymap(to_textual(keymap))
 
     def _read_profiles(self) -> None:
         for trouble in self._services.profiles.untold():

@@ -11,16 +11,18 @@ from phoenix_tui.widgets.conversation_list import way_out
 
 if TYPE_CHECKING:
     from phoenix_tui.screens.list_drawer import ListDrawer
-    from phoenix_tui.screens.workspace_keys import WorkspaceKeys
+    from phoenix_tui.screens.stage import Stage
+    from phoenix_tui.screens.writing import Writing
 
 
 class WaysOut:
     """Does what `escape` and `interrupt` say."""
 
-    def __init__(self, screen: WorkspaceKeys, drawer: ListDrawer) -> None:
-        self._screen = screen
+    def __init__(self, stage: Stage, drawer: ListDrawer, writing: Writing) -> None:
+        self._screen, self._parts = stage.screen, stage.parts
+        self._ready, self._words = stage.ready, stage.words
         self._drawer = drawer
-        self._parts = screen.parts
+        self._writing = writing
         self.escapes = Pair(DOUBLE)
         """Any other key ends it."""
         self.interrupts = Pair(AGAIN)
@@ -32,9 +34,9 @@ class WaysOut:
             Deed.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
             Deed.STOP_INSTALLING: self._stop_installing,
             Deed.LEAVE_INSERT: self._parts.dock.composer.escape,
-            Deed.STOP_RUN: screen.stop_run,
-            Deed.LEAVE_LIST: self._write,
-            Deed.GO_TO_PARENT: lambda: screen.action_command("agents parent"),
+            Deed.STOP_RUN: self._ready.stop,
+            Deed.LEAVE_LIST: self._take_keys,
+            Deed.GO_TO_PARENT: lambda: self._ready.command("agents parent"),
             Deed.DISMISS_NOTICE: self._dismiss_notice,
             Deed.AWAIT_SECOND: self.escapes.begin,
             Deed.CLEAR_DRAFT: self._clear_draft,
@@ -47,7 +49,7 @@ class WaysOut:
         """Esc, from any focus and in every state."""
         deed = escape(self._situation(self.escapes))
         if deed in AT_REST:
-            self._screen.stop_run()  # what the key before asked for may not have come here yet, nor a sub-agent's end
+            self._ready.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
             self._screen.clear_selection()
         self.deeds[deed]()
 
@@ -55,13 +57,13 @@ class WaysOut:
         """Ctrl+C; True when it asks to quit."""
         deed = interrupt(self._situation(self.interrupts, selected=bool(self._selected)))
         if deed in AT_REST:
-            self._screen.stop_run()
+            self._ready.stop()
         self.deeds[deed]()
         return deed is Deed.QUIT
 
     def _situation(self, pair: Pair, *, selected: bool = False) -> Situation:
         dock, status, view = self._parts.dock, self._parts.status.status, self._parts.view
-        welcoming = self._screen.welcoming
+        welcoming = self._ready.welcoming
         return Situation(
             selected=selected,
             narrowed=bool(way_out(self._drawer.rows.model)),
@@ -70,7 +72,7 @@ class WaysOut:
             in_blocks=view is not None and view.canvas.cursor.is_on,
             installing=welcoming is not None and welcoming.is_installing,
             inserting=dock.composer.inserts,
-            running=self._screen.may_stop,
+            running=self._ready.may_stop,
             in_list=self._drawer.rows.has_focus,
             in_agent=status.family.is_agent,
             noticed=dock.notice.standing is not None and not status.read_only,
@@ -84,30 +86,30 @@ class WaysOut:
 
     def _copy(self) -> None:
         selected = self._selected
-        self._screen.when_ready(lambda bench: bench.deeds.copy(bench, selected))
+        self._ready.then(lambda bench: bench.deeds.copy(bench, selected))
 
-    def _write(self) -> None:
+    def _take_keys(self) -> None:
         self._screen.set_focus(self._parts.dock.composer)
 
     def _close_in_dock(self) -> None:
         self._parts.dock.close()
-        self._write()
+        self._take_keys()
 
     def _stop_installing(self) -> None:
-        if self._screen.welcoming is not None:
-            self._screen.welcoming.stop()
+        if self._ready.welcoming is not None:
+            self._ready.welcoming.stop()
 
     def _dismiss_notice(self) -> None:
         self._parts.dock.notice.standing = None
 
     def _clear_draft(self) -> None:
         self.escapes.end()  # a third Esc begins another pair
-        self._screen.clear_draft()
+        self._writing.clear()
 
     def _go_back(self) -> None:
         self.escapes.end()
-        self._screen.action_command("rewind")
+        self._ready.command("rewind")
 
     def _ask_again(self) -> None:
         self.interrupts.begin()
-        self._screen.tell(f"Press {key('interrupt')} again to quit.")
+        self._words.tell(f"Press {key('interrupt')} again to quit.")

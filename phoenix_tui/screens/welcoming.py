@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Final
 
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from phoenix_tui.labels import MODE_MEANINGS
-from phoenix_tui.screens.parts import Teller
+from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.surface import InstallProgress, Onboarding
-from phoenix_tui.widgets.status_line import Status
-from phoenix_tui.widgets.welcome_panel import GUIDE, Welcome, WelcomePanel
+from phoenix_tui.widgets.welcome_panel import GUIDE, Welcome
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""
@@ -24,17 +23,19 @@ class Welcoming:
 
     def __init__(
         self,
-        panel: WelcomePanel,
+        parts: Parts,
         onboarding: Onboarding,
         use_model: Callable[[str], None],
         tell: Teller,
-        show_errand: Callable[[str], None],
+        begin: Callable[[Coroutine[object, object, None]], object],
     ) -> None:
-        self._panel = panel
+        self._parts = parts
+        self._panel = parts.welcome
         self._onboarding = onboarding
         self._use_model = use_model
         self._tell = tell
-        self._show_errand = show_errand
+        self._begin = begin
+        """Does something behind what the screen does."""
         self._facts = Welcome("", "", "", offer_chosen=True)
         self._task: asyncio.Task[str] | None = None
         self._painted = 0.0
@@ -49,13 +50,19 @@ class Welcoming:
         self._facts = replace(self._facts, offer=offer, servers=servers)
         self._paint()
 
-    def greet(self, folder: str, status: Status) -> None:
-        """Show the panel for an empty conversation."""
+    def show(self, wanted: bool) -> None:
+        """Show the panel for an empty conversation, or put it away."""
+        if not wanted:
+            self._panel.show(None)
+            return
+        folder, status = self._parts.title.heading.folder, self._parts.status.status
         meaning = f"{status.mode.value}: {MODE_MEANINGS[status.mode]}"
         self._facts = replace(
             self._facts, folder=folder, model=status.model, mode=meaning, needs_model=status.model == GUIDE
         )
         self._panel.show(self._facts)
+        if self._facts.needs_model:
+            self._begin(self.look())
 
     def _paint(self) -> None:
         if self._panel.display:
@@ -101,7 +108,7 @@ class Welcoming:
         finally:
             self._task = None
             self._facts = replace(self._facts, installing=None, trouble=trouble)
-            self._show_errand("")
+            self._parts.status.errand = ""
         if reference:
             self._facts = replace(self._facts, offer=None)
             self._use_model(reference)
@@ -129,5 +136,5 @@ class Welcoming:
         """In the panel, and in the status line once a conversation has taken the panel's place."""
         self._facts = replace(self._facts, installing=progress)
         share = f" {100 * progress.done // progress.total}%" if progress.total else "…"
-        self._show_errand(f"installing a model{share}")
+        self._parts.status.errand = f"installing a model{share}"
         self._paint()

@@ -1,152 +1,192 @@
-"""The workspace: what its widgets ask for is done here."""
+"""The workspace: where its widgets stand, and which object does what they and the keys ask for."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
 from msgspec.structs import replace
 from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widgets import Static
 
-from phoenix_tui.commands.catalogue import is_command, is_shell_line
-from phoenix_tui.screens.writing import Writing
-from phoenix_tui.way_out import BACK, CLOSES
+from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.panes.column import ConversationColumn
+from phoenix_tui.screens import around_text, list_drawer, reading, writing
+from phoenix_tui.screens.base import PhoenixScreen
+from phoenix_tui.screens.parts import Parts
+from phoenix_tui.screens.passing_words import PassingWords
+from phoenix_tui.screens.readiness import Readiness
+from phoenix_tui.screens.stage import Stage
+from phoenix_tui.screens.ways_out import WaysOut
+from phoenix_tui.still import StillRow
+from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.question_panel import QuestionPanel
+from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.widgets.queue_panel import QueuePanel
+from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.title_row import Heading, TitleRow
 from phoenix_tui.widgets.transcript.signals import CursorMoved, LinkClicked, SelectionCopied, Wanted
+from phoenix_tui.widgets.welcome_panel import WelcomePanel
+
+if TYPE_CHECKING:
+    from phoenix_tui.surface import Launch
 
 
-class WorkspaceScreen(Writing):
-    """Many conversations, one in view; switching never stops one."""
+class WorkspaceScreen(PhoenixScreen[None]):
+    """Many conversations, one in view; drawn before anything is opened. What is asked for goes to what it owns."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.WORKSPACE)
+    HORIZONTAL_BREAKPOINTS = list_drawer.BREAKPOINTS
+
+    class Leaving(Message):
+        """The user wants to quit, and nothing is in the way."""
+
+    class Listening(Message):
+        """The composer has the focus: keys can be taken."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__()
+        plain = launch.plain
+        self.launch = launch
+        self.rows = ConversationList(plain=plain)
+        self.parts = Parts(WelcomePanel(), TitleRow(plain=plain), Dock(plain=plain), StatusLine(plain=plain))
+        self.words = PassingWords(self)
+        self.ready = Readiness(self, launch, self.parts, lambda: self.post_message(self.Leaving()))
+        self.stage = Stage(self, launch, self.parts, self.rows, self.words, self.ready)
+        self.drawer = list_drawer.ListDrawer(self, self.rows, self.parts, self.ready)
+        self.writing = writing.Writing(self, self.parts, self.ready, self.words)
+        self.around_text = around_text.AroundText(self, self.parts, self.ready, self.words)
+        self.reading = reading.Reading(self, self.parts, self.ready)
+        self.ways_out = WaysOut(self.stage, self.drawer, self.writing)
+
+    # How it stands there.
+
+    def compose(self) -> ComposeResult:
+        """List, conversation, status line; set before they are mounted, so that one layout does for the first frame."""
+        width = self.app.size.width
+        self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
+        self.parts.status.status = Status(
+            mode=self.launch.permission_mode,
+            model=self.launch.model,
+            profile=self.launch.profile,
+            supervisor=self.launch.supervisor,
+        )
+        self.parts.title.heading = Heading(folder=short_path(self.launch.cwd))
+        with StillRow(id="body"):
+            yield self.rows
+            with ConversationColumn(id="conversation"):
+                yield self.parts.title
+                yield Static(id="blank")  # where the transcript will stand
+                yield self.parts.dock
+        yield self.parts.status
+
+    def on_mount(self) -> None:
+        """Take the keys at once; what is typed before the first frame is not lost."""
+        self.set_focus(self.parts.dock.composer)
+        self.parts.dock.use_vim(self.launch.vim)
+        self.watch(self.parts.status, "status", self.writing.follow)
+        self.post_message(self.Listening())
+
+    def on_resize(self) -> None:
+        """The list over a narrow screen may stand beside the conversation now."""
+        self.call_after_refresh(self.drawer.resized)
+
+    def on_screen_suspend(self) -> None:
+        """A sheet lies over it."""
+        self.say_way_out(CLOSES)
+        self.words.make_way()
+
+    def on_screen_resume(self) -> None:
+        """It is gone; the list over a narrow screen may still be there."""
+        self.say_way_out(self.drawer.way_out)
+
+    def list_width(self, columns: int) -> int:
+        """Cells that the list takes beside the conversation."""
+        return self.drawer.width(columns)
+
+    def say_way_out(self, words: str) -> None:
+        """What Esc does to the innermost open thing; empty where nothing is open."""
+        status = self.parts.status
+        status.status = replace(status.status, way_out=words)
+
+    # What its widgets ask for.
 
     @on(Composer.Submitted)
-    def send_or_run(self, event: Composer.Submitted) -> None:
-        """Enter: a message, a command, a shell command, or a yes to what is offered."""
-        text = event.text
-        if self.bench is not None and self._ready.is_set():
-            self.bench.desk.drafts.typed("")  # what says that the box is empty now comes the long way
-        elif self.late is not None:
-            self.late.send(text)
-        if not text.strip() and not self.parts.dock.chips.images:
-            self._say_yes()
-            return
-        if is_command(text):
-            self.remember(text)
-            self.when_ready(lambda bench: bench.deeds.command(bench, text))
-        elif is_shell_line(text):
-            self.when_ready(lambda bench: bench.sending.shell(text))
-        else:
-            self.when_ready(lambda bench: bench.sending.send(text))
-
-    def _say_yes(self) -> None:
-        route = self.parts.dock.route
-        if route is not None and route.decide(alone=False):
-            return
-        if self.welcoming is not None and self.welcoming.can_install:
-            self.run_worker(self.welcoming.install(), group="install", exclusive=True)
-        else:
-            interrupted = self.parts.status.status.moment.resumable
-            self.when_ready(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
-
+    @on(Composer.QueueWanted)
+    @on(Composer.ChoiceWanted)
+    @on(Composer.HelpWanted)
+    @on(Composer.LeaveWanted)
+    @on(Composer.ModeChanged)
+    @on(Dock.Chosen)
     @on(Dock.Edited)
-    def draft_changed(self, event: Dock.Edited) -> None:
-        """Keep the draft; say what Esc does now."""
-        status = self.parts.status
-        if status.status.has_text != bool(event.text):
-            status.status = replace(status.status, has_text=bool(event.text))
-        if event.text and self.welcoming is not None:
-            self.welcoming.choose(False)
-        if self.bench is not None and self._ready.is_set():
-            self.bench.desk.drafts.typed(event.text)
+    def write(self, asked: writing.Asked) -> None:
+        """Something is done with the draft."""
+        self.writing.take(asked)
+
+    @on(Composer.ImagesDropped)
+    @on(Composer.KeyPasted)
+    @on(Composer.PasteOpened)
+    @on(Composer.PasteTaken)
+    @on(ImageChips.Opened)
+    @on(QueuePanel.Left)
+    @on(QueuePanel.Wanted)
+    @on(QuestionPanel.Answered)
+    def attach(self, asked: around_text.Asked) -> None:
+        """Something is done with what stands around it."""
+        self.around_text.take(asked)
+
+    @on(CursorMoved)
+    @on(LinkClicked)
+    @on(SelectionCopied)
+    @on(Wanted)
+    def read(self, asked: reading.Asked) -> None:
+        """Something is done with the conversation in view."""
+        self.reading.take(asked)
+
+    @on(ConversationList.Opened)
+    @on(ConversationList.Wanted)
+    def choose(self, asked: list_drawer.Asked) -> None:
+        """Something is done with rows of the list."""
+        self.drawer.take(asked)
 
     @on(Dock.Opened)
     def open_thing_changed(self, event: Dock.Opened) -> None:
         """Completions, a line of a question, a filter: opened or closed."""
         self.say_way_out(event.way_out or self.drawer.way_out)
 
-    def on_screen_suspend(self) -> None:
-        """A sheet lies over the workspace."""
-        self.say_way_out(CLOSES)
+    # What its keys ask for, as `keymap.KEYS` names it.
 
-    def on_screen_resume(self) -> None:
-        """It is gone; the list over a narrow screen may still be there."""
-        self.say_way_out(self.drawer.way_out)
+    def action_stop(self) -> None:
+        """Esc, from any focus and in every state."""
+        self.ways_out.escape()
 
-    @on(Dock.Chosen)
-    def command_chosen(self, event: Dock.Chosen) -> None:
-        """Enter on a completed command."""
-        self.when_ready(lambda bench: bench.deeds.command(bench, event.text))
+    def action_send_now(self) -> None:
+        """Stop what runs and send."""
+        self.writing.send_now()
 
-    @on(Composer.ModeChanged)
-    def mode_changed(self) -> None:
-        """Say whether Esc is vim's."""
-        status, inserts = self.parts.status, self.parts.dock.composer.inserts
-        if status.status.inserts is not inserts:
-            status.status = replace(status.status, inserts=inserts)
+    def action_view(self, what: str) -> None:
+        """Move or unfold the transcript from any focus."""
+        self.reading.view(what)
 
-    @on(Composer.ImagesDropped)
-    def attach(self, event: Composer.ImagesDropped) -> None:
-        """Images by path."""
-        self.when_ready(lambda bench: bench.sending.attach(event.paths))
+    def action_list(self) -> None:
+        """To the list and back."""
+        self.drawer.toggle()
 
-    @on(Composer.ChoiceWanted)
-    def choose_offer(self) -> None:
-        """Tab on an empty line chooses the model on offer; the keys stay with the composer."""
-        if self.welcoming is not None and self.welcoming.choose(True):
-            self.call_later(self.set_focus, self.parts.dock.composer)
+    def action_go(self, number: int) -> None:
+        """The conversation at this place of the list."""
+        self.drawer.go(number)
 
-    @on(Composer.HelpWanted)
-    def show_help(self) -> None:
-        """`?` on an empty line."""
-        self.action_command("help")
+    def action_command(self, line: str) -> None:
+        """A command by key."""
+        self.ready.command(line)
 
-    @on(Composer.LeaveWanted)
-    def leave_wanted(self) -> None:
-        """Ctrl+D on an empty line."""
-        self.run_worker(self.leave(), group="leave", exclusive=True)
-
-    @on(QuestionPanel.Answered)
-    def answered(self, event: QuestionPanel.Answered) -> None:
-        """A question was answered."""
-        self.when_ready(lambda bench: bench.deeds.answer(bench, event.call_id, event.answer))
-
-    @on(ConversationList.Opened)
-    def open_row(self, event: ConversationList.Opened) -> None:
-        """A row was chosen."""
-        self.drawer.leave()
-        self.when_ready(lambda bench: bench.desk.open(event.conversation_id))
-
-    @on(ConversationList.Wanted)
-    def row_wanted(self, event: ConversationList.Wanted) -> None:
-        """Rename, archive, delete or bring back from the list."""
-        self.when_ready(lambda bench: bench.deeds.rows(bench, event.action, event.ids))
-
-    @on(Composer.KeyPasted)
-    def key_pasted(self, event: Composer.KeyPasted) -> None:
-        """Where the welcome asks for a key it is kept; elsewhere it is text like any other."""
-        welcome = self.parts.welcome.welcome
-        if welcome is not None and welcome.needs_model:
-            self.when_ready(lambda bench: bench.deeds.keep_key(bench, event.key))
-        else:
-            self.parts.dock.composer.insert(event.key)
-
-    @on(SelectionCopied)
-    def selection_copied(self, event: SelectionCopied) -> None:
-        """The transcript wants text on the clipboard."""
-        self.when_ready(lambda bench: bench.deeds.copy(bench, event.text))
-
-    @on(CursorMoved)
-    def cursor_moved(self, event: CursorMoved) -> None:
-        """The block cursor takes the keys and gives them back."""
-        self.say_way_out(BACK if event.is_on else "")
-        if event.is_on or event.view.has_focus:
-            self.set_focus(event.view if event.is_on else self.parts.dock.composer)
-
-    @on(Wanted)
-    def block_wanted(self, event: Wanted) -> None:
-        """The transcript wants something done that it cannot do itself."""
-        self.when_ready(lambda bench: bench.deeds.block(bench, event))
-
-    @on(LinkClicked)
-    def link_clicked(self, event: LinkClicked) -> None:
-        """Show the real target and ask before it is opened."""
-        self.when_ready(lambda bench: bench.deeds.open_link(event.target))
+    def action_deed(self, name: str) -> None:
+        """What is no command: `Deeds.by_key`."""
+        self.ready.then(lambda bench: bench.deeds.by_key(bench, name))

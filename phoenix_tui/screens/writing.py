@@ -1,55 +1,169 @@
-"""What the composer and its neighbours ask for beyond sending: the queue, pasted texts, images."""
+"""From a draft to a message or a command: what the composer asks for, done as soon as the services are there."""
 
 from __future__ import annotations
 
-from textual import on
+from collections.abc import Awaitable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from phoenix_tui.commands.catalogue import is_command
-from phoenix_tui.screens.workspace_keys import WorkspaceKeys
+from msgspec.structs import replace
+
+from engine.machine.states import is_busy
+from phoenix_tui.caps import caps_for
+from phoenix_tui.commands.catalogue import is_command, is_shell_line
+from phoenix_tui.drafts import ENTRY_LIMIT, remember
+from phoenix_tui.keys_in_force import hint
+from phoenix_tui.labels import invitation
 from phoenix_tui.widgets.composer import Composer
-from phoenix_tui.widgets.image_chips import ImageChips
-from phoenix_tui.widgets.pasting import remark_on
-from phoenix_tui.widgets.queue_panel import QueuePanel
+from phoenix_tui.widgets.dock import Dock
+
+if TYPE_CHECKING:
+    from phoenix_tui.screens.base import PhoenixScreen
+    from phoenix_tui.screens.desk import Desk
+    from phoenix_tui.screens.parts import Parts
+    from phoenix_tui.screens.passing_words import PassingWords
+    from phoenix_tui.screens.readiness import Readiness
+    from phoenix_tui.surface import ConversationSurface
+    from phoenix_tui.widgets.status_line import Status
+
+READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
+
+Asked: TypeAlias = (
+    Composer.Submitted
+    | Composer.QueueWanted
+    | Composer.ChoiceWanted
+    | Composer.HelpWanted
+    | Composer.LeaveWanted
+    | Composer.ModeChanged
+    | Dock.Chosen
+    | Dock.Edited
+)
 
 
-class Writing(WorkspaceKeys):
-    """Between a draft and a message."""
+class Writing:
+    """Decides whether a text is a message, a command or a shell line, and who gets it."""
 
-    @on(Composer.QueueWanted)
-    def queue_draft(self, event: Composer.QueueWanted) -> None:
-        """Tab while the agent works: the draft waits; a command needs no waiting."""
-        text = event.text
-        if is_command(text):
-            self.post_message(Composer.Submitted(text))
+    def __init__(self, screen: PhoenixScreen[None], parts: Parts, ready: Readiness, words: PassingWords) -> None:
+        self._screen = screen
+        self._parts = parts
+        self._composer = parts.dock.composer
+        self._ready = ready
+        self._words = words
+
+    def take(self, asked: Asked) -> None:
+        """Do what the composer asks for."""
+        match asked:
+            case Composer.Submitted():
+                self._submit(asked.text)
+            case Composer.QueueWanted():
+                self._queue(asked.text)
+            case Composer.ChoiceWanted():
+                self._choose_offer()
+            case Composer.HelpWanted():
+                self._ready.command("help")
+            case Composer.LeaveWanted():
+                self._screen.run_worker(self._ready.leave(), group="leave", exclusive=True)
+            case Composer.ModeChanged():
+                self._name_mode()
+            case Dock.Chosen():
+                self._ready.command(asked.text)
+            case Dock.Edited():
+                self._edited(asked.text)
+            case _:
+                assert_never(asked)
+
+    def _submit(self, text: str) -> None:
+        """A message, a command, a shell command, or a yes to what is offered."""
+        if self._ready.bench_in_use is not None:
+            self._ready.bench_in_use.desk.drafts.typed("")  # what says that the box is empty now comes the long way
+        elif self._ready.late is not None:
+            self._ready.late.send(text)
+        if not text.strip() and not self._parts.dock.chips.images:
+            self._say_yes()
+        elif is_command(text):
+            self._remember(text)
+            self._ready.command(text)
+        elif is_shell_line(text):
+            self._ready.then(lambda bench: bench.sending.shell(text))
         else:
-            self.when_ready(lambda bench: bench.sending.send(text, queue=True))
+            self._ready.then(lambda bench: bench.sending.send(text))
 
-    @on(Composer.PasteOpened)
-    def open_paste(self, event: Composer.PasteOpened) -> None:
-        """View and change a long paste."""
-        self.when_ready(lambda bench: bench.deeds.writing.paste(bench, event.mark))
+    def _say_yes(self) -> None:
+        route, welcoming = self._parts.dock.route, self._ready.welcoming
+        if route is not None and route.decide(alone=False):
+            return
+        if welcoming is not None and welcoming.can_install:
+            self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
+        else:
+            interrupted = self._parts.status.status.moment.resumable
+            self._ready.then(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
 
-    @on(Composer.PasteTaken)
-    def remark_on_paste(self, event: Composer.PasteTaken) -> None:
-        """Say what of a paste is gone, or more than the model reads."""
-        conversation = self.bench.desk.conversation if self.bench is not None else None
-        window = conversation.record.context_window if conversation is not None else 0
-        if words := remark_on(event.taken, event.length, window):
-            self.tell(words, bad=event.taken.is_binary)
+    def _queue(self, text: str) -> None:
+        """Tab while the agent works: the draft waits; a command needs no waiting."""
+        if is_command(text):
+            self._screen.post_message(Composer.Submitted(text))
+        else:
+            self._ready.then(lambda bench: bench.sending.send(text, queue=True))
 
-    @on(ImageChips.Opened)
-    def open_image(self, event: ImageChips.Opened) -> None:
-        """Look at an image of the next message."""
-        self.when_ready(lambda bench: bench.deeds.command(bench, f"images {event.number}"))
+    def send_now(self) -> None:
+        """Stop what runs and send what is written, else what is queued."""
+        self._composer.call_later(self._send_now)  # behind the letters typed before it
 
-    @on(QueuePanel.Left)
-    def leave_queue(self, event: QueuePanel.Left) -> None:
-        """Back to the composer, or past the queue to older prompts."""
-        self.set_focus(self.parts.dock.composer)
-        if event.older:
-            self.parts.dock.composer.walk_history(-1)
+    def _send_now(self) -> None:
+        text = self._composer.take()
+        if is_command(text):
+            self._screen.post_message(Composer.Submitted(text))
+        elif is_shell_line(text):
+            self._ready.then(lambda bench: bench.sending.shell(text, now=True))
+        elif text.strip():
+            self._ready.then(lambda bench: bench.sending.send(text, interrupt=True))
+        elif self._parts.dock.queue.waiting:
+            self._ready.then(lambda bench: bench.desk.attempt(partial(_send_queued, bench.desk)))
 
-    @on(QueuePanel.Wanted)
-    def change_queue(self, event: QueuePanel.Wanted) -> None:
-        """Edit, move, remove or send a queued message."""
-        self.when_ready(lambda bench: bench.deeds.writing.queued(bench, event.action, event.message, event.by))
+    def clear(self) -> None:
+        """Empty the composer; the history keeps what stood there."""
+        text = self._composer.take()
+        if len(text) > ENTRY_LIMIT:
+            self._words.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
+        elif self._composer.history_of_prompts is not None:
+            self._remember(text)
+
+    def _remember(self, text: str) -> None:
+        if trouble := remember(self._composer.history_of_prompts, text):
+            self._words.tell(trouble, bad=True)
+
+    def _edited(self, text: str) -> None:
+        """Keep the draft; say what Esc does now."""
+        status = self._parts.status
+        if status.status.has_text != bool(text):
+            status.status = replace(status.status, has_text=bool(text))
+        if text and self._ready.welcoming is not None:
+            self._ready.welcoming.choose(False)
+        if self._ready.bench_in_use is not None:
+            self._ready.bench_in_use.desk.drafts.typed(text)
+
+    def _choose_offer(self) -> None:
+        """Tab on an empty line chooses the model on offer; the keys stay with the composer."""
+        if self._ready.welcoming is not None and self._ready.welcoming.choose(True):
+            self._screen.call_later(self._screen.set_focus, self._composer)
+
+    def _name_mode(self) -> None:
+        """Say whether Esc is vim's."""
+        status, inserts = self._parts.status, self._composer.inserts
+        if status.status.inserts is not inserts:
+            status.status = replace(status.status, inserts=inserts)
+
+    def follow(self, status: Status) -> None:
+        """What the status line knows is said by the empty composer too."""
+        desk = self._ready.bench.desk if self._ready.bench is not None else None
+        begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
+        words = invitation(status.state, begun=begun, family=status.family)
+        if status.read_only and not status.family.is_agent:
+            words = READ_ONLY
+        if self._composer.placeholder != words:
+            self._composer.placeholder = words
+        self._composer.busy = is_busy(status.state) and not status.family.is_agent
+
+
+def _send_queued(desk: Desk, conversation: ConversationSurface) -> Awaitable[object]:
+    return conversation.queue.send_now("", caps_for(desk, conversation))

@@ -17,14 +17,10 @@ from phoenix_tui.screens.edit_sheet import EditSheet
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.bench import Bench
-    from phoenix_tui.screens.stage import Stage
 
 
 class WritingDeeds:
     """Queue, pasted texts and images of the next message."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
 
     async def queued(self, bench: Bench, action: str, message: QueuedMessage, by: int) -> None:
         """Edit, move, remove or send a queued message."""
@@ -59,7 +55,7 @@ class WritingDeeds:
             return
         if sheet.wants_file:
             try:
-                path = await asyncio.to_thread(_spill, self._stage.launch.state_folder / "outputs", text)
+                path = await asyncio.to_thread(_spill, bench.desk.launch.state_folder / "outputs", text)
             except OSError as error:
                 bench.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
                 return

@@ -43,8 +43,8 @@ class Shell:
 
     @property
     def bench(self) -> Bench:
-        assert self.screen.bench is not None
-        return self.screen.bench
+        assert self.screen.ready.bench is not None
+        return self.screen.ready.bench
 
     @property
     def composer(self) -> Composer:
@@ -135,7 +135,7 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
         app.exit = lambda *_, return_code=0, **__: exits.append(return_code)  # type: ignore[method-assign]  # watched
         async with app.run_test(size=size, notifications=True) as pilot:
             shell = Shell(app, pilot, engine, onboarding, kept, exits)
-            await shell.until(shell.screen._ready.is_set)
+            await shell.until(lambda: shell.screen.ready.is_over)
             yield shell
             app.exit = leave  # type: ignore[method-assign]  # the pilot ends the app by it
 

@@ -132,7 +132,7 @@ async def test_what_is_written_stays_though_its_conversation_is_made_anew(open_s
         await shell.until(lambda: shell.bench.desk.conversation)
         drafted = shell.conversation
         await shell.bench.desk.drafts.keep()
-        shell.screen.when_ready(lambda bench: use(bench, "explore"))
+        shell.screen.ready.then(lambda bench: use(bench, "explore"))
         await shell.until(lambda: shell.composer.content == "where is it" and shell.bench.desk.mode == "plan")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)

@@ -11,7 +11,7 @@ from textual import events
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.screens import stillness
-from phoenix_tui.screens.stage import Stage
+from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.title_row import Heading
 from tests.support.fake_engine import launch
@@ -57,21 +57,21 @@ async def test_the_welcome_comes_back_though_what_was_asked_for_early_goes_on(op
         await over.wait()
 
     async with open_shell() as shell:
-        shell.screen.greet(False)
-        shell.screen._ready.clear()
-        shell.screen.when_ready(work)
-        shell.screen.greet(True)
+        shell.screen.ready.greet(False)
+        shell.screen.ready._ready.clear()
+        shell.screen.ready.then(work)
+        shell.screen.ready.greet(True)
         assert shell.screen.parts.welcome.welcome is None
-        shell.screen._ready.set()
+        shell.screen.ready._ready.set()
         await shell.until(begun.is_set)
-        shell.screen.greet(True)
+        shell.screen.ready.greet(True)
         await shell.until(lambda: shell.screen.parts.welcome.welcome is not None)
         over.set()
 
 
 async def test_what_nobody_asked_for_early_is_drawn_as_it_comes(open_shell: Any) -> None:
     async with open_shell() as shell:
-        assert shell.screen.stillness._batch is None
+        assert shell.screen.ready.stillness._batch is None
 
 
 async def test_before_the_transcript_stands_its_keys_do_nothing(open_shell: Any) -> None:
@@ -97,6 +97,6 @@ async def test_keys_typed_before_anything_listened_are_drawn_together(
 
         monkeypatch.setattr(app, "_display", noted)
         app._typed_early = [events.Key(letter, letter) for letter in "look"]
-        await app.on_stage_listening(Stage.Listening())
+        await app.on_workspace_screen_listening(WorkspaceScreen.Listening())
         await shell.until(lambda: drawn and drawn[-1] == "look" and not app._batch_count)
         assert set(drawn) == {"look"}
