@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
@@ -30,6 +31,13 @@ class Deeds:
     def __init__(self, screen: PhoenixScreen[None]) -> None:
         self._screen = screen
         self.writing = WritingDeeds()
+        self.by_key: Mapping[str, Callable[[Bench], Awaitable[None]]] = {
+            "palette": palette,
+            "next_mode": settings.next_mode,
+            "paste": self._paste,
+            "editor": self._edit,
+        }
+        """What a key asks for that is no command, as `keymap.KEYS` names it."""
 
     async def command(self, bench: Bench, text: str) -> None:
         """A slash command with its argument; an unknown one stays in the box."""
@@ -68,11 +76,6 @@ class Deeds:
         """Text to the clipboard."""
         bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
         self._screen.clear_selection()
-
-    async def by_key(self, bench: Bench, name: str) -> None:
-        """What a key asks for that is no command: `keymap.KEYS` names it."""
-        deeds = {"palette": palette, "next_mode": settings.next_mode, "paste": self._paste, "editor": self._edit}
-        await deeds[name](bench)
 
     async def _paste(self, bench: Bench) -> None:
         """An image or text from the clipboard."""

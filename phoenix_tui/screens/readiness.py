@@ -68,11 +68,6 @@ class Readiness:
             self.stillness.end_soon()
 
     @property
-    def is_over(self) -> bool:
-        """Whether the services are there and the conversation that was asked for is open."""
-        return self._ready.is_set()
-
-    @property
     def bench(self) -> Bench | None:
         """What commands work with; None until the services are there."""
         return self.backstage.bench if self.backstage is not None else None

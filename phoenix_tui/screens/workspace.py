@@ -189,4 +189,4 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     def action_deed(self, name: str) -> None:
         """What is no command: `Deeds.by_key`."""
-        self.ready.then(lambda bench: bench.deeds.by_key(bench, name))
+        self.ready.then(lambda bench: bench.deeds.by_key[name](bench))

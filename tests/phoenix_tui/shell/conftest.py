@@ -135,7 +135,7 @@ def open_shell(tmp_path: Path, engine: FakeEngine) -> OpenShell:
         app.exit = lambda *_, return_code=0, **__: exits.append(return_code)  # type: ignore[method-assign]  # watched
         async with app.run_test(size=size, notifications=True) as pilot:
             shell = Shell(app, pilot, engine, onboarding, kept, exits)
-            await shell.until(lambda: shell.screen.ready.is_over)
+            await shell.until(lambda: shell.screen.ready.bench_in_use)
             yield shell
             app.exit = leave  # type: ignore[method-assign]  # the pilot ends the app by it
 

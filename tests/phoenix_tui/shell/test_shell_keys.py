@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -405,6 +406,12 @@ def test_every_action_has_a_name_and_no_key_is_bound_twice_in_one_place() -> Non
     for scope in {key.scope for key in KEYS}:
         keys = [name for key in KEYS if key.scope is scope for name in key.keys.split(",")]
         assert len(keys) == len(set(keys))
+
+
+async def test_every_deed_of_a_key_is_known(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        named = {name for key in KEYS for name in re.findall(r"\bdeed\('(\w+)'\)", key.action)}
+        assert named == set(shell.bench.deeds.by_key)
 
 
 def test_the_help_names_every_action() -> None:
