@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Struct
-from textual.content import Content
 
 from engine.ports import ConversationChanges
 from phoenix_tui.clipboard import Clipboard
-from phoenix_tui.screens.base import Result, Sheet
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.sending import Sending
@@ -19,39 +17,8 @@ from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
     from phoenix_tui.screens.deeds import Deeds
+    from phoenix_tui.screens.sheets import Sheets
     from phoenix_tui.screens.surroundings import Surroundings
-
-
-class Sheets(Protocol):
-    """Opens something over the workspace and waits for its answer."""
-
-    async def pick(self, sheet: Sheet[str]) -> str | None:
-        """What a sheet gives, such as the key of the chosen row; None where Esc was pressed."""
-        ...
-
-    async def show(self, sheet: Sheet[Result]) -> Result | None:
-        """What a sheet of any kind gives back."""
-        ...
-
-    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
-        """One line, None where Esc was pressed."""
-        ...
-
-    def read(self, heading: str, text: Content, hang: int = 0) -> None:
-        """Show text to read; a row that goes on does so `hang` cells in."""
-        ...
-
-    def choose_theme(self, name: str) -> None:
-        """Change the colours."""
-        ...
-
-    def themes(self) -> tuple[str, ...]:
-        """Their names, the one in use first."""
-        ...
-
-    async def leave(self) -> None:
-        """Quit, after asking where something runs."""
-        ...
 
 
 class UndoStep(Struct, frozen=True):
@@ -73,6 +40,8 @@ class Bench(Struct, frozen=True):
     keymap: Mapping[str, str]
     make_deeds: Callable[[], Deeds]
     around: Surroundings
+    leave: Callable[[], Awaitable[None]]
+    """Quits, after asking where something runs."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """What u in the list takes back, the newest last."""
 

@@ -102,7 +102,7 @@ async def jobs(bench: Bench, _: str) -> None:
 
 async def quit_(bench: Bench, _: str) -> None:
     """Leave."""
-    await bench.sheets.leave()
+    await bench.leave()
 
 
 RUNS: Final[dict[str, Run]] = {

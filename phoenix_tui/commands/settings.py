@@ -109,11 +109,11 @@ async def next_mode(bench: Bench) -> None:
 
 async def theme(bench: Bench, name: str) -> None:
     """Choose the colours and keep the choice."""
-    names = bench.sheets.themes()
+    names = bench.around.colours.names()
     if name and name not in names:
         bench.tell(f"Themes: {', '.join(sorted(names))}.", bad=True)
         return
-    sheet = ThemePick(names, names[0], bench.sheets.choose_theme)
+    sheet = ThemePick(names, names[0], bench.around.colours.choose)
     if chosen := name or await bench.sheets.pick(sheet):
         _keep(bench, "theme", chosen)
 

@@ -53,7 +53,7 @@ def _arguments(bench: Bench) -> Mapping[str, Arguments]:
         return [Completion(f"{one.provider}/{one.name}", one.note, runs=True) for one in offered]
 
     async def themes() -> Sequence[Completion]:
-        return [Completion(name, runs=True) for name in bench.sheets.themes()]
+        return [Completion(name, runs=True) for name in bench.around.colours.names()]
 
     async def modes() -> Sequence[Completion]:
         return [Completion(mode.value, MODE_MEANINGS[mode], runs=True) for mode in PermissionMode]

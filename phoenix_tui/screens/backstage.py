@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from textual.content import Content
 from textual.timer import Timer
 
 from engine.ports import ConversationChanges
@@ -21,11 +20,12 @@ from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
 from phoenix_tui.panes.memory import recall
-from phoenix_tui.screens.base import PhoenixScreen, Result, Sheet
+from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.elsewhere import follow
 from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.sending import Sending
+from phoenix_tui.screens.sheets import Sheets
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
 from phoenix_tui.widgets.transcript.view import TranscriptView
@@ -46,7 +46,7 @@ SOONEST = 0.001
 
 
 class Backstage:
-    """Joins the stage to the services; opens sheets over it (`commands.bench.Sheets`)."""
+    """Joins the stage to the services."""
 
     def __init__(self, stage: Stage, services: Services, driver: QuietDriver | None, keymap: dict[str, str]) -> None:
         self._stage = stage
@@ -66,7 +66,18 @@ class Backstage:
         overview.shown = self.around.mark.show
         overview.left = stage.words.leave
         sending = Sending(desk, tell)
-        self.bench = Bench(desk, sending, parts.dock, self, tell, clipboard, keymap, self._deeds, self.around)
+        self.bench = Bench(
+            desk,
+            sending,
+            parts.dock,
+            Sheets(stage.screen),
+            tell,
+            clipboard,
+            keymap,
+            self._deeds,
+            self.around,
+            stage.ready.leave,
+        )
         join_sources(self.bench)
         parts.dock.question.others = lambda: titles_of_others(services.engine, desk.conversation)
         self.welcoming = Welcoming(parts, services.onboarding, self._installed, tell, self._behind)
@@ -121,38 +132,6 @@ class Backstage:
         except ENGINE_ERRORS as error:
             self._stage.words.tell(str(error), bad=True)
 
-    async def pick(self, sheet: Sheet[str]) -> str | None:
-        """What a sheet gives, such as the key of the chosen row."""
-        return await self._stage.screen.app.push_screen_wait(sheet)
-
-    async def show(self, sheet: Sheet[Result]) -> Result | None:
-        """What a sheet of any kind gives back."""
-        return await self._stage.screen.app.push_screen_wait(sheet)
-
-    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
-        """One line."""
-        from phoenix_tui.screens.ask_line import AskLineScreen  # noqa: PLC0415 - a sheet is loaded when it is shown
-
-        return await self._stage.screen.app.push_screen_wait(AskLineScreen(heading, text, secret=secret))
-
-    def read(self, heading: str, text: Content, hang: int = 0) -> None:
-        """Text to read."""
-        from phoenix_tui.screens.text_sheet import TextSheet  # noqa: PLC0415 - as above
-
-        self._stage.screen.app.push_screen(TextSheet(heading, text, hang))
-
-    def themes(self) -> tuple[str, ...]:
-        """Names of all themes, the one in use first."""
-        return self.around.colours.names()
-
-    def choose_theme(self, name: str) -> None:
-        """Change the colours."""
-        self.around.colours.choose(name)
-
-    async def leave(self) -> None:
-        """Quit; asks first while something runs."""
-        await self._stage.ready.leave()
-
     async def may_leave(self) -> bool:
         """Whether nothing runs and the draft is stored, or the user wants to leave all the same."""
         if not await self.bench.desk.drafts.keep() and not await self._wants(LOST_DRAFT):
@@ -164,9 +143,7 @@ class Backstage:
         return not busy or await self._wants(what)
 
     async def _wants(self, what: str) -> bool:
-        from phoenix_tui.screens.confirm import ConfirmScreen  # noqa: PLC0415 - as above
-
-        return await self._stage.screen.app.push_screen_wait(ConfirmScreen(what, "quit", "stay")) is True
+        return await self.bench.sheets.confirm(what, "quit", "stay")
 
     @cached_property
     def _made_deeds(self) -> Deeds:

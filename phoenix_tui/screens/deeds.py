@@ -10,7 +10,6 @@ from phoenix_tui.commands import blocks, settings, shelving
 from phoenix_tui.commands.catalogue import split_command
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
-from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.editor import edit_outside
 from phoenix_tui.screens.writing_deeds import WritingDeeds
 from phoenix_tui.sub_agents import asked_by
@@ -104,5 +103,5 @@ class Deeds:
         """Show the real target and ask before it is opened."""
         if not target.startswith(OPENED_LINKS):
             bench.tell(f"Only web and mail links are opened, not {target}", bad=True)
-        elif await bench.sheets.show(ConfirmScreen(f"Open {target} ?", "open it", "stay here")):
+        elif await bench.sheets.confirm(f"Open {target} ?", "open it", "stay here"):
             self._screen.app.open_url(target)

@@ -28,7 +28,7 @@ async def test_a_saved_theme_changes_the_screen_and_a_broken_one_leaves_it(open_
         theme.write_text(DAWN.replace("#123456", "red"))
         await shell.until(lambda: any("dawn.toml:2" in toast for toast in shell.toasts))
         assert app.current_theme.accent == "#654321"
-        assert "dawn" in shell.bench.sheets.themes()
+        assert "dawn" in shell.bench.around.colours.names()
 
 
 async def test_a_saved_keymap_counts_at_once_and_a_broken_one_leaves_the_keys(open_shell: Any, tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""Sheets over the workspace, opened and waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.content import Content
+
+    from phoenix_tui.screens.base import PhoenixScreen, Result, Sheet
+
+
+class Sheets:
+    """Opens one over a screen; a sheet's module is loaded when it is shown."""
+
+    def __init__(self, screen: PhoenixScreen[None]) -> None:
+        self._screen = screen
+
+    async def pick(self, sheet: Sheet[str]) -> str | None:
+        """What a sheet gives, such as the key of the chosen row; None where Esc was pressed."""
+        return await self.show(sheet)
+
+    async def show(self, sheet: Sheet[Result]) -> Result | None:
+        """What a sheet of any kind gives back."""
+        return await self._screen.app.push_screen_wait(sheet)
+
+    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
+        """One line, None where Esc was pressed."""
+        from phoenix_tui.screens.ask_line import AskLineScreen  # noqa: PLC0415 - loaded when it is shown
+
+        return await self.show(AskLineScreen(heading, text, secret=secret))
+
+    async def confirm(self, question: str, yes: str, no: str) -> bool:
+        """Yes or no; Esc is no. The words say what each does."""
+        from phoenix_tui.screens.confirm import ConfirmScreen  # noqa: PLC0415 - as above
+
+        return await self.show(ConfirmScreen(question, yes, no)) is True
+
+    def read(self, heading: str, text: Content, hang: int = 0) -> None:
+        """Show text to read; a row that goes on does so `hang` cells in."""
+        from phoenix_tui.screens.text_sheet import TextSheet  # noqa: PLC0415 - as above
+
+        self._screen.app.push_screen(TextSheet(heading, text, hang))
