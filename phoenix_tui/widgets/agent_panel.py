@@ -37,7 +37,7 @@ class AgentPanel(Still, Widget):
 
     DEFAULT_CSS = """
     AgentPanel {
-        height: auto; display: none; padding: 0 1; background: $background;
+        height: auto; display: none; padding: 0 1; background: $background; text-wrap: nowrap;
         &.-tall { margin: 1 0 0 0; }
         &.-asked { margin: 0 0 1 0; }
         &.-tall.-asked { margin: 1 0 1 0; }
@@ -58,7 +58,10 @@ class AgentPanel(Still, Widget):
         """Rows of each."""
         self._folded = False
         self._ticker = Ticker(self, TICK, self._look)
-        self._drawn = ""
+        self._drawn = Content()
+        """What stands there."""
+        self._drawn_for: tuple[int, Size] | None = None
+        """Its width and the screen's size then."""
 
     @property
     def ticking(self) -> bool:
@@ -77,16 +80,14 @@ class AgentPanel(Still, Widget):
 
     def _look(self) -> None:
         views = self._source()
-        rows = self._rows(views)
+        drawn, self._drawn_for = Content("\n").join(self._rows(views)), self._space
         self.display = bool(views)
         asked = any(view.outcome is None and isinstance(view.state, AwaitingApproval) for view in views)
         height = self.screen.size.height if self.is_attached else 0
         self.set_class(asked and height >= ROOMY, "-asked").set_class(height >= TALL, "-tall")
-        drawn = "\n".join(str(row) for row in rows)
-        if drawn != self._drawn:
-            taller = drawn.count("\n") != self._drawn.count("\n") or not self._drawn
-            self._drawn = drawn
-            self.refresh(layout=taller)
+        before, self._drawn = self._drawn.plain, drawn
+        if drawn.plain != before:
+            self.refresh(layout=drawn.plain.count("\n") != before.count("\n") or not before)
         self._ticker.run(self.is_attached and any(view.outcome is None for view in views))
 
     def on_mount(self) -> None:
@@ -117,8 +118,12 @@ class AgentPanel(Still, Widget):
         return len(self._rows(self._source(), width))
 
     def render(self) -> Content:
-        """Heading and rows."""
-        return Content("\n").join(self._rows(self._source()))
+        """Heading and rows, as they were looked at last; there are others where the room is."""
+        return self._drawn if self._drawn_for == self._space else Content("\n").join(self._rows(self._source()))
+
+    @property
+    def _space(self) -> tuple[int, Size] | None:
+        return (self.size.width, self.screen.size) if self.is_attached else None
 
     def _rows(self, views: Sequence[AgentView], wide: int = 0) -> list[Content]:
         if not views or not self.is_attached:
