@@ -18,7 +18,7 @@ from engine.conversation import Conversation
 from engine.executor.requests import EngineError
 from engine.executor.session import EngineSettings
 from engine.machine import agent_texts
-from engine.machine.messages import ToolResultBlock
+from engine.machine.messages import Role, ToolResultBlock
 from engine.machine.states import (
     AgentStatus,
     AgentTask,
@@ -31,7 +31,7 @@ from engine.machine.states import (
 )
 from engine.ports import Committed, Move, StorageError
 from engine.records import AgentRow
-from engine.updates import StateChanged, Update
+from engine.updates import MessageSaved, StateChanged, Update
 from tests.support.engine import Bench, engine_bench
 from tests.support.fates import MORE, Fate, Fates, unanswered, words
 
@@ -79,6 +79,10 @@ class World:
         self.hinted = self.broke_parent = self.escaped = False
         self.hints: list[asyncio.Task[None]] = []
         self.seen: list[AwaitingSubagents | Cancelling] = []
+        self.said = 0
+        """Replies of the parent's model that were stored."""
+        self.said_before_esc: int | None = None
+        """None while a reply that came before Esc is being stored."""
         self._commit = bench.store.commit
         bench.store.commit = self.commit  # type: ignore[method-assign] # fails where told, else the real one
 
@@ -91,6 +95,8 @@ class World:
     def follow(self, update: Update) -> None:
         if isinstance(update, StateChanged) and isinstance(update.state, AwaitingSubagents | Cancelling):
             self.seen.append(update.state)
+        if isinstance(update, MessageSaved) and update.message.role is Role.ASSISTANT:
+            self.said += 1
 
     async def run(self) -> None:
         await self.parent.subscribe(self.follow)
@@ -121,6 +127,7 @@ class World:
             case "esc":
                 self.escaped = True
                 self.parent.cancel()
+                self.said_before_esc = None if self.parent._loop.moving else self.said
             case _:
                 pass
         await spin(number * 3 if name == "spin" else 1)
@@ -180,8 +187,20 @@ class World:
         if not any(name.startswith("break") for name, _ in self.plan.deeds):
             unread = [row.outcome for row in rows if await self.bench.store.agents.waiting(row.id)]
             assert all(one is not None and one.status is AgentStatus.CANCELLED for one in unread), "a lost hint"
+            if self.said_before_esc is not None and not self.hinted:
+                assert self.said == self.said_before_esc, "a turn began behind Esc"
+            await self.check_nothing_lost(rows)
         if not self.plan.background and rows:
             await self.check_aggregate(rows)
+
+    async def check_nothing_lost(self, rows: Sequence[AgentRow]) -> None:
+        """What was found stands in the parent, at the latest once its user writes again."""
+        if await self.bench.store.agents.waiting(self.parent.id):
+            await self.parent.say("and now")
+            await self.settle()
+        told = "\n".join(words(one.blocks) for one in await self.bench.store.messages(self.parent.id))
+        found = [row.outcome.text for row in rows if row.outcome and row.outcome.status is AgentStatus.SUCCESS]
+        assert [text for text in found if text not in told] == [], "a lost result"
 
     async def check_aggregate(self, rows: Sequence[AgentRow]) -> None:
         told = [
