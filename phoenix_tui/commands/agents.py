@@ -57,15 +57,19 @@ async def _choose(bench: Bench, current: str = "") -> None:
 
 
 async def _step(bench: Bench, by: int) -> None:
-    """To the next one; from their parent to the first, or the last."""
+    """To the next one; from their parent to the first, or the last, of those at work, else of all."""
     conversation = bench.desk.conversation
     assert conversation is not None, "asked for with a conversation in view"
-    ids = [view.id for view in views_of(bench.desk.services.engine, family_of(conversation))]
-    if not ids:
+    views = views_of(bench.desk.services.engine, family_of(conversation))
+    if not views:
         bench.tell(NONE)
         return
-    here = ids.index(conversation.id) if conversation.id in ids else -1 if by > 0 else 0
-    await bench.desk.open(ids[(here + by) % len(ids)])
+    ids = [view.id for view in views]
+    if conversation.id in ids:
+        await bench.desk.open(ids[(ids.index(conversation.id) + by) % len(ids)])
+    else:
+        seen = [view.id for view in at_work(views)] or ids  # those that have a row; earlier ones are behind them
+        await bench.desk.open(seen[0 if by > 0 else -1])
 
 
 async def _parent(bench: Bench) -> None:

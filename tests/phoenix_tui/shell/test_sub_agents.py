@@ -126,6 +126,17 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.until(lambda: shell.conversation is parent)
 
 
+async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_all(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with at_work(open_shell, engine) as (shell, parent):
+        for ended in ("a1", "a3"):
+            engine.crew.end(parent.id, ended, text="found")
+        for key, reached in (("alt+n", "a2"), ("alt+u", parent.id), ("alt+p", "a2"), ("alt+p", "a1")):
+            await shell.pilot.press(key)
+            await shell.until(lambda reached=reached: shell.conversation.id == reached)  # type: ignore[misc]
+
+
 async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShell, engine: FakeEngine) -> None:
     async with at_work(open_shell, engine, (160, 40)) as (shell, parent):
         engine.crew.end(parent.id, "a1", text="7 files named")
