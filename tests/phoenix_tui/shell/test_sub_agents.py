@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -134,7 +135,7 @@ async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_al
             engine.crew.end(parent.id, ended, text="found")
         for key, reached in (("alt+n", "a2"), ("alt+u", parent.id), ("alt+p", "a2"), ("alt+p", "a1")):
             await shell.pilot.press(key)
-            await shell.until(lambda reached=reached: shell.conversation.id == reached)  # type: ignore[misc]
+            await shell.until(partial(lambda wanted: shell.conversation.id == wanted, reached))
 
 
 async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShell, engine: FakeEngine) -> None:
