@@ -118,7 +118,7 @@ class PhoenixApp(App[None]):
         drawn = self._workspace.ready.stillness.in_one() if early else None
         for each in early:
             await self._key_order.take(each)
-        self._key_order.then(self._workspace.parts.dock.composer.started)
+        self._key_order.then(self._workspace.parts.dock.composer.keys.started)
         if drawn is not None:
             self._key_order.then(drawn)
 

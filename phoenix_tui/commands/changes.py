@@ -38,8 +38,7 @@ async def diff(bench: Bench, _: str) -> None:
         bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
 
     def ask(text: str) -> None:
-        composer = bench.dock.composer
-        composer.edit_at(composer.shelf.fold(text), *composer.selection)
+        bench.dock.composer.add(text)
 
     changes = FolderChanges(folder, desk.services.runner, desk.services.rewinding, record)
     await bench.sheets.show(ChangesSheet(changes, open_file, copy, ask))

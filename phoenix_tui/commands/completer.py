@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from phoenix_tui.widgets.completion_popup import Completion
-from phoenix_tui.widgets.composer import Composer, Token
+from phoenix_tui.widgets.completion_popup import Completion, Token, token_of
+from phoenix_tui.widgets.composer import Composer
 from tools.contract import ProcessRunner
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Completer:
 
         self._stop()
         self._looked_at = self._composer.text
-        token = self._composer.token()
+        token = token_of(self._composer)
         line = self._composer.document.get_line(token.row)
         if token.text.startswith("@") and self._files is not None:
             self._begin(self._mentioned(self._files, token.text[1:]))
@@ -119,7 +119,7 @@ class Completer:
 
     async def _show_mentioned(self, files: FileIndex, query: str) -> None:
         found, others = await files.completions(query), await self.mentions(query)
-        self._show(self._composer.token(), [*found[:AMONG_FILES], *others, *found[AMONG_FILES:]])
+        self._show(token_of(self._composer), [*found[:AMONG_FILES], *others, *found[AMONG_FILES:]])
 
     async def _argument(self, hint: Completion, line: str) -> None:
         name, _, written = line.removeprefix("/").partition(" ")

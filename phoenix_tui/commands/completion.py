@@ -10,8 +10,7 @@ from typing import Final
 
 from phoenix_tui.commands.catalogue import BY_NAME, matching
 from phoenix_tui.commands.fuzzy import Corpus, with_folders
-from phoenix_tui.widgets.completion_popup import Completion
-from phoenix_tui.widgets.composer import Token
+from phoenix_tui.widgets.completion_popup import Completion, Token
 from tools.contract import Command as Program
 from tools.contract import ProcessRunner
 from tools.files.walking import walk

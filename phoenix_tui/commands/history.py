@@ -11,7 +11,7 @@ from phoenix_tui.screens.history_sheet import HistorySheet
 async def history(bench: Bench, argument: str) -> None:
     """Search them; the chosen one takes the place of the draft, which undo brings back."""
     composer = bench.dock.composer
-    prompts = composer.history_of_prompts
+    prompts = composer.keys.prompts
     if prompts is None:
         return
     dock = bench.dock

@@ -127,7 +127,7 @@ async def mouse(bench: Bench, word: str) -> None:
 
 async def vim(bench: Bench, word: str) -> None:
     """Vim's keys in the composer, or no longer; the choice is kept."""
-    wanted = {"on": True, "off": False}.get(word, bench.dock.composer.vim is None)
+    wanted = {"on": True, "off": False}.get(word, bench.dock.composer.vim.keys is None)
     _keep(bench, "vim", "true" if wanted else "false")
 
 

@@ -79,4 +79,4 @@ class AroundText:
         composer = self._parts.dock.composer
         self._screen.set_focus(composer)
         if older:
-            composer.walk_history(-1)
+            composer.keys.walk(-1)

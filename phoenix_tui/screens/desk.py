@@ -143,7 +143,7 @@ class Desk:
             dock.load("")
             dock.chips.images = ()
             dock.completer.look_in(self.launch.cwd, self.services.runner)
-            dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
+            dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
             if dock.route is not None:
                 dock.route.show(None)
             dock.ask(None, self.launch.cwd, "", 0.0)
@@ -192,7 +192,7 @@ class Desk:
         self.visible = visible = kept or Visible(conversation, self.parts, self._tell)
         dock = self.parts.dock
         dock.completer.look_in(conversation.record.cwd, self.services.runner)
-        dock.composer.history_of_prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
+        dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible
 

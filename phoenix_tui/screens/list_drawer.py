@@ -84,7 +84,7 @@ class ListDrawer:
     def resized(self) -> None:
         """It may stand beside the conversation now, and Esc no longer closes it."""
         # A screen under a sheet is current too, but there Esc closes the sheet.
-        is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.completing
+        is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.keys.completing
         if is_open and self._parts.status.status.way_out == CLOSES:
             self._screen.say_way_out(self.way_out)
 

@@ -82,7 +82,7 @@ class Sending:
             self._tell(receipt.reason, bad=True)
             return
         self._desk.drafts.sent()
-        if trouble := remember(composer.history_of_prompts, text):  # at once: who quits with the next key finds it
+        if trouble := remember(composer.keys.prompts, text):  # at once: who quits with the next key finds it
             self._tell(trouble, bad=True)
         await asyncio.sleep(REQUEST_FIRST)
         await self._desk.drafts.keep()

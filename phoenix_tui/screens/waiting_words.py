@@ -32,9 +32,9 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
 
     def show() -> None:
         notice.standing = words
-        if dock.composer.history_of_prompts is not None:
+        if dock.composer.keys.prompts is not None:
             with suppress(OSError):  # the disk is the trouble already
-                dock.composer.history_of_prompts.add(text)
+                dock.composer.keys.prompts.add(text)
 
     timer = asyncio.get_running_loop().call_later(PATIENCE, show)
     try:

@@ -125,11 +125,11 @@ class Writing:
         text = self._composer.take()
         if len(text) > ENTRY_LIMIT:
             self._words.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
-        elif self._composer.history_of_prompts is not None:
+        elif self._composer.keys.prompts is not None:
             self._remember(text)
 
     def _remember(self, text: str) -> None:
-        if trouble := remember(self._composer.history_of_prompts, text):
+        if trouble := remember(self._composer.keys.prompts, text):
             self._words.tell(trouble, bad=True)
 
     def _edited(self, text: str) -> None:
@@ -149,7 +149,7 @@ class Writing:
 
     def _name_mode(self) -> None:
         """Say whether Esc is vim's."""
-        status, inserts = self._parts.status, self._composer.inserts
+        status, inserts = self._parts.status, self._composer.vim.takes_escape
         if status.status.inserts is not inserts:
             status.status = replace(status.status, inserts=inserts)
 
@@ -162,7 +162,7 @@ class Writing:
             words = READ_ONLY
         if self._composer.placeholder != words:
             self._composer.placeholder = words
-        self._composer.busy = is_busy(status.state) and not status.family.is_agent
+        self._composer.keys.busy = is_busy(status.state) and not status.family.is_agent
 
 
 def _send_queued(desk: Desk, conversation: ConversationSurface) -> Awaitable[object]:

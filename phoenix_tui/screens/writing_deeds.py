@@ -39,7 +39,7 @@ class WritingDeeds:
                 if isinstance(receipt, Refused):
                     bench.tell(receipt.reason, bad=True)
                 else:
-                    if trouble := remember(bench.dock.composer.history_of_prompts, message.text):
+                    if trouble := remember(bench.dock.composer.keys.prompts, message.text):
                         bench.tell(trouble, bad=True)
                     bench.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
             case _:
@@ -61,7 +61,7 @@ class WritingDeeds:
                 return
             bench.tell(f"The paste is in {path}; the agent may read it.")
             text = f'@"{path}"' if " " in str(path) else f"@{path}"
-        composer.change_mark(mark, text)
+        composer.marks.change(mark, text)
 
     async def _edit_queued(self, bench: Bench, message: QueuedMessage) -> None:
         text = await bench.sheets.show(EditSheet("Queued message", message.text))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from phoenix_tui.way_out import CLOSES
-from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup
+from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup, token_of
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.opened import Opened
+from phoenix_tui.widgets.readline import replace_at
 
 if TYPE_CHECKING:
     from textual.widget import Widget as _Base
@@ -51,12 +52,12 @@ class Completing(_Base):
         self.offer([])
         if chosen is None or chosen.hint:
             if event.send:
-                self.composer.submit()
+                self.composer.keys.submit()
             return
         self._take(chosen, send=event.send)
 
     def _take(self, chosen: Completion, *, send: bool) -> None:
-        token, line = self.composer.token(), self.composer.document.get_line(0)
+        token, line = token_of(self.composer), self.composer.document.get_line(0)
         argument = token.row == 0 and line.startswith("/") and not chosen.text.startswith(("/", "@"))
         start = line.index(" ") + 1 if argument else token.start
         if send and chosen.runs:
@@ -64,12 +65,12 @@ class Completing(_Base):
             self.post_message(Chosen(line[:start] + chosen.text if argument else chosen.text))
             return
         end = "" if chosen.goes_on and not send else " "
-        self.composer.edit_at(chosen.text + end, (token.row, start), (token.row, token.end))
+        replace_at(self.composer, chosen.text + end, (token.row, start), (token.row, token.end))
 
     def offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
         """Show completions; none closes."""
         takeable = any(not one.hint for one in completions)
-        if self.composer.completing != takeable:
+        if self.composer.keys.completing != takeable:
             self.post_message(Opened(CLOSES if takeable else ""))
         self.popup.show(completions, chosen)
-        self.composer.completing = takeable
+        self.composer.keys.completing = takeable

@@ -9,6 +9,7 @@ from msgspec import Struct
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
+from textual.widgets import TextArea
 
 from phoenix_tui.labels import Tone
 from tools.clean import clean_line
@@ -31,6 +32,23 @@ class Completion(Struct, frozen=True):
     """A row that only tells something; it cannot be taken."""
     shown: str = ""
     """What stands in the row instead of `text`; what follows `text` in it is quiet."""
+
+
+class Token(Struct, frozen=True):
+    """The word under the cursor that a completion may finish; `start` is its column in `row`."""
+
+    text: str
+    row: int
+    start: int
+    end: int
+
+
+def token_of(area: TextArea) -> Token:
+    """The word left of the cursor."""
+    row, column = area.cursor_location
+    line = area.document.get_line(row)
+    start = line.rfind(" ", 0, column) + 1
+    return Token(line[start:column], row, start, column)
 
 
 class CompletionPopup(Widget):

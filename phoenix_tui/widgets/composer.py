@@ -1,55 +1,37 @@
-"""Composer: the box the user writes in. Posts what was asked for; knows no engine."""
+"""Composer: the box the user writes in. Posts what was asked for; knows no engine.
+
+Here is what Textual asks of a text area, handed on; what it owns does the work: `keys` the orders, `answering` letters
+that answer a question, `marks` and `shelf` long pastes, `readline` and `vim` editing.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, assert_never, cast
 
-from msgspec import Struct
+from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import TextArea
 
-from phoenix_tui.drafts import PromptHistory
-from phoenix_tui.image_files import dropped_images
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import meanings
 from phoenix_tui.still import Still
 from phoenix_tui.widgets import composer_messages as messages
-from phoenix_tui.widgets.composer_keys import ComposerKeys
+from phoenix_tui.widgets.composer_keys import Answering, ComposerKeys, VimMode
 from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
-from phoenix_tui.widgets.pasting import SHORTEST_KEY, Shelf, pasted, provider_of
-from phoenix_tui.widgets.readline import Readline
+from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, Shelf, paste_of
+from phoenix_tui.widgets.readline import Readline, replace_at
 
 if TYPE_CHECKING:
-    from phoenix_tui.widgets.vim_keys import VimKeys
+    from textual.app import App
 
 MOST_ROWS: Final = 12
-TYPING_PAUSE: Final = 0.5
-"""Seconds without typing before a letter may answer a question (LOOK.md 7)."""
-ANSWERS: Final = {
-    "answer_once": "y",
-    "answer_conversation": "s",
-    "answer_always": "a",
-    "answer_no": "n",
-    "answer_reason": "r",
-}
 
 
-class Token(Struct, frozen=True):
-    """The word under the cursor that a completion may finish; `start` is its column in `row`."""
-
-    text: str
-    row: int
-    start: int
-    end: int
-
-
-class Composer(Still, ComposerKeys, PasteMarks, TextArea):
+class Composer(Still, TextArea):
     """Multi-line input that grows upwards. Enter sends, Ctrl+J breaks the line."""
 
     DEFAULT_CSS = """
@@ -82,33 +64,14 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
         self.cursor_blink = False
         self.highlight_cursor_line = False
-        self.history_of_prompts: PromptHistory | None = None
-        """Set by the screen, as the nine below."""
-        self.answers = ANSWERS
-        """Actions whose keys answer on an empty line while something is asked, and the letters of the answers."""
-        self.completing = False
-        self.question_since: float | None = None
-        """Monotonic time at which the open question appeared."""
-        self.busy = False
-        """Whether the agent works: Tab queues the draft."""
-        self.has_queue = False
-        """Whether something is queued: Up on an empty line leads there."""
-        self.starting = True
-        """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
         self.room = 0
         """Rows of the pane it stands in; 0 for the whole screen."""
-        self.above: Callable[[], Widget | None] = lambda: None
-        """What Up on the first row gives the keys to."""
-        self.catch_up: Callable[[], None] = lambda: None
-        """Offers what completes the text as it stands now: keys of one read come ahead of the messages of change."""
-        self.answer: Callable[[str], None] = lambda _letter: None
-        """Answers the open question, at once: it may open a line that the next key is meant for."""
         self.shelf = Shelf()
+        self.marks = PasteMarks(self, self.shelf)
+        self.vim = VimMode(self)
+        self.keys = ComposerKeys(self, self.marks, self.vim, content=lambda: self.content, put=self.put, take=self.take)
+        self.answering = Answering(clock)
         self.readline = Readline(self, self.shelf.marks)
-        self.vim: VimKeys | None = None
-        """Where the user wants it: set by the dock."""
-        self._clock = clock
-        self._typed_at = 0.0
 
     @property
     def content(self) -> str:
@@ -123,70 +86,40 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
     def load(self, text: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Show a draft, cursor at its end."""
         self.shelf.clear()
-        self.begin()
+        self.vim.begin()
         self.load_text(self.shelf.refold(text, folds))
         self.move_cursor(self.document.end)
 
     def put(self, text: str) -> None:
         """Show another text in place of the draft; undo brings the draft back."""
-        self.edit_at(self.shelf.fold(text), (0, 0), self.document.end)
+        replace_at(self, self.shelf.fold(text), (0, 0), self.document.end)
+
+    def add(self, text: str) -> None:
+        """Write a text where the cursor stands, or over what is selected; a long one as its mark."""
+        replace_at(self, self.shelf.fold(text), *self.selection)
 
     def take(self) -> str:
         """Give the whole text and empty the box; undo brings it back."""
         text = self.content
-        self.begin()
+        self.vim.begin()
         self.clear()
-        if self.history_of_prompts is not None:
-            self.history_of_prompts.leave()
+        if self.keys.prompts is not None:
+            self.keys.prompts.leave()
         return text
-
-    def begin(self) -> None:
-        """Another text comes: vim writes it."""
-        if self.vim is not None:
-            self.vim.begin()
-
-    @property
-    def inserts(self) -> bool:
-        """Whether Esc leaves vim's INSERT, or what was begun in another mode, before it does anything else."""
-        return self.vim is not None and self.has_focus and self.vim.takes_escape
-
-    def escape(self) -> bool:
-        """Leave it; False where it is left."""
-        return self.inserts and self.vim is not None and self.vim.escape()
-
-    def tell_mode(self) -> None:
-        """Vim's mode, or whether the keys are its, is another now."""
-        self.post_message(self.ModeChanged())
-
-    def on_focus(self) -> None:
-        """Esc is vim's, or no longer."""
-        if self.vim is not None:
-            self.tell_mode()
-
-    on_blur = on_focus
-
-    def token(self) -> Token:
-        """The word left of the cursor."""
-        row, column = self.cursor_location
-        line = self.get_line(row).plain
-        start = line.rfind(" ", 0, column) + 1
-        return Token(line[start:column], row, start, column)
-
-    def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None:
-        """Replace a range and stand behind it."""
-        self.move_cursor(self.replace(text, start, end).end_location)
 
     async def insert_pasted(self, text: str) -> None:
         """Take pasted text: an image path becomes an image, long text one mark."""
-        if paths := dropped_images(text):
-            self.post_message(self.ImagesDropped(paths))
-            return
-        if not self.text and len(text.strip()) >= SHORTEST_KEY and provider_of(text.strip()):
-            self.post_message(self.KeyPasted(text.strip()))
-            return
-        taken = await pasted(text)
-        self.edit_at(self.shelf.fold(taken.text), *self.selection)
-        self.post_message(self.PasteTaken(taken, len(text)))
+        paste = await paste_of(text, into_empty=not self.text)
+        match paste:
+            case PastedImages(paths):
+                self.post_message(self.ImagesDropped(paths))
+            case PastedKey(key):
+                self.post_message(self.KeyPasted(key))
+            case Pasted():
+                self.add(paste.text)
+                self.post_message(self.PasteTaken(paste, len(text)))
+            case _:
+                assert_never(paste)
 
     def fit(self) -> None:
         """Be as tall as the text, up to twelve rows and a third of the screen."""
@@ -195,39 +128,76 @@ class Composer(Still, ComposerKeys, PasteMarks, TextArea):
         if self.styles.height is None or self.styles.height.value != rows:
             self.styles.height = rows
 
+    def on_focus(self) -> None:
+        """Esc is vim's, or no longer."""
+        if self.vim.keys is not None:
+            self.vim.tell()
+
+    on_blur = on_focus
+
+    def action_order(self, name: str) -> None:
+        """A key of the composer.
+
+        The app runs priority bindings itself, ahead of keys that still wait in this widget's queue: each stands in
+        line behind them before it looks at the text.
+        """
+        self.call_later(self.keys.orders[name])
+
+    def action_edit(self, name: str) -> None:
+        """One of the shell's editing keys."""
+        self.call_later(self.readline.run, name)
+
+    def action_delete_left(self) -> None:
+        """Backspace behind a mark deletes all of it."""
+        if not self.marks.delete(-1):
+            super().action_delete_left()
+
+    def action_delete_right(self) -> None:
+        """Delete on a mark deletes all of it."""
+        if not self.marks.delete(1):
+            super().action_delete_right()
+
+    def get_line(self, line_index: int) -> Text:
+        """The line with its marks in the colour of what is mine."""
+        line = super().get_line(line_index)
+        if self.shelf.marks(line.plain):
+            app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+            self.marks.show_in(line, app.theme_variables.get("accent"))
+        return line
+
     def on_text_area_changed(self) -> None:
         """Grow or shrink with the number of lines."""
-        self.note_change()
+        self.marks.note_change()
         self.fit()
+
+    def on_text_area_selection_changed(self) -> None:
+        """The cursor moved, by a key or by the mouse."""
+        self.marks.step_out()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a mark opens it."""
+        if mark := self.marks.at(self.get_target_document_location(event)):
+            self.screen.post_message(messages.PasteOpened(mark))
 
     async def _on_key(self, event: events.Key) -> None:
         """Let a letter answer, `?` help and Backspace drop an image before they become text."""
-        now, before = self._clock(), self._typed_at
         if event.is_printable:
-            self._typed_at = now
-            self.leave_mark()
-        typing_ended = self.question_since is not None and now - max(self.question_since, before) >= TYPING_PAUSE
-        message = None if self.text else _meaning_when_empty(event)
-        letter = meanings(self.answers).get(event.key) if typing_ended and not self.text else None
-        if letter is not None:
-            event.stop()
-            event.prevent_default()
-            self.answer(letter)
-        elif message is not None:
-            event.stop()
-            event.prevent_default()
+            self.marks.step_out()
+        if self.answering.press(event.key, writes=event.is_printable, is_empty=not self.text):
+            pass
+        elif not self.text and (message := _meaning_when_empty(event)) is not None:
             self.post_message(message)
-        elif self.vim is not None and self.vim.take(event):
-            event.stop()
-            event.prevent_default()
-            self.leave_mark()
-        elif self.text and edit_at_once(self, event):
-            self.leave_mark()  # not when the message of the move arrives: the next key may be here before it
+        elif self.vim.take(event) or (self.text and edit_at_once(self, event)):
+            self.marks.step_out()  # not when the message of the move arrives: the next key may be here before it
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        self._typed_at = self._clock()
+        self.answering.typed()
         await self.insert_pasted(event.text)
 
 

@@ -1,163 +1,250 @@
-"""What the keys of the composer do: send, queue, complete, walk through older prompts, edit as in a shell."""
+"""What the keys of the composer do: send, queue, complete, walk through older prompts, answer what is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.drafts import PromptHistory
+from textual import events
+from textual.widgets import TextArea
+
+from phoenix_tui.keys_in_force import meanings
 from phoenix_tui.widgets import composer_messages as messages
-from phoenix_tui.widgets.readline import Readline
+from phoenix_tui.widgets.paste_marks import PasteMarks
+from phoenix_tui.widgets.readline import replace_at
 
 if TYPE_CHECKING:
     from textual.widget import Widget
-    from textual.widgets import TextArea as _Base
 
+    from phoenix_tui.drafts import PromptHistory
     from phoenix_tui.widgets.vim_keys import VimKeys
-else:
-    _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
+
+TYPING_PAUSE: Final = 0.5
+"""Seconds without typing before a letter may answer a question (LOOK.md 7)."""
+ANSWERS: Final = {
+    "answer_once": "y",
+    "answer_conversation": "s",
+    "answer_always": "a",
+    "answer_no": "n",
+    "answer_reason": "r",
+}
 
 
-class ComposerKeys(_Base):
-    """Actions alone; the composer holds the text and what the screen tells it.
+class VimMode:
+    """Vim's keys, for who wants them; without them every key is the text area's."""
 
-    The app runs priority bindings itself, ahead of keys that still wait in this widget's queue: each action stands in
-    line behind them before it looks at the text.
-    """
+    def __init__(self, area: TextArea) -> None:
+        self._area = area
+        self.keys: VimKeys | None = None
 
-    completing: bool
-    busy: bool
-    has_queue: bool
-    starting: bool
-    above: Callable[[], Widget | None]
-    catch_up: Callable[[], None]
-    history_of_prompts: PromptHistory | None
-    readline: Readline
-    vim: VimKeys | None
+    def use(self, keys: VimKeys | None) -> None:
+        """These from now on, or none."""
+        self.keys = keys
+        self.tell()
 
-    if TYPE_CHECKING:
+    def tell(self) -> None:
+        """The mode, or whether the keys are vim's, is another now."""
+        self._area.post_message(messages.ModeChanged())
 
-        @property
-        def mark_here(self) -> str: ...
-        @property
-        def content(self) -> str: ...
-        def put(self, text: str) -> None: ...
-        def take(self) -> str: ...
-        def edit_at(self, text: str, start: tuple[int, int], end: tuple[int, int]) -> None: ...
+    @property
+    def takes_escape(self) -> bool:
+        """Whether Esc leaves INSERT, or what was begun in another mode, before it does anything else."""
+        return self.keys is not None and self._area.has_focus and self.keys.takes_escape
+
+    def escape(self) -> bool:
+        """Leave it; False where it is left."""
+        return self.takes_escape and self.keys is not None and self.keys.escape()
+
+    def take(self, event: events.Key) -> bool:
+        """Do what a key means; False where the text area shall have it."""
+        return self.keys is not None and self.keys.take(event)
+
+    def redo(self) -> bool:
+        """Bring back what was undone; False where Ctrl+R does something else."""
+        return self.keys is not None and self.keys.redo()
+
+    def begin(self) -> None:
+        """Another text comes: it is written, not edited."""
+        if self.keys is not None:
+            self.keys.begin()
+
+
+class ComposerKeys:
+    """The orders of one text area; what they depend on is set by whoever knows it: the dock, the stage, the desk."""
+
+    def __init__(
+        self,
+        area: TextArea,
+        marks: PasteMarks,
+        vim: VimMode,
+        *,
+        content: Callable[[], str],
+        put: Callable[[str], None],
+        take: Callable[[], str],
+    ) -> None:
+        self._area = area
+        self._marks = marks
+        self._vim = vim
+        self._content = content
+        """The whole text, long pastes included."""
+        self._put = put
+        """Shows another text in its place."""
+        self._take = take
+        """Gives it away and empties the box."""
+        self.prompts: PromptHistory | None = None
+        """The prompts of the folder."""
+        self.completing = False
+        """Whether completions are open that can be taken."""
+        self.busy = False
+        """Whether the agent works: Tab queues the draft."""
+        self.has_queue = False
+        """Whether something is queued: Up on an empty line leads there."""
+        self.starting = True
+        """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
+        self.above: Callable[[], Widget | None] = lambda: None
+        """What Up on the first row gives the keys to."""
+        self.catch_up: Callable[[], None] = lambda: None
+        """Offers what completes the text as it stands now: keys of one read come ahead of the messages of change."""
+        self.orders: Mapping[str, Callable[[], Awaitable[None] | None]] = {
+            "send": self._send,
+            "newline": self._newline,
+            "older": self._older,
+            "newer": self._newer,
+            "complete": self._complete,
+            "history": self._history,
+            "leave": self._leave,
+        }
+        """What a key asks for, as `keymap.KEYS` names it."""
 
     def started(self) -> None:
         """What was typed ahead stands here: a line break is one from now on."""
         self.starting = False
 
-    def action_send(self) -> None:
-        """Enter: accept the chosen completion, or send."""
-        self.call_later(self._send)
+    def submit(self) -> None:
+        """Give the whole text away as it stands."""
+        # Straight to the screen: each of the five parents between would cost the request a round of the loop.
+        self._area.screen.post_message(messages.Submitted(self._take()))
+
+    def walk(self, by: int) -> None:
+        """Show an older prompt (-1), or a newer one (1)."""
+        prompts = self.prompts
+        text = None if prompts is None else prompts.older(self._content()) if by < 0 else prompts.newer()
+        if text is not None:
+            self._put(text)
 
     def _send(self) -> None:
+        """Accept the chosen completion, or send."""
         self.catch_up()
         if self.completing:
-            self.post_message(messages.CompletionTaken(send=True))
-        elif mark := self.mark_here:
-            self.screen.post_message(messages.PasteOpened(mark))
+            self._area.post_message(messages.CompletionTaken(send=True))
+        elif mark := self._marks.here:
+            self._area.screen.post_message(messages.PasteOpened(mark))
         elif self._ends_in_backslash:
-            row, column = self.cursor_location
-            self.edit_at("\n", (row, column - 1), (row, column))
+            row, column = self._area.cursor_location
+            replace_at(self._area, "\n", (row, column - 1), (row, column))
         else:
             self.submit()
 
     @property
     def _ends_in_backslash(self) -> bool:
         """Whether the cursor stands at the end of a line behind a lone backslash, which breaks it as in a shell."""
-        row, column = self.cursor_location
-        line = self.document.get_line(row)
+        row, column = self._area.cursor_location
+        line = self._area.document.get_line(row)
         return column == len(line) and line.endswith("\\") and not line.endswith("\\\\")
 
-    def submit(self) -> None:
-        """Give the whole text away as it stands."""
-        # Straight to the screen: each of the five parents between would cost the request a round of the loop.
-        self.screen.post_message(messages.Submitted(self.take()))
-
-    def action_newline(self) -> None:
+    def _newline(self) -> None:
         """Break the line; before the first frame this is an Enter."""
-        self.call_later(self._send if self.starting else lambda: self.edit_at("\n", *self.selection))
+        if self.starting:
+            self._send()
+        else:
+            replace_at(self._area, "\n", *self._area.selection)
 
-    def action_edit(self, name: str) -> None:
-        """One of the shell's editing keys."""
-        self.call_later(self.readline.run, name)
-
-    def action_older(self) -> None:
-        """Up: completions, else the text, else the open question, the queue, older prompts."""
-        self.call_later(self._older)
+    @property
+    def _row(self) -> int:
+        """The row of the cursor, wrapped lines counted."""
+        return self._area.wrapped_document.location_to_offset(self._area.cursor_location).y
 
     def _older(self) -> None:
+        """Completions, else the text, else the open question, the queue, older prompts."""
         self.catch_up()
         if self.completing:
-            self.post_message(messages.CompletionMoved(-1))
-        elif self.wrapped_document.location_to_offset(self.cursor_location).y > 0:
-            self.action_cursor_up()
+            self._area.post_message(messages.CompletionMoved(-1))
+        elif self._row > 0:
+            self._area.action_cursor_up()
         elif (above := self.above()) is not None:
-            self.screen.set_focus(above)
+            self._area.screen.set_focus(above)
         else:
-            self.walk_history(-1)
-
-    def action_newer(self) -> None:
-        """Down: completions, else the text, else newer prompts."""
-        self.call_later(self._newer)
+            self.walk(-1)
 
     def _newer(self) -> None:
+        """Completions, else the text, else newer prompts."""
         self.catch_up()
         if self.completing:
-            self.post_message(messages.CompletionMoved(1))
-        elif self.wrapped_document.location_to_offset(self.cursor_location).y < self.wrapped_document.height - 1:
-            self.action_cursor_down()
+            self._area.post_message(messages.CompletionMoved(1))
+        elif self._row < self._area.wrapped_document.height - 1:
+            self._area.action_cursor_down()
         else:
-            self.walk_history(1)
-
-    def walk_history(self, by: int) -> None:
-        """Show an older prompt, or a newer one."""
-        history = self.history_of_prompts
-        text = None if history is None else history.older(self.content) if by < 0 else history.newer()
-        if text is not None:
-            self.put(text)
-
-    def action_complete(self) -> None:
-        """Tab: accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`."""
-        self.call_later(self._complete)
+            self.walk(1)
 
     def _complete(self) -> None:
+        """Accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`."""
         self.catch_up()
         if self.completing:
-            self.post_message(messages.CompletionTaken(send=False))
-        elif self.text.startswith("!"):
+            self._area.post_message(messages.CompletionTaken(send=False))
+        elif self._area.text.startswith("!"):
             self._switch_sending()
         elif not (self.busy or self.has_queue):
-            if not self.text:
-                self.post_message(messages.ChoiceWanted())
-            self.screen.focus_next()
-        elif self.text.strip():
-            self.screen.post_message(messages.QueueWanted(self.take()))
+            if not self._area.text:
+                self._area.post_message(messages.ChoiceWanted())
+            self._area.screen.focus_next()
+        elif self._area.text.strip():
+            self._area.screen.post_message(messages.QueueWanted(self._take()))
 
     def _switch_sending(self) -> None:
         """Whether the model gets the output of a shell command: one `!` or two."""
-        row, column = self.cursor_location
-        by = -1 if self.text.startswith("!!") else 1
-        self.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))
-        self.move_cursor((row, max(column + by, 0) if row == 0 else column))
-
-    def action_history(self) -> None:
-        """Ctrl+R: search older prompts; in vim's NORMAL what was undone comes back."""
-        self.call_later(self._history)
+        row, column = self._area.cursor_location
+        by = -1 if self._area.text.startswith("!!") else 1
+        self._area.replace("!" if by < 0 else "!!", (0, 0), (0, 2 if by < 0 else 1))
+        self._area.move_cursor((row, max(column + by, 0) if row == 0 else column))
 
     async def _history(self) -> None:
-        if self.vim is None or not self.vim.redo():
-            await self.run_action("screen.command('history')")
-
-    def action_leave(self) -> None:
-        """Ctrl+D: quit on an empty text, else delete to the right."""
-        self.call_later(self._leave)
+        """Search older prompts; in vim's NORMAL what was undone comes back."""
+        if not self._vim.redo():
+            await self._area.run_action("screen.command('history')")
 
     def _leave(self) -> None:
-        if self.text:
-            self.action_delete_right()
+        """Quit on an empty text, else delete to the right."""
+        if self._area.text:
+            self._area.action_delete_right()
         else:
-            self.post_message(messages.LeaveWanted())
+            self._area.post_message(messages.LeaveWanted())
+
+
+class Answering:
+    """Whether a letter on an empty line answers what is asked: never while one is typing."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.since: float | None = None
+        """Monotonic time at which the open question appeared."""
+        self.letters: Mapping[str, str] = ANSWERS
+        """Actions whose keys answer, and the letters of the answers."""
+        self.answer: Callable[[str], None] = lambda _letter: None
+        """Answers the open question, at once: it may open a line that the next key is meant for."""
+        self.typed_at = 0.0
+
+    def typed(self) -> None:
+        """Something was written."""
+        self.typed_at = self.clock()
+
+    def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
+        """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
+        now, before = self.clock(), self.typed_at
+        if writes:
+            self.typed_at = now
+        if not is_empty or self.since is None or now - max(self.since, before) < TYPING_PAUSE:
+            return False
+        letter = meanings(self.letters).get(key)
+        if letter is not None:
+            self.answer(letter)
+        return letter is not None

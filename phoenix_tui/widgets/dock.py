@@ -19,7 +19,8 @@ from phoenix_tui.keys_in_force import hint
 from phoenix_tui.still import StillColumn
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.completion_popup import CompletionPopup
-from phoenix_tui.widgets.composer import ANSWERS, Composer
+from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.composer_keys import ANSWERS
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
@@ -69,9 +70,9 @@ class Dock(completing.Completing, StillColumn):
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
-        self.composer.above, self.composer.answer = self._above, self.question.press
+        self.composer.keys.above, self.composer.answering.answer = self._above, self.question.press
         self.completer = Completer(self.composer, self.offer)
-        self.composer.catch_up = self.completer.catch_up
+        self.composer.keys.catch_up = self.completer.catch_up
         self._loaded = False
 
     def compose(self) -> ComposeResult:
@@ -120,11 +121,11 @@ class Dock(completing.Completing, StillColumn):
     def is_open(self) -> bool:
         """Whether there is something that `close` closes."""
         decides = self.route is not None and self.route.is_open
-        return self.composer.completing or self.queue.has_focus or self.question.line.display or decides
+        return self.composer.keys.completing or self.queue.has_focus or self.question.line.display or decides
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""
-        if self.composer.completing:
+        if self.composer.keys.completing:
             self.completer.close()
             return True
         if self.queue.has_focus or self.question.close_line():
@@ -135,7 +136,7 @@ class Dock(completing.Completing, StillColumn):
         """Show a question, or none; the draft stays, dimmed."""
         had_focus = self.question.has_focus_within
         self.question.show(question, folder, place)
-        self.composer.question_since = since if question is not None else None
+        self.composer.answering.since = since if question is not None else None
         self.listen_to_route()
         self.composer.set_class(question is not None, "-waiting")
         if question is None and had_focus:
@@ -143,29 +144,29 @@ class Dock(completing.Completing, StillColumn):
 
     def listen_to_route(self) -> None:
         """Letters on an empty line answer the supervisor's decision, where no tool asks."""
-        route, composer = self.route, self.composer
+        route, answering = self.route, self.composer.answering
         if route is None:
             return
         answers = route.is_open and not self.question.display
-        composer.answer = route.press if answers else self.question.press
-        composer.answers = ROUTE_ANSWERS if answers else ANSWERS
+        answering.answer = route.press if answers else self.question.press
+        answering.letters = ROUTE_ANSWERS if answers else ANSWERS
         if answers:
-            composer.question_since = route.since
+            answering.since = route.since
         elif not self.question.display:
-            composer.question_since = None
+            answering.since = None
             if route.has_focus:
-                self.screen.set_focus(composer)
+                self.screen.set_focus(self.composer)
 
     def show_queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
         """What waits to be sent."""
-        self.composer.has_queue = bool(waiting)
+        self.composer.keys.has_queue = bool(waiting)
         self.queue.show(waiting, held=held)
 
     def _above(self) -> Widget | None:
         """What gets the keys by Up on the first row: the question, else the queue."""
-        if self.composer.question_since is not None:
+        if self.composer.answering.since is not None:
             return self.question if self.question.display or self.route is None else self.route
-        return self.queue if self.composer.has_queue and not self.composer.text else None
+        return self.queue if self.composer.keys.has_queue and not self.composer.text else None
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Offer what completes the word under the cursor; tell that the text changed."""
@@ -185,7 +186,7 @@ class Dock(completing.Completing, StillColumn):
             is_yours = text.startswith("!!")
             other = hint(("complete", "for the model too" if is_yours else "for you alone"))
             words = hint(TO_YOU if is_yours else TO_MODEL, other)
-        vim = self.composer.vim
+        vim = self.composer.vim.keys
         shown = hint(vim.mode.value if vim is not None else "", words)
         if (rule.border_title or "") != shown:
             rule.border_title = shown
@@ -193,16 +194,14 @@ class Dock(completing.Completing, StillColumn):
 
     def use_vim(self, wanted: bool) -> None:
         """Vim's keys from now on, or no longer; whoever does not want them loads nothing of them."""
-        composer = self.composer
-        if wanted is (composer.vim is not None):
+        composer, keys = self.composer, None
+        if wanted is (composer.vim.keys is not None):
             return
         if wanted:
             from phoenix_tui.widgets.vim_keys import VimKeys  # noqa: PLC0415 - for those who want it
 
-            composer.vim = VimKeys(composer, composer.shelf.marks, composer.tell_mode, composer.walk_history)
-        else:
-            composer.vim = None
-        composer.tell_mode()
+            keys = VimKeys(composer, composer.shelf.marks, composer.vim.tell, composer.keys.walk)
+        composer.vim.use(keys)
 
     def on_image_chips_changed(self, event: ImageChips.Changed) -> None:
         """The images of the message are a part of its draft."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from phoenix_tui.image_files import dropped_images
 from phoenix_tui.keys_in_force import hint
 from tools.clean import clean
 
@@ -49,6 +51,21 @@ class Pasted(Struct, frozen=True):
     def is_binary(self) -> bool:
         """Whether so much of it was no text that it can hardly be meant as one."""
         return self.removed * BINARY_SHARE > len(self.text) + self.removed
+
+
+class PastedKey(Struct, frozen=True):
+    """An API key alone, which is shown nowhere."""
+
+    key: str
+
+
+class PastedImages(Struct, frozen=True):
+    """Paths of images, pasted or dropped."""
+
+    paths: tuple[Path, ...]
+
+
+Paste: TypeAlias = Pasted | PastedKey | PastedImages
 
 
 class Shelf:
@@ -121,6 +138,16 @@ def _size(text: str) -> str:
     lines = text.count("\n") + 1
     letters = f"{len(text) / MEGABYTE:.1f} M" if len(text) >= MEGABYTE else f"{len(text):,}"
     return f"{lines:,} lines, {letters} characters"
+
+
+async def paste_of(text: str, *, into_empty: bool) -> Paste:
+    """What a paste is: images, a key where nothing else is written, else text."""
+    if paths := dropped_images(text):
+        return PastedImages(paths)
+    word = text.strip()
+    if into_empty and len(word) >= SHORTEST_KEY and provider_of(word):
+        return PastedKey(word)
+    return await pasted(text)
 
 
 async def pasted(text: str) -> Pasted:

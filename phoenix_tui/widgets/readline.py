@@ -16,6 +16,13 @@ Place = tuple[int, int]
 """Row and column."""
 
 
+def replace_at(area: TextArea, text: str, start: Place, end: Place) -> Place:
+    """Replace a range and stand behind it; gives where that is."""
+    behind = area.replace(text, start, end).end_location
+    area.move_cursor(behind)
+    return behind
+
+
 class Readline:
     """Kills go into a ring; kills in a row join; Ctrl+Y gives the newest back, Alt+Y then an older one."""
 
@@ -140,7 +147,5 @@ class Readline:
             self._put((which - 1) % len(self._ring), start, end)
 
     def _put(self, which: int, start: Place, end: Place) -> None:
-        behind = self._area.replace(self._ring[which], start, end).end_location
-        self._area.move_cursor(behind)
-        self._yanked = start, behind, which
+        self._yanked = start, replace_at(self._area, self._ring[which], start, end), which
         self._killed = None

@@ -73,7 +73,7 @@ async def writing(place: Booth) -> None:
         (place.cwd / name).write_text(name, "utf-8")
     async with place.opened() as shell:
         for text in PROMPTS:
-            shell.composer.history_of_prompts.add(text)
+            shell.composer.keys.prompts.add(text)
         await shell.pilot.press("ctrl+r")
         await shell.until(lambda: isinstance(shell.app.screen, HistorySheet) and "backoff" in shell.text)
         await place.take(shell, "history")

@@ -151,11 +151,11 @@ async def test_a_question_names_and_takes_the_user_s_keys(open_shell: Any, engin
     asking = engine.seed("one", messages=2)
     async with open_shell() as shell:
         await shell.open(asking)
-        shell.composer._clock = lambda: 0.0
+        shell.composer.answering.clock = lambda: 0.0
         asking.ask(question())
         await shell.until(lambda: "once" in shell.text)
         assert shell.status.endswith("z s a n w answer · F8 stops")
-        shell.composer._clock = lambda: float("inf")
+        shell.composer.answering.clock = lambda: float("inf")
         await shell.pilot.press("w")
         await shell.until(lambda: "No, because" in shell.text)
         await shell.until(lambda: shell.status.endswith(BACK))

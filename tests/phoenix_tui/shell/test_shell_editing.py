@@ -32,7 +32,7 @@ from phoenix_tui.screens.history_sheet import HistorySheet
 )
 async def test_the_editing_keys_of_a_shell(open_shell: Any, text: str, keys: list[str], after: str) -> None:
     async with open_shell() as shell:
-        shell.composer.starting = False
+        shell.composer.keys.starting = False
         shell.composer.load(text)
         await shell.pilot.press(*keys)
         await shell.until(lambda: shell.composer.text == after)
@@ -48,7 +48,7 @@ async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monk
 async def test_the_history_is_searched_as_one_types_and_undo_brings_the_draft_back(open_shell: Any) -> None:
     async with open_shell() as shell:
         for text in ("fix the parser", "write a test", "fix the lexer"):
-            shell.composer.history_of_prompts.add(text)
+            shell.composer.keys.prompts.add(text)
         await shell.type("draft")
         await shell.pilot.press("ctrl+r")
         await shell.until(lambda: isinstance(shell.app.screen, HistorySheet))
@@ -106,7 +106,7 @@ async def test_what_may_follow_a_command_is_said_and_offered(open_shell: Any) ->
     async with open_shell() as shell:
         await shell.type("/rename ")
         await shell.until(lambda: "/rename TITLE" in shell.text)
-        assert not shell.composer.completing
+        assert not shell.composer.keys.completing
         await shell.pilot.press("ctrl+u")
         await shell.type("/permissions au")
         await shell.until(lambda: "everything runs, nothing is asked" in shell.text)

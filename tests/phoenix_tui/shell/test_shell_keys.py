@@ -64,9 +64,9 @@ async def test_esc_closes_the_completions_and_leaves_the_run_alone(open_shell: A
     async with open_shell() as shell:
         conversation = await shell.say("go")
         await shell.type("/re")
-        await shell.until(lambda: shell.composer.completing)
+        await shell.until(lambda: shell.composer.keys.completing)
         await shell.pilot.press("escape")
-        assert not shell.composer.completing
+        assert not shell.composer.keys.completing
         assert is_busy(conversation.state)
 
 
@@ -152,7 +152,7 @@ async def test_ctrl_d_deletes_in_a_text_and_quits_without_one(open_shell: Any, e
         await shell.pilot.press("home", "ctrl+d")
         assert shell.composer.text == "b"
         await shell.pilot.press("ctrl+d")
-        shell.composer.action_leave()
+        shell.composer.action_order("leave")
         await shell.ended()
 
 

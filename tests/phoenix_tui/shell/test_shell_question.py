@@ -16,7 +16,7 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
-from phoenix_tui.widgets.composer import TYPING_PAUSE
+from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.question_colours import coloured_change
 from phoenix_tui.widgets.question_panel import GRACE
 from phoenix_tui.widgets.question_text import answer_rows, request_rows
@@ -43,13 +43,13 @@ async def asked(shell: Any, **changes: Any) -> tuple[Any, Time]:
     """A conversation with an open question that has been in view for a while."""
     conversation = await shell.say("go")
     time = Time()
-    shell.composer._clock = time
-    shell.composer._typed_at = 0.0
+    shell.composer.answering.clock = time
+    shell.composer.answering.typed_at = 0.0
     panel = shell.screen.parts.dock.question
     panel._clock = time
     conversation.ask(question(**changes))
     await shell.pilot.pause()
-    shell.composer.question_since = panel._since = time.now - TYPING_PAUSE
+    shell.composer.answering.since = panel._since = time.now - TYPING_PAUSE
     panel._offer(panel._question, guarded=False)  # what the timer of the grace period does
     await shell.pilot.pause()
     return conversation, time
@@ -110,7 +110,7 @@ async def test_a_letter_counts_again_after_the_pause(open_shell: Any) -> None:
 async def test_a_question_that_just_appeared_takes_no_letter(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
-        shell.composer.question_since = time.now - 0.1
+        shell.composer.answering.since = time.now - 0.1
         await shell.pilot.press("y")
         await shell.pilot.pause()
         assert (conversation.answers, shell.composer.text) == ([], "y")

@@ -24,13 +24,13 @@ async def vim_on(shell: Any) -> None:
 
 async def test_vim_is_off_and_a_command_turns_it_on_at_once_and_keeps_it(open_shell: Any) -> None:
     async with open_shell() as shell:
-        assert (shell.composer.vim, rule(shell)) == (None, "")
+        assert (shell.composer.vim.keys, rule(shell)) == (None, "")
         await vim_on(shell)
         assert shell.settings == [("vim", "true")]
         await shell.type("/vim off")
         await shell.pilot.press("enter")
         await shell.until(lambda: rule(shell) == "" and "to normal" not in shell.status)
-        assert (shell.composer.vim, shell.settings[-1]) == (None, ("vim", "false"))
+        assert (shell.composer.vim.keys, shell.settings[-1]) == (None, ("vim", "false"))
 
 
 async def test_escape_leads_to_normal_and_there_it_clears_the_draft(open_shell: Any) -> None:
@@ -52,10 +52,10 @@ async def test_enter_sends_in_normal_and_a_slash_on_an_empty_line_begins_a_comma
         await shell.type("hello")
         await shell.pilot.press("escape", "enter")
         await shell.until(lambda: [said for said, _ in shell.conversation.said] == ["hello"])
-        assert shell.composer.vim.mode is Mode.INSERT
+        assert shell.composer.vim.keys.mode is Mode.INSERT
         await shell.until(lambda: "Ctrl+C stops · Esc to normal" in shell.status)
         await shell.pilot.press("escape", "slash", "h", "e", "l", "p")
-        await shell.until(lambda: shell.composer.text == "/help" and shell.composer.completing)
+        await shell.until(lambda: shell.composer.text == "/help" and shell.composer.keys.completing)
 
 
 async def test_what_is_selected_in_visual_is_deleted_over_lines(open_shell: Any) -> None:
@@ -99,7 +99,7 @@ async def test_the_list_keeps_its_own_escape(open_shell: Any) -> None:
         await shell.until(lambda: shell.screen.rows.has_focus and "Esc to normal" not in shell.status)
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.composer.has_focus and "Esc to normal" in shell.status)
-        assert shell.composer.vim.mode is Mode.INSERT
+        assert shell.composer.vim.keys.mode is Mode.INSERT
 
 
 def test_nothing_of_vim_is_loaded_before_it_is_wanted() -> None:

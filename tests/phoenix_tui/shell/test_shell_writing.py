@@ -28,7 +28,7 @@ async def test_enter_sends_and_empties_the_box(open_shell: Any) -> None:
 
 async def test_a_line_typed_before_anything_is_open_is_sent_when_it_is(open_shell: Any, engine: FakeEngine) -> None:
     async with open_shell() as shell:
-        shell.composer.starting = True
+        shell.composer.keys.starting = True
         await shell.type("early")
         await shell.pilot.press("ctrl+j")
         await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.said)
