@@ -127,7 +127,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Dock.Chosen)
     @on(Dock.Edited)
     def write(self, asked: writing.Asked) -> None:
-        """Something is done with the draft."""
+        """Something with the draft."""
         self.writing.take(asked)
 
     @on(Composer.ImagesDropped)
@@ -138,8 +138,8 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(QueuePanel.Left)
     @on(QueuePanel.Wanted)
     @on(QuestionPanel.Answered)
-    def attach(self, asked: around_text.Asked) -> None:
-        """Something is done with what stands around it."""
+    def write_around(self, asked: around_text.Asked) -> None:
+        """Something with pastes and images in it, or with the queue and the question above it."""
         self.around_text.take(asked)
 
     @on(CursorMoved)
@@ -147,13 +147,13 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(SelectionCopied)
     @on(Wanted)
     def read(self, asked: reading.Asked) -> None:
-        """Something is done with the conversation in view."""
+        """Something with the conversation in view."""
         self.reading.take(asked)
 
     @on(ConversationList.Opened)
     @on(ConversationList.Wanted)
     def choose(self, asked: list_drawer.Asked) -> None:
-        """Something is done with rows of the list."""
+        """Something with rows of the list."""
         self.drawer.take(asked)
 
     @on(Dock.Opened)
