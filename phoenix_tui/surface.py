@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from phoenix_tui.agents_surface import AgentsSurface
     from phoenix_tui.context_surface import ContextSurface
     from phoenix_tui.library_surface import LibrarySurface
+    from phoenix_tui.onboarding_surface import Onboarding
     from phoenix_tui.profile_surface import ProfilesSurface
     from phoenix_tui.queue_surface import QueueSurface
     from phoenix_tui.rewind_surface import RewindSurface
     from phoenix_tui.routing_surface import RoutingSurface
     from phoenix_tui.rules_surface import RulesSurface
+    from phoenix_tui.settings_surface import SettingsSurface
     from tools.contract import JobInfo, ProcessRunner
 
 Unsubscribe = Callable[[], None]
@@ -237,79 +239,6 @@ class EngineSurface(Protocol):
 
     async def close(self) -> None:
         """Stop everything and close the store."""
-        ...
-
-
-class LocalOffer(Struct, frozen=True):
-    """A model that can be installed and then runs on this machine; sizes in bytes."""
-
-    name: str
-    download_bytes: int
-    memory_bytes: int
-    source: str
-    """Where it comes from, in words."""
-    refusal: str = ""
-    """Not empty when this machine cannot run it: why, in one sentence."""
-
-
-class InstallProgress(Struct, frozen=True):
-    """How far an installation is; `total` is 0 while unknown."""
-
-    done: int
-    total: int
-    step: str
-
-
-class Onboarding(Protocol):
-    """What can be offered to someone who has no model yet. Failures raise EngineError."""
-
-    async def local_offer(self) -> LocalOffer | None:
-        """The model this machine could run, or None where there is none to offer."""
-        ...
-
-    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
-        """Install it and give the model reference; cancelling the call removes what was half done."""
-        ...
-
-    async def save_key(self, provider: str, key: str) -> str:
-        """Keep a key and give the model reference it opens."""
-        ...
-
-    async def local_servers(self) -> Sequence[ModelInfo]:
-        """Models of servers that answer on this machine now."""
-        ...
-
-
-class Setting(Struct, frozen=True):
-    """One key of `config.toml` as it is in force."""
-
-    name: str
-    value: str
-    """As it would be typed; empty for none."""
-    source: str
-    """`default`, a file with its line, a variable or a flag."""
-    allowed: str
-    meaning: str
-    choices: tuple[str, ...] = ()
-    live: bool = False
-    """Whether a change counts at once; else from the next start."""
-    words: str = ""
-    """What the value means; empty where it says so itself."""
-
-
-class SettingsSurface(Protocol):
-    """The settings of this start, read anew each time. Everything raises EngineError, which names file and line."""
-
-    def all(self) -> Sequence[Setting]:
-        """Every setting, in the order of the documentation."""
-        ...
-
-    def save(self, name: str, value: str) -> None:
-        """Keep one key in the user's file; everything else in it stays as it is, comments too."""
-        ...
-
-    def reset(self, name: str) -> None:
-        """Take one key out of the user's file."""
         ...
 
 

@@ -21,7 +21,7 @@ from phoenix_tui.config.files import write_private
 from phoenix_tui.keymap import KEYS, KEYS_BY_ID, Scope, key_names
 from phoenix_tui.labels import age
 from phoenix_tui.screens.entries import EntriesSheet, Entry
-from phoenix_tui.surface import Setting
+from phoenix_tui.settings_surface import Setting
 
 MOST_RECENT: Final = 5
 MOST_CONVERSATIONS: Final = 50

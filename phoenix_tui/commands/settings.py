@@ -14,7 +14,7 @@ from phoenix_tui.commands.rules import rules
 from phoenix_tui.labels import MODE_MEANINGS, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick
-from phoenix_tui.surface import Setting
+from phoenix_tui.settings_surface import Setting
 from phoenix_tui.widgets.pasting import provider_of
 from tools.wording import counted
 

@@ -13,7 +13,7 @@ from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.surface import Setting
+from phoenix_tui.settings_surface import Setting
 from phoenix_tui.widgets.question_text import short_path
 
 RESET: Final = "-"

@@ -20,7 +20,7 @@ from tools.clean import clean_line
 
 if TYPE_CHECKING:
     from engine.ports import ModelInfo
-    from phoenix_tui.surface import InstallProgress, LocalOffer
+    from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
 
 GUIDE: Final = "demo/guide"
 BAR: Final = 30

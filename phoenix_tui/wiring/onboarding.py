@@ -18,7 +18,7 @@ from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
 from phoenix_tui.models.servers import discover_local_servers
-from phoenix_tui.surface import InstallProgress, LocalOffer
+from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL, ProviderRegistry
 
 

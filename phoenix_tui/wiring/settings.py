@@ -14,7 +14,7 @@ from phoenix_tui.config.load import from_text
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value, in_words
 from phoenix_tui.config.write import remove_value, set_value
 from phoenix_tui.models.choice import ModelFacts
-from phoenix_tui.surface import Setting
+from phoenix_tui.settings_surface import Setting
 
 
 def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:

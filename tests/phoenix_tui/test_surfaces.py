@@ -22,11 +22,13 @@ from phoenix_tui import surface
 from phoenix_tui.agents_surface import AgentsSurface
 from phoenix_tui.context_surface import ContextSurface
 from phoenix_tui.library_surface import LibrarySurface
+from phoenix_tui.onboarding_surface import Onboarding
 from phoenix_tui.profile_surface import ProfilesSurface
 from phoenix_tui.queue_surface import QueueSurface
 from phoenix_tui.rewind_surface import RewindSurface
 from phoenix_tui.routing_surface import RoutingSurface
 from phoenix_tui.rules_surface import RulesSurface
+from phoenix_tui.settings_surface import SettingsSurface
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.settings import SettingsBoard
@@ -53,10 +55,10 @@ PAIRS: list[tuple[Any, Any]] = [
     (surface.ConversationSurface, FakeConversation),
     (surface.ShelfSurface, Shelf),
     (surface.ShelfSurface, FakeShelf),
-    (surface.Onboarding, ModelOffers),
-    (surface.Onboarding, FakeOnboarding),
-    (surface.SettingsSurface, SettingsBoard),
-    (surface.SettingsSurface, FakeSettings),
+    (Onboarding, ModelOffers),
+    (Onboarding, FakeOnboarding),
+    (SettingsSurface, SettingsBoard),
+    (SettingsSurface, FakeSettings),
     (surface.SideSurface, SideDesk),
     (surface.SideSurface, FakeSide),
     (AgentsSurface, Crew),

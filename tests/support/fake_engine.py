@@ -54,7 +54,9 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.surface import InstallProgress, Launch, LocalOffer, Services, Setting
+from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
+from phoenix_tui.settings_surface import Setting
+from phoenix_tui.surface import Launch, Services
 from tests.support.fake_agents import FakeCrew
 from tests.support.fake_context import FakeContext
 from tests.support.fake_library import FakeLibrary

@@ -1,0 +1,51 @@
+"""What the screens offer to someone who has no model yet, as a Protocol and the values that cross it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from engine.ports import ModelInfo
+
+
+class LocalOffer(Struct, frozen=True):
+    """A model that can be installed and then runs on this machine; sizes in bytes."""
+
+    name: str
+    download_bytes: int
+    memory_bytes: int
+    source: str
+    """Where it comes from, in words."""
+    refusal: str = ""
+    """Not empty when this machine cannot run it: why, in one sentence."""
+
+
+class InstallProgress(Struct, frozen=True):
+    """How far an installation is; `total` is 0 while unknown."""
+
+    done: int
+    total: int
+    step: str
+
+
+class Onboarding(Protocol):
+    """What can be offered to someone who has no model yet. Failures raise EngineError."""
+
+    async def local_offer(self) -> LocalOffer | None:
+        """The model this machine could run, or None where there is none to offer."""
+        ...
+
+    async def install(self, progress: Callable[[InstallProgress], None]) -> str:
+        """Install it and give the model reference; cancelling the call removes what was half done."""
+        ...
+
+    async def save_key(self, provider: str, key: str) -> str:
+        """Keep a key and give the model reference it opens."""
+        ...
+
+    async def local_servers(self) -> Sequence[ModelInfo]:
+        """Models of servers that answer on this machine now."""
+        ...
