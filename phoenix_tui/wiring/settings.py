@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,7 +15,9 @@ from phoenix_tui.config.load import from_text
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value, in_words
 from phoenix_tui.config.write import remove_value, set_value
 from phoenix_tui.models.choice import ModelFacts
-from phoenix_tui.settings_surface import Setting
+
+if TYPE_CHECKING:
+    from phoenix_tui.settings_surface import Setting
 
 
 def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
@@ -52,6 +55,8 @@ class SettingsBoard(Struct, frozen=True):
 
     def all(self) -> Sequence[Setting]:
         """Every setting. Raises EngineError."""
+        from phoenix_tui.settings_surface import Setting  # noqa: PLC0415 - the first frame needs none of it
+
         try:
             settings = self.setup.settings_now()
         except (ConfigError, OSError) as error:
