@@ -94,6 +94,8 @@ class Moment(Struct, frozen=True):
     """Sub-agents that work, or wait to."""
     results: int = 0
     """Ends of sub-agents that wait to be read with the next message."""
+    suggestion: str = ""
+    """What the user may well say next."""
 
 
 class Label(Struct, frozen=True):

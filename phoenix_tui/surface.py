@@ -53,6 +53,10 @@ class SideSurface(Protocol):
         """What its model answers, also while it works. Raises ProviderError, StorageError."""
         ...
 
+    async def suggestion(self) -> str:
+        """What the user may well say next; empty: nothing in particular. Raises ProviderError, StorageError."""
+        ...
+
 
 class ConversationParts(Protocol):
     """How one open conversation stands, and the desks that do more with it."""
@@ -304,6 +308,8 @@ class Launch(Struct, frozen=True):
     mouse: bool = True
     vim: bool = False
     """Whether the composer has vim's keys."""
+    suggestions: bool = False
+    """Whether a model proposes the next message."""
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""
 

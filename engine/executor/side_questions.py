@@ -26,15 +26,28 @@ INSTRUCTION: Final = (
 )
 
 
+SUGGESTING: Final = (
+    "A user works with an agent. Below is their last exchange. Write the message that this user would most likely send"
+    " next, as the user would write it: one line of at most twelve words, in the user's language, without quotation"
+    " marks. Answer with that line and nothing else, or with the word NONE where nothing in particular comes next."
+)
+SUGGESTION_PATIENCE: Final = 15.0
+"""Seconds after which the user has thought of something."""
+SUGGESTION_TOKENS: Final = 1_024
+"""Room for a model that thinks before it writes a line."""
+LONGEST_SUGGESTION: Final = 120
+"""Characters."""
+
+
 class SideDesk:
-    """Asks the conversation's own model, also while the agent works; what it costs counts to the conversation."""
+    """Asks models beside the conversation, also while the agent works; what it costs counts to the conversation."""
 
     def __init__(self, conversation: Changing, session: Session) -> None:
         self._conversation = conversation
         self._session = session
 
     async def ask(self, question: str) -> str:
-        """The answer.
+        """What the conversation's own model answers.
 
         Raises:
             ProviderError: the model cannot be asked, or takes too long.
@@ -54,3 +67,32 @@ class SideDesk:
         if not session.read_only:
             await keep(self._conversation, session, answer, ConversationChanges())
         return answer.text
+
+    async def suggestion(self) -> str:
+        """A message that the user may well send next; empty where none suggests itself, or no model has time for it.
+
+        Raises:
+            ProviderError: the model cannot be asked.
+            StorageError: what was said cannot be read.
+        """
+        session = self._session
+        model = session.settings.cheap_model or session.record.model
+        provider, name = session.ports.providers.resolve(model)
+        turn = await session.ports.library.newest_turn(session.record.id)
+        slow = provider.describe(name).local or session.governor.delay(model)
+        if session.read_only or slow or turn is None or not (turn.asked and turn.answered):
+            return ""
+        exchange = f"User: {turn.asked}\n\nAssistant: {turn.answered}"
+        try:
+            async with asyncio.timeout(SUGGESTION_PATIENCE):
+                answer = await answer_to(session, model, SUGGESTING, exchange, SUGGESTION_TOKENS)
+        except TimeoutError:
+            return ""
+        await keep(self._conversation, session, answer, ConversationChanges())
+        return suggested(answer.text)
+
+
+def suggested(text: str) -> str:
+    """An answer as a message of one line; empty where it is none."""
+    line = " ".join(text.split()).strip('"“”')
+    return "" if line.strip(".").upper() == "NONE" or len(line) > LONGEST_SUGGESTION else line

@@ -16,6 +16,7 @@ from phoenix_tui.live_files import LOOK_EVERY, LiveFiles
 from phoenix_tui.open_mark import OpenMark
 from phoenix_tui.screens.colours import Asked, Colours
 from phoenix_tui.screens.places import keep_place
+from phoenix_tui.screens.suggesting import Suggesting
 from phoenix_tui.user_themes import theme_files
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Surroundings:
         self._skills = skills_of(os.environ)
         self.colours = Colours(screen.app, launch, driver, self._trouble)
         self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
+        self._suggesting = Suggesting(screen, desk, wanted=launch.suggestions)
         self._files = LiveFiles(self._watched)
         self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
         self._looks = 0
@@ -72,6 +74,7 @@ class Surroundings:
         """Show the title, notify from now on, look at the files."""
         screen, parts = self._screen, self._desk.parts
         self._services.engine.watch(self._attention.noticed)
+        self._services.engine.watch(self._suggesting.noticed)
         screen.watch(parts.status, "status", self._show_state)
         screen.watch(parts.title, "heading", self._show_state)
         self.colours.start(may_ask=self._skills.titles)
@@ -111,6 +114,8 @@ class Surroundings:
                 self.watch_mouse(value == "true")
             case "vim":
                 self._desk.parts.dock.use_vim(value == "true")
+            case "suggestions":
+                self._suggesting.wanted = value == "true"
             case "notifications":
                 self._wish(Wishes(value, self._wishes.titles, self._wishes.plain))
             case "terminal_title":

@@ -71,7 +71,7 @@ class Visible:
         self._front = True
         self._tell = tell
         self._clock = clock
-        self._route = RouteInView(conversation, tell, self._moment)
+        self._route = RouteInView(conversation, tell, self.say_moment)
         self._agents = AgentsInView(conversation, parts.engine, self._update)
         self._unsubscribe: Unsubscribe | None = None
         self._run_began = 0.0
@@ -222,18 +222,19 @@ class Visible:
     def _update(self, **changes: Any) -> None:
         self._parts.status.status = replace(self._parts.status.status, **changes)
 
-    def _moment(self, **changes: Any) -> None:
+    def say_moment(self, **changes: Any) -> None:
+        """What the screen says beside the state (`labels.Moment`), until the next one."""
         self._update(moment=replace(self._parts.status.status.moment, **changes))
 
     def _count(self, characters: int) -> None:
         now, stream = self._clock(), self._stream
         if not stream.characters:
             self._stream = stream = Stream(now, 0, now)
-            self._moment(writing=True, drafting="")
+            self.say_moment(writing=True, drafting="")
         stream.characters += characters
         if now - stream.looked >= RATE_EVERY:
             stream.looked = now
-            self._moment(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
+            self.say_moment(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
 
     def _moved(self, update: StateChanged) -> None:
         was_busy, busy = is_busy(self._parts.status.status.state), is_busy(update.state)
@@ -280,11 +281,11 @@ class Visible:
                 self._live.clear()
             case ToolDrafted(name=name):
                 if self._parts.status.status.moment.drafting != name:
-                    self._moment(drafting=name)
+                    self.say_moment(drafting=name)
             case RunEnded(status="cancelled"):
-                self._moment(stopped_after=self._clock() - self._run_began)
+                self.say_moment(stopped_after=self._clock() - self._run_began)
             case RunEnded():
-                self._moment(stopped_after=None)
+                self.say_moment(stopped_after=None)
             case Noticed(text=text):
                 self._tell(self._named(text))
 

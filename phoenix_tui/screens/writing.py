@@ -160,6 +160,9 @@ class Writing:
         words = invitation(status.state, begun=begun, family=status.family)
         if status.read_only and not status.family.is_agent:
             words = READ_ONLY
+        self._composer.keys.suggested = suggestion = status.moment.suggestion
+        if suggestion:
+            words = f"{suggestion} · {hint(('complete', 'takes it'))}"
         if self._composer.placeholder != words:
             self._composer.placeholder = words
         self._composer.keys.busy = is_busy(status.state) and not status.family.is_agent

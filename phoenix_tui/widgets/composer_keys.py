@@ -99,6 +99,8 @@ class ComposerKeys:
         """Whether the agent works: Tab queues the draft."""
         self.has_queue = False
         """Whether something is queued: Up on an empty line leads there."""
+        self.suggested = ""
+        """What completes an empty text."""
         self.starting = True
         """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
         self.above: Callable[[], Widget | None] = lambda: None
@@ -193,6 +195,8 @@ class ComposerKeys:
             self._area.post_message(messages.CompletionTaken(send=False))
         elif self._area.text.startswith("!"):
             self._switch_sending()
+        elif self.suggested and not self._area.text:
+            self._put(self.suggested)
         elif not (self.busy or self.has_queue):
             if not self._area.text:
                 self._area.post_message(messages.ChoiceWanted())

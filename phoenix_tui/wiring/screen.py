@@ -217,5 +217,6 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         terminal_title=settings.flag("terminal_title"),
         mouse=settings.flag("mouse"),
         vim=settings.flag("vim"),
+        suggestions=settings.flag("suggestions"),
         plain=settings.flag("screen_reader") or terminal_state.is_plain(os.environ),
     )

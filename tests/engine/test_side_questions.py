@@ -52,3 +52,32 @@ async def test_a_model_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
         await conversation.wait_idle()
         with pytest.raises(ProviderError, match="overloaded"):
             await conversation.side.ask("why?")
+
+
+PROPOSES = "most likely send next"
+
+
+@pytest.mark.parametrize(
+    ("said", "proposed"),
+    [("“Run the\ntests again.”", "Run the tests again."), ("NONE.", ""), ("", ""), ("word " * 40, "")],
+)
+async def test_the_next_message_is_proposed_in_one_line_and_paid_for(tmp_path: Path, said: str, proposed: str) -> None:
+    async with engine_bench(tmp_path, ANSWER, Reply((Text(said),), when="Assistant:")) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("why does the retry hang?")
+        await conversation.wait_idle()
+        spent = conversation.record.totals
+        assert await conversation.side.suggestion() == proposed
+        asked = bench.provider.requests[1]
+        assert PROPOSES in " ".join(asked.system)
+        assert asked.messages[-1].blocks == (
+            TextBlock("User: why does the retry hang?\n\nAssistant: The second try reuses a closed socket."),
+        )
+        assert conversation.record.totals.input_tokens > spent.input_tokens
+
+
+async def test_before_anything_was_answered_nothing_is_proposed_and_nobody_asked(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path) as bench:
+        conversation = await bench.conversation()
+        assert await conversation.side.suggestion() == ""
+        assert bench.provider.requests == []

@@ -12,9 +12,16 @@ class FakeSide:
 
     answer: str = ""
     answered: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list[str])
+    suggests: str = ""
+    suggested: int = 0
+    """How often a suggestion was asked for."""
 
     async def ask(self, question: str) -> str:
         self.asked.append(question)
         await self.answered.wait()
         return self.answer
+
+    async def suggestion(self) -> str:
+        self.suggested += 1
+        return self.suggests
