@@ -56,10 +56,11 @@ class WelcomePanel(Vertical):
     def __init__(self) -> None:
         super().__init__()
         self._welcome: Welcome | None = None
+        self._words = Flowing(id="words")
 
     def compose(self) -> ComposeResult:
         """The words."""
-        yield Flowing(id="words")
+        yield self._words
 
     def show(self, welcome: Welcome | None) -> None:
         """Show these words, or nothing."""
@@ -68,7 +69,7 @@ class WelcomePanel(Vertical):
         self._welcome = welcome
         self.display = welcome is not None
         if welcome is not None:
-            self.query_one("#words", Flowing).flow(partial(rows, welcome))
+            self._words.flow(partial(rows, welcome))
 
     @property
     def welcome(self) -> Welcome | None:

@@ -132,8 +132,10 @@ async def serve(*answers: Answer, secure: bool = False) -> AsyncGenerator[Loopba
                 await answers[min(len(loopback.requests), len(answers)) - 1](talk)
                 if not talk.keep:
                     break
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        except (ConnectionError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            writer.transport.abort()  # closing would wait for a client that reads no longer
         finally:
             writer.close()
             loopback.open -= 1
@@ -149,9 +151,11 @@ async def serve(*answers: Answer, secure: bool = False) -> AsyncGenerator[Loopba
         yield loopback
     finally:
         server.close()
+        await asyncio.sleep(0)  # connections of this round of the loop have their task then
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the next round
 
 
 async def _request(reader: asyncio.StreamReader, connection: int) -> Seen | None:

@@ -22,6 +22,8 @@ from tests.support.ptys import end
 from tests.support.waiting import PATIENCE
 
 DEADLINE = PATIENCE
+LAST_WORDS = 2.0
+"""Seconds in which what a program wrote before its end comes through the pty."""
 READ = 1 << 16
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?u")
 """Kitty keys and mode queries: pyte would print them."""
@@ -40,6 +42,8 @@ class Program:
         self._stream = pyte.ByteStream(self.screen)
         self._held = b""
         self._changed = asyncio.Event()
+        self._over = asyncio.Event()
+        """Set once all that was ever written has been read."""
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(process.fd, self._drain)
 
@@ -115,7 +119,9 @@ class Program:
     async def exit_code(self, seconds: float = DEADLINE) -> int:
         """Wait for its end; minus the signal's number when a signal ended it."""
         await self.until(lambda: not self.process.isalive(), "the end of the program", seconds)
-        self._drain()
+        with suppress(TimeoutError):  # somebody else may still hold the terminal open
+            async with asyncio.timeout(LAST_WORDS):
+                await self._over.wait()
         code: int | None = self.process.exitstatus
         return -self.process.signalstatus if code is None else code
 
@@ -144,6 +150,7 @@ class Program:
             data = b""
         if not data:
             self._loop.remove_reader(self.process.fd)
+            self._over.set()
             return
         self.raw += data
         self._changed.set()

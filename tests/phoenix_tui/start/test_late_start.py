@@ -12,6 +12,7 @@ from phoenix_tui.app import PhoenixApp
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.late_start import WORDS
 from phoenix_tui.surface import Services
+from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel
 from tests.support.fake_engine import FakeEngine, launch, services
 from tests.support.waiting import poll
 
@@ -83,3 +84,9 @@ async def test_esc_stops_what_was_sent_before_anything_was_open(tmp_path: Path, 
         await pilot.press("escape")
         opened.set()
         assert await poll(lambda: [one for one in engine.live() if one.said and one.cancelled])
+
+
+def test_what_greets_takes_its_words_before_it_stands_anywhere() -> None:
+    panel = WelcomePanel()
+    panel.show(Welcome("~/project", "demo/guide", "ask"))
+    assert panel.welcome == Welcome("~/project", "demo/guide", "ask")
