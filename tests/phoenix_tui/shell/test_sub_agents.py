@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -127,6 +126,12 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.until(lambda: shell.conversation is parent)
 
 
+async def goes(shell: Shell, key: str, conversation_id: str) -> None:
+    """A key, and the conversation it leads to."""
+    await shell.pilot.press(key)
+    await shell.until(lambda: shell.conversation.id == conversation_id)
+
+
 async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_all(
     open_shell: OpenShell, engine: FakeEngine
 ) -> None:
@@ -134,8 +139,7 @@ async def test_from_the_parent_the_keys_go_to_those_at_work_and_from_there_to_al
         for ended in ("a1", "a3"):
             engine.crew.end(parent.id, ended, text="found")
         for key, reached in (("alt+n", "a2"), ("alt+u", parent.id), ("alt+p", "a2"), ("alt+p", "a1")):
-            await shell.pilot.press(key)
-            await shell.until(partial(lambda wanted: shell.conversation.id == wanted, reached))
+            await goes(shell, key, reached)
 
 
 async def test_the_sheet_opens_stops_hints_and_shows_beside(open_shell: OpenShell, engine: FakeEngine) -> None:
