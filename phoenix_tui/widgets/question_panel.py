@@ -38,6 +38,10 @@ from tools.contract import DiffDisplay
 
 ROWS_BESIDE: Final = 13
 """Rows of the screen that the body of a question never takes: title, answers, composer, status, some context."""
+WHERE_ROWS: Final = 2
+"""Of them for where and why; a longer text takes its rows from the body, so that the answers stay in sight."""
+BORDER: Final = 2
+"""Cells beside the text of where and why."""
 LEAST_ROWS: Final = 3
 GRACE: Final = 0.5
 """Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
@@ -180,8 +184,15 @@ class QuestionPanel(Vertical):
 
     def fit(self) -> None:
         """Take the rows that a pane or the screen has over."""
-        rows = (self.room or self.screen.size.height) - ROWS_BESIDE
+        rows = (self.room or self.screen.size.height) - ROWS_BESIDE - self._rows_over()
         self.query_one("#asked").styles.max_height = max(rows, LEAST_ROWS)
+
+    def _rows_over(self) -> int:
+        """Rows that where and why take beyond theirs, at the width there is."""
+        width = self.content_size.width - BORDER
+        if self._question is None or width <= 0:
+            return 0
+        return max(len(Content(where_text(self._question, self._folder)).wrap(width)) - WHERE_ROWS, 0)
 
     def _show_change(self, question: Question) -> None:
         """Where a change is taller than its room, begin at what changes."""

@@ -128,6 +128,19 @@ async def test_answers_stay_in_sight_below_many_approvals_and_a_text_taller_than
         await shell.until(lambda: "› ◆ number 7" in shell.text)
 
 
+async def test_answers_stay_in_sight_below_a_long_reason(open_shell: Any, engine: Any) -> None:
+    one = engine.seed("first", messages=2)
+    lines = "\n".join(f"echo {line}" for line in range(80))
+    asked = question(
+        lines, request=ToolRequest(lines, command=lines), reason="it is a long way " * 14, rule="bash(echo)"
+    )
+    one.ask(asked)
+    async with open_shell() as shell:
+        await opened(shell)
+        await shell.until(lambda: "no, because…" in shell.text and "rows 1-" in shell.text)
+        assert "it is a long way" in shell.text
+
+
 async def test_all_are_denied_at_once_with_one_reason(open_shell: Any, engine: Any) -> None:
     made = [engine.seed(f"number {number}", messages=2) for number in range(3)]
     for number, one in enumerate(made):
