@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -27,6 +28,7 @@ AGAIN: Final = 0.9
 SNIPPET_BEFORE: Final = 40
 SNIPPET_LENGTH: Final = 200
 """Characters of a snippet, and how many of them stand before the match."""
+_BLANKS: Final = re.compile(r"\s+")
 FAR: Final = 20_000
 """Characters behind the first match in which the best place for a snippet is looked for."""
 
@@ -82,9 +84,18 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 def snippet(text: str, words: Sequence[str]) -> str:
     """One line around the place where most of the words stand together."""
-    start = max(0, _best_place(text, words) - SNIPPET_BEFORE)
+    place = _best_place(text, words)
+    start = _begins_word(text, max(0, place - SNIPPET_BEFORE), place)
     part = " ".join(text[start : start + SNIPPET_LENGTH].split())
     return f"{'…' if start else ''}{part}{'…' if start + SNIPPET_LENGTH < len(text) else ''}"
+
+
+def _begins_word(text: str, start: int, end: int) -> int:
+    """The first place from `start` on at which a word begins; `start` where none does before `end`."""
+    if not start or text[start - 1].isspace():
+        return start
+    found = _BLANKS.search(text, start, end)
+    return found.end() if found else start
 
 
 def _best_place(text: str, words: Sequence[str]) -> int:

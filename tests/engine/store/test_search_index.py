@@ -144,6 +144,12 @@ async def test_a_hit_in_a_long_text_shows_its_surroundings_on_one_line(store: Sq
     assert hit.snippet.endswith("b…")
 
 
+async def test_a_snippet_begins_with_a_whole_word(store: SqliteStore) -> None:
+    await a_conversation(store, "It is the order of the two locks: `flush` takes the inner one first.")
+    (hit,) = await found(store, '"inner one"')
+    assert hit.snippet == "…of the two locks: `flush` takes the inner one first."
+
+
 async def test_a_whole_word_comes_before_a_part_of_one_and_the_new_before_the_old(store: SqliteStore) -> None:
     await a_conversation(store, "the cat sat", "concatenate it", "one cat sat")
     assert [each.seq for each in await found(store, "cat")] == [3, 1, 2]
