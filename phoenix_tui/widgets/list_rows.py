@@ -76,11 +76,18 @@ def pieces(row: Row, signs: Signs, width: int) -> list[Piece]:
     """The line, exactly `width` cells where that is more than a few."""
     start = [(signs.pointer, signs.pointer_ink), (f"{signs.glyph} ", Ink.TONE)]
     tail = _columns(row, width) if width >= COLUMNS_FROM else _words(row, width)
-    used = sum(cell_len(text) for text, _ in tail)
-    room = max(width - PREFIX - used, 1)
-    title = shorten(row.title, min(room, TITLE_LENGTH) if width >= COLUMNS_FROM else room)
-    rest = max(room - cell_len(title), 0)
+    room = max(_room(tail, width), 1)
+    most = TITLE_LENGTH if width >= COLUMNS_FROM else room
+    rest = max(room - most, 0)
+    while len(tail) > 1 and tail[0][0].isspace() and cell_len(row.title) > room - rest:
+        del tail[0]  # a long title goes on over columns that have nothing to say of it
+        room = _room(tail, width)
+    title = shorten(shorten(row.title, min(room - rest, most)), room - rest)
     return [*start, (title, Ink.TITLE), *tail, (" " * rest, Ink.TEXT)]
+
+
+def _room(tail: list[Piece], width: int) -> int:
+    return width - PREFIX - sum(cell_len(text) for text, _ in tail)
 
 
 @lru_cache(maxsize=8)

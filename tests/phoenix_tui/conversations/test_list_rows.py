@@ -111,3 +111,18 @@ def test_a_folder_keeps_its_end() -> None:
     assert tail_of("~/src/deep/below/relay", 14) == "…/below/relay "
     assert tail_of("~/src/terraform-modules", 14) == "terraform-mod…"
     assert tail_of("~/src/relay", 14) == "~/src/relay   "
+
+
+@pytest.mark.parametrize("width", [58, 60, 90, 140])
+def test_a_long_title_goes_on_over_columns_that_say_nothing_of_its_row(width: int) -> None:
+    title = "the docs build warns 214 times in a row"
+    silent = replace(row(title), context="", cost="", folder="", model="")
+    assert line(silent, width).startswith(f" ○ {title} ")
+    assert line(silent, width).index("9m") == line(row(title, "unread"), width).index("9m")
+    paid = replace(silent, cost="$0.18")
+    assert line(paid, width).index("$0.18") == line(row(title, "unread"), width).index("$0.18")
+
+
+def test_a_title_gives_way_to_the_state_beside_it() -> None:
+    title = "the docs build warns 214 times in a row"
+    assert line(row(title, "unread"), 58).startswith(" ○ the docs build warns 214 ti… unread ")
