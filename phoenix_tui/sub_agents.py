@@ -55,12 +55,9 @@ def asked_by(engine: EngineSurface, conversation: ConversationSurface, call_id: 
 
 
 def place_of(record: ConversationRecord, engine: EngineSurface | None) -> str:
-    """Behind the title of a sub-agent: whose it is and which of how many; empty for any other conversation."""
-    if record.agent is None:
-        return ""
-    ids = [view.id for view in views_of(engine, record.agent.parent_id)]
-    place = f" {ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
-    return f"(sub-agent of {parent_title(record, engine)}){place}"
+    """Which of how many sub-agents it is; empty for any other conversation."""
+    ids = [view.id for view in views_of(engine, record.agent.parent_id)] if record.agent is not None else []
+    return f"{ids.index(record.id) + 1} of {len(ids)}" if record.id in ids else ""
 
 
 def parent_title(record: ConversationRecord, engine: EngineSurface | None) -> str:

@@ -53,8 +53,8 @@ def escape_hint(state: State, *, has_text: bool, way_out: str = "", family: Fami
             assert_never(state)
 
 
-def insert_hint(state: State, *, has_text: bool) -> str:
-    """While vim writes: Esc leaves that before it does anything else."""
+def vim_hint(state: State, way_out: str, *, has_text: bool) -> str:
+    """While vim writes, or waits for the rest of a command: Esc does `way_out` before it does anything else."""
     first: tuple[str, str] | str = ""
     if isinstance(state, AwaitingApproval):
         first = _answers(has_text=has_text)
@@ -64,7 +64,7 @@ def insert_hint(state: State, *, has_text: bool) -> str:
         first = ("send_now", "sends now") if has_text else ("interrupt", "stops")
     elif not has_text:
         first = "? help"
-    return hint(first, ("stop", "to normal"))
+    return hint(first, ("stop", way_out))
 
 
 def _agent_hint(state: State, *, has_text: bool) -> str:

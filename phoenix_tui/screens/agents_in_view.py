@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
 from engine.updates import AgentView
 from phoenix_tui.labels import Family
-from phoenix_tui.sub_agents import asking, at_work, family_of, place_of, views_of
+from phoenix_tui.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
 from phoenix_tui.surface import ConversationSurface, EngineSurface
 from phoenix_tui.widgets.dock import Dock
 
@@ -34,8 +34,14 @@ class AgentsInView:
         return asking(self._engine, self._conversation.id) if at_work(self._views) else []
 
     @property
+    def parent(self) -> str:
+        """Title of the conversation whose sub-agent this is; empty for none."""
+        record = self._conversation.record
+        return parent_title(record, self._engine) if record.agent is not None else ""
+
+    @property
     def place(self) -> str:
-        """Behind the title of a sub-agent: whose it is, which of how many."""
+        """Which of how many sub-agents this is."""
         return place_of(self._conversation.record, self._engine)
 
     def take(self, views: Sequence[AgentView], results: int) -> None:

@@ -158,12 +158,13 @@ class Desk:
                 model=self.model,
                 profile=launch.profile,
                 supervisor=launch.supervisor,
+                has_text=bool(dock.composer.text),
                 way_out=before.way_out,
-                inserts=before.inserts,
+                vim_way_out=before.vim_way_out,
             )
             heading = self.parts.title.heading
             self.parts.title.heading = replace(
-                heading, title="", place="", folder=short_path(self.launch.cwd), context=ContextUse()
+                heading, title="", parent="", place="", folder=short_path(self.launch.cwd), context=ContextUse()
             )
             self.parts.greet(True)
             self.overview.select("")

@@ -47,7 +47,6 @@ from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean_line
 
 CHARACTERS_PER_TOKEN: Final = 4
-READ_ONLY_WAY_OUT: Final = "What you write stays in the box."
 RATE_EVERY: Final = 0.5
 """Seconds between two looks at the speed of an answer."""
 
@@ -86,7 +85,7 @@ class Visible:
 
     def step_back(self, foot: StatusLine) -> None:
         """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
-        foot.status = replace(self._parts.status.status, has_text=False, way_out="", inserts=False)
+        foot.status = replace(self._parts.status.status, has_text=False, way_out="", vim_way_out="")
         self._parts.status = foot
         self._front = False
 
@@ -95,7 +94,9 @@ class Visible:
         before, line = self._parts.status.status, parts.status.status
         self._parts = replace(parts)
         self._front = True
-        parts.status.status = replace(before, has_text=line.has_text, way_out=line.way_out, inserts=line.inserts)
+        parts.status.status = replace(
+            before, has_text=line.has_text, way_out=line.way_out, vim_way_out=line.vim_way_out
+        )
         self._head(self.conversation.record)
         parts.greet(not parts.transcript.display)
         self._ask(self.conversation.question is not None)
@@ -175,7 +176,7 @@ class Visible:
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
             way_out=self._parts.status.status.way_out,
-            inserts=self._parts.status.status.inserts,
+            vim_way_out=self._parts.status.status.vim_way_out,
             moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
             jobs=sum(job.running for job in self.conversation.jobs()),
             read_only=bool(snapshot.read_only),
@@ -199,7 +200,7 @@ class Visible:
 
     def _warn(self, read_only: str) -> None:
         if self._front:
-            warning = Standing(read_only, Tone.NEEDS_YOU, READ_ONLY_WAY_OUT) if read_only else None
+            warning = Standing(read_only, Tone.NEEDS_YOU) if read_only else None
             self._parts.dock.notice.standing = warning
 
     def _show_transcript(self, has_messages: bool) -> None:
@@ -214,6 +215,7 @@ class Visible:
         title.heading = replace(
             title.heading,
             title=record.title,
+            parent=self._agents.parent,
             place=self._agents.place,
             folder=short_path(record.cwd),
             context=status.context,

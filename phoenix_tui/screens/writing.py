@@ -149,9 +149,9 @@ class Writing:
 
     def _name_mode(self) -> None:
         """Say whether Esc is vim's."""
-        status, inserts = self._parts.status, self._composer.vim.takes_escape
-        if status.status.inserts is not inserts:
-            status.status = replace(status.status, inserts=inserts)
+        status, words = self._parts.status, self._composer.vim.way_out
+        if status.status.vim_way_out != words:
+            status.status = replace(status.status, vim_way_out=words)
 
     def follow(self, status: Status) -> None:
         """What the status line knows is said by the empty composer too."""

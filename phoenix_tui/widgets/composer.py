@@ -40,6 +40,7 @@ class Composer(Still, TextArea):
         border-left: heavy $text-muted;
         &:focus { border: none; border-left: heavy $accent; background: $background; }
         & .text-area--placeholder { color: $text-muted; }
+        & .text-area--selection { background: $screen-selection-background; }
         &.-waiting { color: $text-muted; }
     }
     """

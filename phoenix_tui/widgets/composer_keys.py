@@ -49,7 +49,12 @@ class VimMode:
     @property
     def takes_escape(self) -> bool:
         """Whether Esc leaves INSERT, or what was begun in another mode, before it does anything else."""
-        return self.keys is not None and self._area.has_focus and self.keys.takes_escape
+        return bool(self.way_out)
+
+    @property
+    def way_out(self) -> str:
+        """What Esc does to the mode, or to a command that was begun, before anything else; empty for nothing."""
+        return self.keys.way_out if self.keys is not None and self._area.has_focus else ""
 
     def escape(self) -> bool:
         """Leave it; False where it is left."""

@@ -187,7 +187,7 @@ class Dock(completing.Completing, StillColumn):
             other = hint(("complete", "for the model too" if is_yours else "for you alone"))
             words = hint(TO_YOU if is_yours else TO_MODEL, other)
         vim = self.composer.vim.keys
-        shown = hint(vim.mode.value if vim is not None else "", words)
+        shown = hint(vim.words if vim is not None else "", words)
         if (rule.border_title or "") != shown:
             rule.border_title = shown
             rule.set_class(bool(words), "-shell")

@@ -24,6 +24,7 @@ class LineInput(TextArea):
         height: 1; border: none; padding: 0; background: $surface; scrollbar-size: 0 0;
         &:focus { border: none; background: $surface; }
         & .text-area--placeholder { color: $text-muted; }
+        & .text-area--selection { background: $screen-selection-background; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -28,7 +28,7 @@ from phoenix_tui.labels import (
     short_model,
 )
 from phoenix_tui.still import Still, Ticker
-from phoenix_tui.way_out import escape_hint, insert_hint
+from phoenix_tui.way_out import escape_hint, vim_hint
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
 from tools.clean import clean_line
@@ -60,8 +60,8 @@ class Status(Struct, frozen=True):
     has_text: bool = False
     way_out: str = ""
     """What Esc does to the innermost open thing, if there is one."""
-    inserts: bool = False
-    """Whether Esc leaves a mode of vim's first."""
+    vim_way_out: str = ""
+    """What Esc does to vim's mode, or to a command that was begun, before anything else."""
     moment: Moment = field(default_factory=Moment)
     """Without `elapsed`: the row has its own clock."""
     jobs: int = 0
@@ -136,8 +136,8 @@ class StatusLine(Still, MeterRow):
             return "/fork goes on in a copy"
         if status.moment.planned and not status.way_out and not status.has_text:
             return hint(("route_start", "starts"), ("route_alone stop", "alone"))
-        if status.inserts and not status.way_out:
-            return insert_hint(status.state, has_text=status.has_text)
+        if status.vim_way_out and not status.way_out:
+            return vim_hint(status.state, status.vim_way_out, has_text=status.has_text)
         return escape_hint(status.state, has_text=status.has_text, way_out=status.way_out, family=status.family)
 
     def meter(self) -> str:

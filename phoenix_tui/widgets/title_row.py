@@ -19,6 +19,10 @@ WIDE: Final = 80
 LIST_FROM: Final = 100
 """Columns of the screen from which the list stays in view."""
 SHORTEST_TITLE: Final = 8
+SHORTEST_PARENT: Final = 8
+"""Cells of its parent's title below which a sub-agent names none."""
+LEAST_GAP: Final = 2
+"""Blank cells behind the title."""
 
 
 class Heading(Struct, frozen=True):
@@ -26,8 +30,10 @@ class Heading(Struct, frozen=True):
 
     title: str = ""
     folder: str = ""
+    parent: str = ""
+    """Title of the conversation whose sub-agent it is; gives way to its own."""
     place: str = ""
-    """Behind the title of a sub-agent, never cut before it: whose it is, which of how many."""
+    """Which of how many sub-agents it is; never cut before the title."""
     context: ContextUse = field(default_factory=ContextUse)
     others_asking: int = 0
     others_unread: int = 0
@@ -61,8 +67,9 @@ class TitleRow(Still, MeterRow):
             (clean_line(heading.title) or "New conversation", Tone.QUIET.value if heading.aside else "bold"),
         )
         folder = Content.styled(f" · {clean_line(heading.folder)}" if heading.folder else "", Tone.QUIET.value)
-        room = max(width - right.cell_length - 1, SHORTEST_TITLE)
-        place = Content.styled(f" {clean_line(heading.place)}" if heading.place else "", Tone.QUIET.value)
+        gap = LEAST_GAP - right.plain.startswith(" ") if right.cell_length else 0
+        room = max(width - right.cell_length - gap, SHORTEST_TITLE)
+        place = _place(heading, room - (0 if heading.tabbed else title.cell_length))
         left = Content.assemble(title, place, folder)
         if heading.tabbed:
             left = (place + folder if place else folder[2:])[1:].truncate(room, ellipsis=True)
@@ -90,3 +97,15 @@ class TitleRow(Still, MeterRow):
         elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
             parts.append((meter, heading.context.tone.value))
         return Content.assemble(*parts)
+
+
+def _place(heading: Heading, room: int) -> Content:
+    """Whose sub-agent it is, as much of that as `room` has cells for, and which of how many."""
+    if not heading.parent:
+        return Content("")
+    which = f" {heading.place}" if heading.place else ""
+    parent = Content(clean_line(heading.parent))
+    left = room - Content(f" (sub-agent of ){which}").cell_length
+    fits = left >= min(parent.cell_length, SHORTEST_PARENT)
+    whose = f" of {parent.truncate(left, ellipsis=True).plain}" if fits else ""
+    return Content.styled(f" (sub-agent{whose}){which}", Tone.QUIET.value)

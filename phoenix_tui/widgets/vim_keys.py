@@ -14,6 +14,8 @@ from phoenix_tui.widgets.vim_changes import VimChanges, written
 from phoenix_tui.widgets.vim_motions import line_end, line_start
 from phoenix_tui.widgets.vim_state import Draft, Mode, State, Step, Wish
 
+TO_NORMAL: Final = "to normal"
+DROPS: Final = "drops what was begun"
 NAMED: Final = {"left": "h", "right": "l", "backspace": "h", "delete": "x"}
 """Keys without a letter and the letter that does the same."""
 
@@ -50,6 +52,18 @@ class VimKeys:
     def takes_escape(self) -> bool:
         """Whether Esc leaves a mode or something begun."""
         return self.mode is not Mode.NORMAL or self.state.is_waiting
+
+    @property
+    def way_out(self) -> str:
+        """What Esc does here before anything else; empty for nothing."""
+        if self.mode is not Mode.NORMAL:
+            return TO_NORMAL
+        return DROPS if self.state.is_waiting else ""
+
+    @property
+    def words(self) -> str:
+        """The mode, and what was pressed of a command that is not whole."""
+        return f"{self.mode.value} {self.state.keys}" if self.state.is_waiting else self.mode.value
 
     def take(self, event: events.Key) -> bool:
         """Do what a key means; False where the text area shall have it."""
@@ -141,7 +155,7 @@ class VimKeys:
 
     def _enter(self, state: State) -> None:
         before, self.state = self.state, state
-        if (before.mode, before.is_waiting) != (state.mode, state.is_waiting):
+        if (before.mode, before.is_waiting, before.keys) != (state.mode, state.is_waiting, state.keys):
             self._said()
 
     def _draft(self) -> Draft:
