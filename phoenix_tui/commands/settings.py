@@ -13,7 +13,7 @@ from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.rules import rules
 from phoenix_tui.labels import MODE_MEANINGS, tokens
 from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick
+from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick, when
 from phoenix_tui.settings_surface import Setting
 from phoenix_tui.widgets.pasting import provider_of
 from tools.wording import counted
@@ -134,7 +134,11 @@ async def vim(bench: Bench, word: str) -> None:
 async def config(bench: Bench, name: str) -> None:
     """Every setting; changed ones are kept in the user's file."""
     if name:
+        before = _setting(bench, name)
         await change_setting(bench, name)
+        now = _setting(bench, name)
+        if now is not None and before is not None and now.value != before.value:
+            bench.tell(f"{name}: {now.words or now.value or 'not set'}, {when(now)}.")
         return
     current = ""
     while chosen := await bench.sheets.pick(SettingsSheet(bench.desk.services.settings.all(), current)):
@@ -148,13 +152,17 @@ async def config(bench: Bench, name: str) -> None:
 
 async def change_setting(bench: Bench, name: str) -> None:
     """Ask for another value and keep it. Raises EngineError where the file is broken."""
-    found = [one for one in bench.desk.services.settings.all() if one.name == name]
-    if not found:
+    found = _setting(bench, name)
+    if found is None:
         bench.tell(f"There is no setting {name}. /config lists all.", bad=True)
     elif name == "theme":
         await theme(bench, "")
-    elif (value := await _asked_value(bench, found[0])) is not None:
+    elif (value := await _asked_value(bench, found)) is not None:
         _keep(bench, name, value)
+
+
+def _setting(bench: Bench, name: str) -> Setting | None:
+    return next((one for one in bench.desk.services.settings.all() if one.name == name), None)
 
 
 async def _asked_value(bench: Bench, setting: Setting) -> str | None:

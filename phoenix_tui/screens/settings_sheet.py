@@ -38,13 +38,17 @@ class SettingsSheet(EntriesSheet):
         if entry is None:
             return ""
         one = self._by_name[entry.key]
-        when = "counts at once" if one.live else "counts from the next start"
-        return f"{one.meaning}: {one.allowed} · {short_path(Path(one.source))} · {when}"
+        return f"{one.meaning}: {one.allowed} · {short_path(Path(one.source))} · {when(one)}"
 
     def action_reset(self) -> None:
         """Back to what holds without the user's file."""
         if self.chosen is not None:
             self.dismiss(f"{RESET}{self.chosen.key}")
+
+
+def when(setting: Setting) -> str:
+    """From when on a change counts."""
+    return "counts at once" if setting.live else "counts from the next start"
 
 
 def source(setting: Setting) -> str:

@@ -66,6 +66,13 @@ async def test_a_setting_is_changed_in_place_and_kept(open_shell: Any) -> None:
         await shell.until(lambda: ("mouse", "") in shell.settings)
 
 
+async def test_a_setting_that_is_changed_by_its_name_is_told(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.type("/config mouse")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: shell.toasts == ["mouse: false, counts at once."])
+
+
 async def test_a_setting_with_choices_offers_them_and_esc_keeps_it(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
         shell.screen.action_command("config")
