@@ -20,6 +20,7 @@ from engine.executor.composing import (
 )
 from engine.executor.context_desk import ContextDesk
 from engine.executor.inbox import Entry, Priority
+from engine.executor.job_desk import JobDesk
 from engine.executor.loop import CLOSED, MoveLoop
 from engine.executor.mending import read_last
 from engine.executor.message_queue import MessageQueue
@@ -33,8 +34,7 @@ from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, V
 from engine.machine.states import State, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
-from engine.updates import ConversationChanged, JobsChanged, Question, Snapshot
-from tools.contract import JobInfo
+from engine.updates import ConversationChanged, Question, Snapshot
 
 
 class Conversation:
@@ -54,6 +54,8 @@ class Conversation:
         self.queue = MessageQueue(session, self.cancel, self.wait_idle)
         self.agents = AgentDesk(session)
         """What it is told as a sub-agent, or of those it has."""
+        self.jobs = JobDesk(session, performer)
+        """Its background commands, and sending there what runs."""
         self.side = SideDesk(self, session)
         """Questions beside it."""
         self.routing = RoutingDesk(session)
@@ -68,6 +70,7 @@ class Conversation:
         await read_last(session)
         await self.queue.load()
         if not self.read_only:
+            self.jobs.follow()
             self._task = asyncio.get_running_loop().create_task(self._loop.run())
 
     @property
@@ -212,15 +215,6 @@ class Conversation:
             return  # said when a message is sent
         self._session.background(provider.warm())
 
-    def jobs(self) -> tuple[JobInfo, ...]:
-        """Background commands of this conversation."""
-        return self._session.ports.jobs.jobs(self.id)
-
-    async def kill_job(self, job_id: str) -> None:
-        """End one background command. Raises KeyError for an unknown id."""
-        await self._session.ports.jobs.kill(job_id)
-        self._session.publisher.publish(JobsChanged(self.jobs()))
-
     async def wait_idle(self) -> State:
         """Wait until nothing runs; gives the state then."""
         while is_busy(self.state) or self._session.inbox.waiting or self._loop.moving:
@@ -247,5 +241,5 @@ class Conversation:
         session.inbox.refuse_all(CLOSED)
         session.forget_rows()
         await session.finish_background()
-        await session.ports.jobs.end_all(self.id)
+        await self.jobs.end()
         await session.ports.store.release(self.id)

@@ -214,7 +214,7 @@ class GoingBack:
             if done.text or done.image_ids:
                 await branch.change(ConversationChanges(draft=joined(done.text, done.image_ids)))
             await self._asker.show(branch)
-            if not any(job.running for job in here.jobs()):
+            if not any(job.running for job in here.jobs.all()):
                 await self._engine.forget(here.id)
         self._asker.tell(self._outcome(done))
         if done.problems:

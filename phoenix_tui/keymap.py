@@ -38,6 +38,7 @@ class Scope(StrEnum):
     SETTINGS = "Settings"
     PROFILES = "Agent profiles"
     AGENTS = "Sub-agents"
+    JOBS = "Background commands"
     ROUTE = "A supervisor's decision"
     READING = "A text to read"
 
@@ -72,6 +73,14 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("palette", "ctrl+p", "deed('palette')", "all commands", W),
     Key("mode", "shift+tab", "deed('next_mode')", "next permission mode", W),
     Key("send_now", "ctrl+s", "send_now", "stop the run and send", W),
+    Key(
+        "background",
+        "ctrl+b",
+        "command('background')",
+        "send the running command to the background",
+        W,
+        priority=False,
+    ),
     Key("details", "ctrl+o", "view('details')", "open or close details", W),
     Key("help", "f1", "command('help')", "this help (also ? on an empty line)", W),
     Key("help_outside", "question_mark", "command('help')", "this help, outside the text", W, priority=False),
@@ -111,6 +120,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("redo", "alt+slash", "edit('redo')", "redo", C),
     Key("line_start", "ctrl+a,home", "edit('line_start')", "start of the line", C),
     Key("line_end", "ctrl+e,end", "edit('line_end')", "end of the line", C),
+    Key("left", "ctrl+b", "edit('left')", "in a text: a character left", C),
     Key("word_left", "alt+b,ctrl+left", "edit('word_left')", "a word left", C),
     Key("word_right", "alt+f,ctrl+right", "edit('word_right')", "a word right", C),
     Key("kill_to_end", "ctrl+k", "edit('kill_to_end')", "cut to the end of the line", C),
@@ -261,6 +271,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("agent_stop", "x,delete", "stop_one", "stop it; what it found is kept", Scope.AGENTS, priority=False),
     Key("agent_stop_all", "X", "stop_all", "stop all of them", Scope.AGENTS, priority=False),
     Key("agent_hint", "h", "hint", "send it a hint; one that has ended goes on", Scope.AGENTS, priority=False),
+    Key("job_end", "x,delete", "end", "end it with everything it started", Scope.JOBS, priority=False),
     Key("route_start", "y,enter", "route('y')", "start the agents now", Scope.ROUTE, priority=False),
     Key("route_alone", "n", "route('n')", "the main model answers alone (Esc too)", Scope.ROUTE, priority=False),
     Key("route_edit", "e", "route('e')", "edit who does what", Scope.ROUTE, priority=False),
@@ -272,7 +283,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("text_close", "q,question_mark,f1,enter", "close", "close, as Esc does", Scope.READING),
 )
 BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
-    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES, Scope.AGENTS),
+    Scope.ROWS: (Scope.APPROVALS, Scope.RULES, Scope.CONTEXT, Scope.REWIND, Scope.PROFILES, Scope.AGENTS, Scope.JOBS),
     Scope.TYPED: (Scope.HISTORY, Scope.FIND, Scope.SEARCH, Scope.SETTINGS),
     Scope.QUESTION: (Scope.APPROVALS, Scope.AGENTS),
     Scope.APPROVALS: (Scope.AGENTS,),

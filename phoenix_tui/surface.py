@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.updates import Question, Update
     from phoenix_tui.agents_surface import AgentsSurface
     from phoenix_tui.context_surface import ContextSurface
+    from phoenix_tui.jobs_surface import JobsSurface
     from phoenix_tui.library_surface import LibrarySurface
     from phoenix_tui.onboarding_surface import Onboarding
     from phoenix_tui.profile_surface import ProfilesSurface
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from phoenix_tui.routing_surface import RoutingSurface
     from phoenix_tui.rules_surface import RulesSurface
     from phoenix_tui.settings_surface import SettingsSurface
-    from tools.contract import JobInfo, ProcessRunner
+    from tools.contract import ProcessRunner
 
 Unsubscribe = Callable[[], None]
 NEWEST: Final = 1 << 40
@@ -97,6 +98,11 @@ class ConversationParts(Protocol):
         ...
 
     @property
+    def jobs(self) -> JobsSurface:
+        """Its background commands."""
+        ...
+
+    @property
     def side(self) -> SideSurface:
         """Questions beside it."""
         ...
@@ -152,14 +158,6 @@ class ConversationSurface(ConversationParts, Protocol):
 
     def warm(self) -> None:
         """Open the model's connection ahead of the first request."""
-        ...
-
-    def jobs(self) -> tuple[JobInfo, ...]:
-        """Background commands, oldest first."""
-        ...
-
-    async def kill_job(self, job_id: str) -> None:
-        """End one background command. Raises KeyError for an unknown id."""
         ...
 
 

@@ -26,6 +26,10 @@ CLOSES: Final = "Esc closes"
 """Of whatever lies over the workspace; a sheet where Esc does something else says so itself."""
 BACK: Final = "Esc back"
 """Where the keys belong to something for a while, and then to the composer again."""
+SHELL: Final = "bash"
+"""The tool whose commands can be sent to the background."""
+LONG: Final = 5.0
+"""Seconds after which one asks oneself whether to wait."""
 STOPS_ONE: Final = "stops this sub-agent"
 
 
@@ -51,6 +55,12 @@ def escape_hint(state: State, *, has_text: bool, way_out: str = "", family: Fami
             return _clears() if has_text else "? help"
         case _:
             assert_never(state)
+
+
+def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
+    """How a command that takes long is waited for no longer; empty for all else."""
+    is_command = isinstance(state, ToolExecuting) and state.round.current.name == SHELL
+    return hint(("background", "backgrounds")) if is_command and elapsed >= LONG and not has_text else ""
 
 
 def vim_hint(state: State, way_out: str, *, has_text: bool) -> str:

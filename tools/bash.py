@@ -13,12 +13,13 @@ from msgspec import Struct
 from tools.arguments import Arguments, object_schema
 from tools.clean import clean_line
 from tools.contract import (
+    Caller,
     Command,
     Finished,
     JobBoard,
+    JobInfo,
     JsonObject,
     PlainDisplay,
-    ProcessRunner,
     TerminalDisplay,
     ToolClass,
     ToolContext,
@@ -56,6 +57,7 @@ _SPEC = ToolSpec(
     _SCHEMA,
     ToolClass.RUN,
 )
+_WAYS = "Read it with job_output, end it with job_kill."
 _HINTS = (
     (
         re.compile(r"\bgit\s+add\s+(?:-A\b|--all\b|\.(?=\s|$|[;&|]))"),
@@ -97,7 +99,6 @@ class BashInput(Struct, frozen=True):
 class Bash(Struct, frozen=True):
     """The tool; output too long for a result goes to files in `spill_folder`."""
 
-    runner: ProcessRunner
     jobs: JobBoard
     spill_folder: Path
 
@@ -112,16 +113,17 @@ class Bash(Struct, frozen=True):
         return ToolRequest(clean_line(wanted.command).strip(), (), PlainDisplay(wanted.command), wanted.command)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
-        """Run it to the end, or start the job."""
+        """Run it to the end, or until the user sends it to the background; or start the job."""
         wanted = BashInput.parse(args)
         try:
             command = await asyncio.to_thread(self._command, wanted, context)
             if wanted.background:
                 return await self._start(wanted, command, context)
-            finished = await self.runner.run(command, context.report)
+            caller = Caller(context.conversation_id, context.call_id, _title(wanted))
+            ended = await self.jobs.run(command, caller, context.report)
         except OSError as error:
             return failed(f"The command could not be started. {explain(error, str(context.working_dir))}")
-        return _output(wanted, finished)
+        return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
         self.spill_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -137,10 +139,24 @@ class Bash(Struct, frozen=True):
         )
 
     async def _start(self, wanted: BashInput, command: Command, context: ToolContext) -> ToolOutput:
-        title = clean_line(wanted.command).strip()
-        job = await self.jobs.start(command, context.conversation_id, title)
-        text = f"Started background job {job.id}. Read it with job_output, end it with job_kill."
+        job = await self.jobs.start(command, context.conversation_id, _title(wanted))
+        text = f"Started background job {job.id}. {_WAYS}"
         return ToolOutput(text, display=PlainDisplay(f"Job {job.id} runs in the background."))
+
+    def _runs_on(self, job: JobInfo) -> ToolOutput:
+        """The user did not want to wait: what it has printed so far, and where the rest is to be had."""
+        captured = self.jobs.output(job.id)
+        output = readable(captured)
+        body = output.rstrip("\n") or "[no output yet]"
+        text = f"[sent to the background by the user after {job.elapsed:.0f} s: it runs on as job {job.id}. {_WAYS}]"
+        return ToolOutput(
+            f"{body}\n{text}", display=TerminalDisplay(output, None, job=job.id), truncated=captured.dropped > 0
+        )
+
+
+def _title(wanted: BashInput) -> str:
+    """What it is listed as, as a job."""
+    return clean_line(wanted.command).strip()
 
 
 def _output(wanted: BashInput, finished: Finished) -> ToolOutput:

@@ -53,6 +53,8 @@ class TerminalDisplay(Struct, frozen=True):
     timed_out: bool = False
     ended: tuple[str, ...] = ()
     """Names of processes the command left behind, ended with it."""
+    job: str = ""
+    """The background job as which it runs on, where the user sent it there."""
 
 
 class DiffDisplay(Struct, frozen=True):
@@ -286,11 +288,35 @@ class JobInfo(Struct, frozen=True):
     elapsed: float
 
 
+class Caller(Struct, frozen=True):
+    """Whose command it is, and what it would be listed as."""
+
+    conversation_id: str
+    call_id: str
+    title: str
+
+
 class JobBoard(Protocol):
-    """Background commands of all conversations."""
+    """Background commands of all conversations, and those in the foreground that may become some."""
 
     async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
         """Start it and return at once."""
+        ...
+
+    async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
+        """Run to the end as `ProcessRunner.run` does; the job it has become where `background` let it go before.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        ...
+
+    def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
+        """Let the command of a call go on as a job without a time limit; None where none of it runs, or any longer."""
+        ...
+
+    def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Tell `listener` whose jobs have changed, whenever one begins or ends; the result ends it."""
         ...
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:

@@ -34,7 +34,7 @@ def build_tools(dependencies: ToolDependencies) -> dict[str, Tool]:
     """Every tool by its name."""
     spills = (dependencies.spill_folder,)
     tools: tuple[Tool, ...] = (
-        Bash(dependencies.runner, dependencies.jobs, dependencies.spill_folder),
+        Bash(dependencies.jobs, dependencies.spill_folder),
         JobOutput(dependencies.jobs),
         JobKill(dependencies.jobs),
         ReadFile(dependencies.ledger, spills),

@@ -47,6 +47,7 @@ from engine.machine.events import (
 from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import ToolExecuting
 from engine.updates import Asked, Noticed, RetryScheduled, RunningCall
+from tools.contract import JobInfo
 
 log = logging.getLogger(__name__)
 
@@ -133,6 +134,17 @@ class Performer(Struct, eq=False):
         _cancel(self._model)
         _cancel(self._tool)
 
+    def background(self) -> JobInfo | None:
+        """Let the command that runs go on as a job: its call ends by itself then. None where none runs."""
+        state, task = self.session.state, self._tool
+        if not isinstance(state, ToolExecuting) or task is None or task.done() or task.cancelling():
+            return None
+        call_id = state.round.current.id
+        job = self.session.ports.jobs.background(self.session.record.id, call_id)
+        if job is not None:
+            self.calls[call_id].job = job.id
+        return job
+
     def run_started(self, caps: RunCaps) -> None:
         """A run begins: its clock, and its time limit if it has one."""
         session = self.session
@@ -189,7 +201,7 @@ class Performer(Struct, eq=False):
 
         def ended() -> ToolAborted | StragglersEnded:
             if self.session.state.gen == act.gen:
-                return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors)
+                return ToolAborted(act.gen, act.call_id, message_id, facts.ended, facts.survivors, facts.job)
             return StragglersEnded(facts.ended, facts.survivors)
 
         self.session.post(ended)

@@ -52,6 +52,8 @@ class CallFacts(Struct, eq=False):
     """The newest output while it runs."""
     ended: int = 0
     survivors: tuple[int, ...] = ()
+    job: str = ""
+    """The background job that its command has become."""
 
 
 class ReadyCall(Struct, frozen=True):

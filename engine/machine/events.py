@@ -147,6 +147,8 @@ class ToolAborted(Struct, frozen=True):
     message_id: str
     ended_processes: int = 0
     survivors: tuple[int, ...] = ()
+    job: str = ""
+    """The background job as which its command runs on: the user had let it go right before."""
 
 
 class CancelDeadlinePassed(Struct, frozen=True):

@@ -43,7 +43,9 @@ def step(state: State, event: StopEvent) -> Step:
         case ToolAborted():
             if isinstance(state, Cancelling) and not state.agents and event.call_id == state.round.current.id:
                 note = texts.stopped(state.elapsed, state.timed_out, event.ended_processes, event.survivors)
-                return stop_round(state.gen + 1, state, event.message_id, note, timed_out=state.timed_out)
+                return stop_round(
+                    state.gen + 1, state, event.message_id, note, timed_out=state.timed_out, job=event.job
+                )
             return Step(state)
         case CancelDeadlinePassed():
             if isinstance(state, Cancelling):

@@ -46,6 +46,11 @@ def shell_ran(command: str, output: str) -> str:
     return f"$ {command}\n{output}" if command else output
 
 
+def cancelled(job: str) -> str:
+    """What the model reads of a call that was stopped; of its command, where that runs on."""
+    return f"{CANCELLED}. The command runs on in the background as job {job}." if job else CANCELLED
+
+
 def stopped(elapsed: int, timed_out: bool, processes: int = 0, survivors: tuple[int, ...] = ()) -> str:
     """The row a cancel leaves: how long it had run and what ended with it."""
     parts = [f"Stopped at the time limit after {elapsed} s" if timed_out else f"Stopped by you after {elapsed} s"]

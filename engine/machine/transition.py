@@ -117,9 +117,11 @@ def end_run(gen: int, run: Run, saves: tuple[Effect, ...], *, timed_out: bool, p
     return Step(Idle(gen), (*saves, finish))
 
 
-def stop_round(gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, timed_out: bool) -> Step:
+def stop_round(
+    gen: int, state: Cancelling | AwaitingApproval, message_id: str, note: str, *, timed_out: bool, job: str = ""
+) -> Step:
     """End a stopped round: what is done stays, a spawn call keeps what its sub-agents had found."""
-    round_, current = state.round, ToolResult(state.round.current.id, texts.CANCELLED, ToolStatus.CANCELLED)
+    round_, current = state.round, ToolResult(state.round.current.id, texts.cancelled(job), ToolStatus.CANCELLED)
     if isinstance(state, Cancelling) and state.agents:
         found = agent_texts.aggregate(state.agents, state.outcomes, agent_texts.CANCELLED)
         ends = agent_texts.ends(state.agents, state.outcomes, agent_texts.CANCELLED)

@@ -60,7 +60,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("fork", "continue in a copy"),
     Command("export", "write this conversation to a file: Markdown, or JSON for .json", "FILE"),
     Command("retry", "try the last request again"),
-    Command("jobs", "background commands"),
+    Command("background", "send the command that runs to the background; /jobs has it then"),
+    Command("jobs", "background commands: read, end"),
     Command("stop", "stop this conversation's run"),
     Command("stopall", "stop every run of every conversation"),
     Command("pin", "pin this conversation to the top of the list, or unpin it"),
@@ -80,6 +81,8 @@ _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 BY_NAME: Final[dict[str, Command]] = {command.name: command for command in COMMANDS}
 
 ALIASES: Final[dict[str, str]] = {
+    "bashes": "jobs",
+    "bg": "background",
     "branch": "fork",
     "checkpoints": "rewind",
     "clear": "new",

@@ -11,14 +11,12 @@ from engine.records import StoredMessage
 from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.runs import choose_run, last_run
-from phoenix_tui.labels import Tone, clock, money, tokens
+from phoenix_tui.labels import Tone, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
-from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.side_question import SideQuestionSheet
 from phoenix_tui.side_answers import why_not
 from phoenix_tui.sub_agents import views_of
 from phoenix_tui.surface import NEWEST
-from tools.clean import clean_line
 
 LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""
@@ -81,25 +79,6 @@ def answer(message: StoredMessage) -> str:
     return text_in(message.blocks, "\n\n")
 
 
-async def jobs(bench: Bench, _: str) -> None:
-    """Background commands; a chosen one is ended."""
-    conversation = bench.desk.conversation
-    running = conversation.jobs() if conversation is not None else ()
-    if conversation is None or not running:
-        bench.tell("No background command was started here.")
-        return
-    choices = [
-        Choice(
-            job.id,
-            clean_line(job.command),
-            f"running {clock(job.elapsed)}" if job.running else f"ended with {job.exit_code}",
-        )
-        for job in running
-    ]
-    if chosen := await bench.sheets.pick(PickScreen("Enter ends a background command", choices)):
-        await bench.desk.attempt(lambda one: one.kill_job(chosen))
-
-
 async def quit_(bench: Bench, _: str) -> None:
     """Leave."""
     await bench.leave()
@@ -110,6 +89,5 @@ RUNS: Final[dict[str, Run]] = {
     "help": help_,
     "cost": cost,
     "copy": copy,
-    "jobs": jobs,
     "quit": quit_,
 }

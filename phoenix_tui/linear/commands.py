@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from engine.executor.requests import Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
@@ -15,6 +16,7 @@ from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.caps import caps_for
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.exporting import export
+from phoenix_tui.job_words import RUNS_ON
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
 from phoenix_tui.linear import (
     agents,
@@ -218,14 +220,21 @@ async def _export(front: LinearFront, name: str) -> None:
 
 async def _jobs(front: LinearFront, _: str) -> None:
     conversation = open_conversation(front)
-    running = [job for job in conversation.jobs() if job.running] if conversation is not None else []
+    running = [job for job in conversation.jobs.all() if job.running] if conversation is not None else []
     if conversation is None or not running:
         front.say("No background command runs.")
         return
     rows = [f"{reveal(job.command)}, for {clock(job.elapsed)}" for job in running]
     chosen = await front.choose("Running in the background. A number ends one:", rows)
     if chosen is not None:
-        await conversation.kill_job(running[chosen].id)
+        await conversation.jobs.kill(running[chosen].id)
+
+
+async def _background(front: LinearFront, _: str) -> None:
+    conversation = open_conversation(front)
+    if conversation is not None:
+        receipt = conversation.jobs.background()
+        front.say(receipt.reason if isinstance(receipt, Refused) else RUNS_ON)
 
 
 async def _config(front: LinearFront, text: str) -> None:
@@ -293,6 +302,7 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     **queueing.COMMANDS,
     **attaching.COMMANDS,
     **approving.COMMANDS,
+    "background": LinearCommand("send the command that runs to the background", _background),
     "jobs": LinearCommand("background commands; end one", _jobs),
     "model": LinearCommand("choose the model", _model),
     "permissions": LinearCommand("choose what runs without asking", _permissions),

@@ -33,6 +33,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.agent_words import began_line, ended_line, news, succeeded
+from phoenix_tui.job_words import end_line
 from phoenix_tui.labels import TROUBLES, clock
 from phoenix_tui.route_words import card_lines
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
@@ -183,7 +184,7 @@ class Spoken:
             case JobsChanged(jobs=jobs):
                 ended = [job for job in jobs if not job.running and job.id not in self.ended_jobs]
                 self.ended_jobs |= {job.id for job in ended}
-                return [f"Background command ended, exit {job.exit_code}: {reveal(job.command)}" for job in ended]
+                return [end_line(job) for job in ended]
             case _:
                 return []
 
@@ -214,7 +215,9 @@ class Spoken:
     def _ended(self, result: ToolResult, duration: float, ended: int) -> Lines:
         name = clean_line(self.tools.pop(result.call_id, "call"))
         display = decode_display(result.display_json) if result.display_json else None
-        parts = [f"Tool {name}, {OUTCOMES.get(result.status, result.status.value)}"]
+        job = display.job if isinstance(display, TerminalDisplay) else ""
+        how = f"went on in the background as {clean_line(job)}" if job else OUTCOMES.get(result.status, result.status)
+        parts = [f"Tool {name}, {how}"]
         self.last_output = result.text
         match display:
             case TerminalDisplay(output=output, exit_code=code):

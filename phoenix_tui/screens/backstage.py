@@ -19,6 +19,7 @@ from phoenix_tui.commands.sources import join as join_sources
 from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
+from phoenix_tui.job_words import leaving_question, running
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.desk import Desk
@@ -136,11 +137,9 @@ class Backstage:
         """Whether nothing runs and the draft is stored, or the user wants to leave all the same."""
         if not await self.bench.desk.drafts.keep() and not await self._wants(LOST_DRAFT):
             return False
-        busy = self.bench.desk.overview.busy
-        what = (
-            "A run is under way. Quit and stop it?" if busy == 1 else f"{busy} runs are under way. Quit and stop them?"
-        )
-        return not busy or await self._wants(what)
+        jobs = sum(running(one.jobs.all()) for one in self.bench.desk.services.engine.live())
+        question = leaving_question(self.bench.desk.overview.busy, jobs)
+        return not question or await self._wants(question)
 
     async def _wants(self, what: str) -> bool:
         return await self.bench.sheets.confirm(what, "quit", "stay")

@@ -113,8 +113,11 @@ class Readiness:
             self.greet(not self._parts.transcript.display)
 
     def command(self, line: str) -> None:
-        """Run a slash command."""
-        self.then(lambda bench: bench.deeds.command(bench, line))
+        """Run a slash command; `background` at once, so that an Esc right behind finds it done."""
+        if line == "background" and self.bench_in_use is not None:
+            self.bench_in_use.sending.let_go()
+        else:
+            self.then(lambda bench: bench.deeds.command(bench, line))
 
     def stop(self) -> None:
         """Stop what runs in view, and as soon as it runs what was asked for early."""

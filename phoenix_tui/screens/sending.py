@@ -14,6 +14,7 @@ from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
 from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.image_files import read_image
+from phoenix_tui.job_words import NOTHING_RUNS, RUNS_ON
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.waiting_words import waiting_words
@@ -112,6 +113,12 @@ class Sending:
         """
         on_its_way = self._desk.on_the_way.stop()
         return stop_in_view(self._desk.services.engine, self._desk.conversation) or on_its_way
+
+    def let_go(self) -> None:
+        """Send the command that runs in view to the background, at once: an Esc right behind finds it there."""
+        conversation = self._desk.conversation
+        receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
+        self._tell(receipt.reason if isinstance(receipt, Refused) else RUNS_ON)
 
     async def resume(self, *, interrupted: bool) -> None:
         """Enter on an empty line: try again after an error, or go on where a restart cut the turn off."""

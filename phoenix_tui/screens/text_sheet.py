@@ -25,11 +25,13 @@ class TextSheet(Sheet[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.READING)
 
-    def __init__(self, heading: str, text: Content, hang: int = 0) -> None:
+    def __init__(self, heading: str, text: Content, hang: int = 0, *, at_end: bool = False) -> None:
         super().__init__()
         self._heading = Content.assemble((heading, "bold"), "\n")
         self._text = text
         self._hang = hang
+        self._at_end = at_end
+        """Whether it is read from its end."""
 
     def compose(self) -> ComposeResult:
         """The text in a scroll."""
@@ -48,6 +50,8 @@ class TextSheet(Sheet[None]):
         hang = min(self._hang, width // 2)
         lines = [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
         self.query_one("#text", Static).update(Content("\n").join(lines))
+        if self._at_end:
+            self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
 
     def action_scroll(self, by: int) -> None:
         """Move by lines."""

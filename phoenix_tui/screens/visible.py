@@ -35,6 +35,7 @@ from engine.updates import (
 from phoenix_tui.approvals import as_asked
 from phoenix_tui.labels import Moment, Tone
 from phoenix_tui.screens.agents_in_view import AgentsInView
+from phoenix_tui.screens.jobs_in_view import JobsInView
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.route_in_view import RouteInView
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
@@ -72,6 +73,7 @@ class Visible:
         self._clock = clock
         self._route = RouteInView(conversation, tell, self.say_moment)
         self._agents = AgentsInView(conversation, parts.engine, self._update)
+        self._jobs = JobsInView(lambda text: tell(self._named(text)))
         self._unsubscribe: Unsubscribe | None = None
         self._run_began = 0.0
         self._stream = Stream()
@@ -178,7 +180,7 @@ class Visible:
             way_out=self._parts.status.status.way_out,
             vim_way_out=self._parts.status.status.vim_way_out,
             moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
-            jobs=sum(job.running for job in self.conversation.jobs()),
+            jobs=self._jobs.show(self.conversation.jobs.all()),
             read_only=bool(snapshot.read_only),
         )
         self._agents.take(snapshot.agents, snapshot.results)
@@ -314,7 +316,7 @@ class Visible:
                 if self._front:
                     self._agents.show(self._parts.dock)
             case JobsChanged(jobs=jobs):
-                self._update(jobs=sum(job.running for job in jobs))
+                self._update(jobs=self._jobs.take(jobs))
 
 
 def _place(number: int, total: int) -> str:

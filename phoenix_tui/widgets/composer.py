@@ -23,7 +23,7 @@ from phoenix_tui.widgets.composer_keys import Answering, ComposerKeys, VimMode
 from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, Shelf, paste_of
-from phoenix_tui.widgets.readline import Readline, replace_at
+from phoenix_tui.widgets.readline import Readline, ShellKeys, replace_at
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 12
 
 
-class Composer(Still, TextArea):
+class Composer(Still, ShellKeys, TextArea):
     """Multi-line input that grows upwards. Enter sends, Ctrl+J breaks the line."""
 
     DEFAULT_CSS = """
@@ -143,10 +143,6 @@ class Composer(Still, TextArea):
         line behind them before it looks at the text.
         """
         self.call_later(self.keys.orders[name])
-
-    def action_edit(self, name: str) -> None:
-        """One of the shell's editing keys."""
-        self.call_later(self.readline.run, name)
 
     def action_delete_left(self) -> None:
         """Backspace behind a mark deletes all of it."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.widgets import TextArea
+
+if TYPE_CHECKING:
+    _Base = TextArea
+else:
+    _Base = object  # Textual inherits CSS along the first Widget base alone, as in `still.Still`
 
 KILLS_KEPT: Final = 30
 _WORD: Final = re.compile(r"\w+")
@@ -21,6 +26,20 @@ def replace_at(area: TextArea, text: str, start: Place, end: Place) -> Place:
     behind = area.replace(text, start, end).end_location
     area.move_cursor(behind)
     return behind
+
+
+class ShellKeys(_Base):
+    """A text area that has these keys."""
+
+    readline: Readline
+
+    def action_edit(self, name: str) -> None:
+        """One of them, behind the keys that still wait in this widget's queue."""
+        self.call_later(self.readline.run, name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without a text nothing is at the left: the key is free for what the screen does with it."""
+        return super().check_action(action, parameters) if self.text or parameters != ("left",) else False
 
 
 class Readline:
@@ -42,6 +61,8 @@ class Readline:
                 self._area.action_undo()
             case "redo":
                 self._area.action_redo()
+            case "left":
+                self._area.action_cursor_left()
             case "yank":
                 self._yank()
             case "yank_older":

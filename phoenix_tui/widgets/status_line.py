@@ -28,7 +28,7 @@ from phoenix_tui.labels import (
     short_model,
 )
 from phoenix_tui.still import Still, Ticker
-from phoenix_tui.way_out import escape_hint, vim_hint
+from phoenix_tui.way_out import background_hint, escape_hint, vim_hint
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
 from tools.clean import clean_line
@@ -40,6 +40,8 @@ REMARKS: Final = {"local": "small model: check its work", "demo": "rules, no mod
 NOT_KEPT: Final = "not kept"
 """What stands there while conversations live in memory alone."""
 GAP: Final = " · "
+ROOM_FOR_MORE: Final = 4
+"""So many of the rows of `_lefts` are tried with what another key does: cost and model give way to it."""
 LEAST_GAP: Final = 2
 """Cells before what Esc does, which is no part of the state."""
 
@@ -123,12 +125,20 @@ class StatusLine(Still, MeterRow):
         now = self._label()
         self._drawn = self._shown(now)
         state = Content.styled(self._drawn, f"{now.glyph.tone.value}")
-        for left in self._lefts():
-            gap = width - left.cell_length - state.cell_length - len(esc)
+        lefts = list(self._lefts())
+        longer = [(left, f"{lets_go}{GAP}{esc}") for left in lefts[:ROOM_FOR_MORE] if (lets_go := self._lets_go())]
+        for left, hints in (*longer, *((left, esc) for left in lefts)):
+            gap = width - left.cell_length - state.cell_length - len(hints)
             if gap >= LEAST_GAP:
-                return Content.assemble(left, state, " " * gap, (esc, Tone.QUIET.value))
+                return Content.assemble(left, state, " " * gap, (hints, Tone.QUIET.value))
         state = state.truncate(max(width - len(esc) - 1, 1), ellipsis=True)
         return Content.assemble(state, " " * max(width - state.cell_length - len(esc), 1), (esc, Tone.QUIET.value))
+
+    def _lets_go(self) -> str:
+        status = self.status
+        if status.read_only or status.way_out:
+            return ""
+        return background_hint(status.state, self._clock() - status.since, has_text=status.has_text)
 
     def _hint(self) -> str:
         status = self.status

@@ -11,6 +11,7 @@ from engine.agents.crew import Crew
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.context_desk import ContextDesk
+from engine.executor.job_desk import JobDesk
 from engine.executor.message_queue import MessageQueue
 from engine.executor.routing import RoutingDesk
 from engine.executor.side_questions import SideDesk
@@ -21,6 +22,7 @@ from engine.store.library import SqliteLibrary
 from phoenix_tui import surface
 from phoenix_tui.agents_surface import AgentsSurface
 from phoenix_tui.context_surface import ContextSurface
+from phoenix_tui.jobs_surface import JobsSurface
 from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.onboarding_surface import Onboarding
 from phoenix_tui.profile_surface import ProfilesSurface
@@ -41,6 +43,7 @@ from tests.support.fake_engine import (
     FakeSettings,
     FakeShelf,
 )
+from tests.support.fake_jobs import FakeJobs
 from tests.support.fake_library import FakeLibrary
 from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
@@ -65,6 +68,8 @@ PAIRS: list[tuple[Any, Any]] = [
     (AgentsSurface, FakeCrew),
     (ContextSurface, ContextDesk),
     (ContextSurface, FakeContext),
+    (JobsSurface, JobDesk),
+    (JobsSurface, FakeJobs),
     (LibrarySurface, SqliteLibrary),
     (LibrarySurface, FakeLibrary),
     (ProfilesSurface, ProfileBoard),

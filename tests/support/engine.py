@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.conversation import Conversation
@@ -129,6 +129,12 @@ class NoJobs:
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
         return ()
 
+    def background(self, conversation_id: str, call_id: str) -> None:
+        return
+
+    def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        return lambda: None
+
     async def end_all(self, conversation_id: str) -> None:
         self.ended.append(conversation_id)
 
@@ -202,18 +208,19 @@ async def engine_bench(
     tool: StubTool | None = None,
     settings: EngineSettings | None = None,
     provider: ScriptedProvider | None = None,
+    board: Any = None,
 ) -> AsyncIterator[Bench]:
-    """An engine whose model answers with `replies`, in order, or as `provider` does."""
+    """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs."""
     store = await open_store(StorePaths.under(home))
     provider = provider or ScriptedProvider({"main": Script(tuple(replies))})
-    tool, rules, jobs = tool or StubTool(), MemoryRules(), NoJobs()
+    tool, rules, jobs = tool or StubTool(), MemoryRules(), board or NoJobs()
     ports = Ports(
         store,
         store.library,
         store.queue,
         Providers(provider),
         {tool.spec.name: tool},
-        jobs,  # type: ignore[arg-type] # only what the engine calls
+        jobs,
         PlainImages(),
         rules,
         SystemClock(),

@@ -59,13 +59,14 @@ from phoenix_tui.settings_surface import Setting
 from phoenix_tui.surface import Launch, Services
 from tests.support.fake_agents import FakeCrew
 from tests.support.fake_context import FakeContext
+from tests.support.fake_jobs import FakeJobs
 from tests.support.fake_library import FakeLibrary
 from tests.support.fake_profiles import FakeProfiles
 from tests.support.fake_queue import FakeQueue
 from tests.support.fake_routing import FakeRouting
 from tests.support.fake_rules import rule_desk
 from tests.support.fake_side import FakeSide
-from tools.contract import Command, Finished, ImageRejected, JobInfo, ToolRequest
+from tools.contract import Command, Finished, ImageRejected, ToolRequest
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
@@ -98,7 +99,6 @@ class FakeConversation:
     resumable: bool = False
     live_text: str = ""
     """What has streamed when somebody subscribes."""
-    running_jobs: tuple[JobInfo, ...] = ()
     listeners: list[Callable[[Update], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -106,6 +106,7 @@ class FakeConversation:
         self.context = FakeContext()
         self.routing = FakeRouting(self.play)
         self.side = FakeSide()
+        self.jobs = FakeJobs(self.play)
         self.rules: dict[Rule, float] = {}
         self.teller = ActivityTeller(self, self.engine.watchers)
 
@@ -239,12 +240,6 @@ class FakeConversation:
 
     def warm(self) -> None:
         self.warmed += 1
-
-    def jobs(self) -> tuple[JobInfo, ...]:
-        return self.running_jobs
-
-    async def kill_job(self, job_id: str) -> None:
-        self.running_jobs = tuple(job for job in self.running_jobs if job.id != job_id)
 
 
 def _image(name: str) -> Attachment:

@@ -286,7 +286,8 @@ class Walk:
                 return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note")
             case 14:
                 late = StragglersEnded(self.rng.randrange(3))
-                return self.rng.choice((ToolAborted(gen, call, message), CancelDeadlinePassed(gen, message), late))
+                aborted = ToolAborted(gen, call, message, job=self.rng.choice(("", "job-1")))
+                return self.rng.choice((aborted, CancelDeadlinePassed(gen, message), late))
             case _:
                 return self._agent_event(gen, call, message)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,18 @@ from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlo
 from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, StreamItem
 from tests.support.plain_runner import PlainRunner
 from tools.bash import Bash
-from tools.contract import Captured, Command, JobInfo, Tool, ToolContext, ToolOutput
+from tools.contract import (
+    Caller,
+    Captured,
+    Command,
+    Finished,
+    JobInfo,
+    ProcessRunner,
+    Report,
+    Tool,
+    ToolContext,
+    ToolOutput,
+)
 from tools.files.ledger import ReadLedger
 from tools.list_files import ListFiles
 from tools.patch import Patch
@@ -24,7 +35,19 @@ MOST_ROUNDS = 30
 
 
 class NoJobs:
-    """A job board nobody uses."""
+    """A job board on which commands only run to their end."""
+
+    def __init__(self, runner: ProcessRunner) -> None:
+        self._runner = runner
+
+    async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished:
+        return await self._runner.run(command, report)
+
+    def background(self, conversation_id: str, call_id: str) -> None:
+        return
+
+    def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        return lambda: None
 
     async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
         raise AssertionError("no background job is wanted here")
@@ -46,7 +69,7 @@ def real_tools(spill: Path) -> dict[str, Tool]:
     """The tools the guide and the local model know."""
     runner, ledger = PlainRunner(), ReadLedger()
     tools: tuple[Tool, ...] = (
-        Bash(runner, NoJobs(), spill),
+        Bash(NoJobs(runner), spill),
         ReadFile(ledger),
         ListFiles(),
         Search(runner),

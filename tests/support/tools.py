@@ -8,12 +8,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tests.support.plain_runner import PlainRunner
 from tools.contract import (
+    Caller,
     Captured,
     Command,
     Finished,
     JobInfo,
     JsonObject,
+    ProcessRunner,
     Progress,
     Report,
     Tool,
@@ -36,9 +39,12 @@ class ScriptedRunner:
 
 
 class MemoryJobs:
-    """A job board on which nothing really runs."""
+    """A job board on which nothing really runs but what somebody waits for, by `runner`."""
 
-    def __init__(self) -> None:
+    def __init__(self, runner: ProcessRunner | None = None) -> None:
+        self._runner = runner or PlainRunner()
+        self.becomes: JobInfo | None = None
+        """What every command becomes that somebody waits for."""
         self.commands: dict[str, Command] = {}
         self.listed: dict[str, JobInfo] = {}
         self.printed: dict[str, Captured] = {}
@@ -48,6 +54,18 @@ class MemoryJobs:
         job = JobInfo(f"job{len(self.listed) + 1}", conversation_id, title, True, None, 0.0)
         self.listed[job.id], self.commands[job.id], self.printed[job.id] = job, command, Captured(b"")
         return job
+
+    async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
+        """To its end, or at once to the background."""
+        return self.becomes or await self._runner.run(command, report)
+
+    def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
+        """None of them runs for long."""
+        return None
+
+    def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Nobody is told."""
+        return lambda: None
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
         """Those of one conversation."""

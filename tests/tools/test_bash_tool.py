@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tests.support.plain_runner import PlainRunner
 from tests.support.tools import MemoryJobs, ScriptedRunner, context_in, use
 from tools.bash import Bash
 from tools.contract import (
@@ -24,7 +24,7 @@ from tools.contract import (
 
 
 def bash(folder: Path, runner: ProcessRunner | None = None, jobs: MemoryJobs | None = None) -> Bash:
-    return Bash(runner or PlainRunner(), jobs or MemoryJobs(), folder / "spill")
+    return Bash(jobs or MemoryJobs(runner), folder / "spill")
 
 
 async def test_the_exit_code_is_always_stated(tmp_path: Path) -> None:
@@ -120,6 +120,22 @@ async def test_a_background_command_becomes_a_job(tmp_path: Path) -> None:
     assert output.text == "Started background job job1. Read it with job_output, end it with job_kill."
     assert jobs.commands["job1"].timeout is None
     assert jobs.listed["job1"].command == "npm start"
+
+
+async def test_a_command_sent_to_the_background_says_what_it_printed_and_where_the_rest_is(tmp_path: Path) -> None:
+    jobs = MemoryJobs()
+    jobs.becomes = await jobs.start(Command(("x",), tmp_path), "one", "make")
+    jobs.becomes = replace(jobs.becomes, elapsed=12.4)
+    silent = await use(bash(tmp_path, jobs=jobs), tmp_path, command="make")
+    where = (
+        "[sent to the background by the user after 12 s: it runs on as job job1. "
+        "Read it with job_output, end it with job_kill.]"
+    )
+    assert (silent.text, silent.is_error) == (f"[no output yet]\n{where}", False)
+    jobs.printed["job1"] = Captured(b"half \x1b[31mdone\n")
+    output = await use(bash(tmp_path, jobs=jobs), tmp_path, command="make")
+    assert output.text == f"half done\n{where}"
+    assert output.display == TerminalDisplay("half done\n", None, job="job1")
 
 
 async def test_the_request_shows_the_whole_command(tmp_path: Path) -> None:

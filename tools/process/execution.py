@@ -113,6 +113,21 @@ class Execution:
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
 
+    def fall_silent(self) -> None:
+        """Report nothing more: who was told waits for it no longer."""
+        self._report = None
+        self._output.fall_silent()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the program itself has ended, or all of it."""
+        return self.account.status is not None or self.over.is_set()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was started."""
+        return asyncio.get_running_loop().time() - self._began
+
     def captured(self) -> Captured:
         """The output so far."""
         return self._output.captured()
@@ -145,7 +160,7 @@ class Execution:
             exit_code=os.WEXITSTATUS(status) if status is not None and exited else None,
             signal=os.WTERMSIG(status) if status is not None and signaled else None,
             captured=captured,
-            duration=asyncio.get_running_loop().time() - self._began,
+            duration=self.elapsed,
             timed_out=timed_out,
             leftovers=self.account.leftovers,
             survivors=self.account.survivors,

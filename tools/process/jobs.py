@@ -1,14 +1,15 @@
-"""Background commands: started by a conversation, readable while they run, gone with it."""
+"""Commands that nobody waits for, from the start or any longer: readable, killable, gone with their conversation."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
+from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from tools.contract import Captured, Command, JobInfo
+from tools.contract import Caller, Captured, Command, Finished, JobInfo, Report
 from tools.process.supervision import Running, Supervision
 
 ENDED_KEPT = 20
@@ -23,11 +24,19 @@ class Job(Struct, eq=False):
     conversation_id: str
     title: str
     running: Running
-    began: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     elapsed: float = 0.0
     exit_code: int | None = None
     captured: Captured = NOTHING
+
+
+class Awaited(Struct, eq=False):
+    """A command whose caller waits for its end; with a job it waits no longer."""
+
+    caller: Caller
+    running: Running
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+    job: Job | None = None
 
 
 class JobTable:
@@ -36,8 +45,10 @@ class JobTable:
     def __init__(self, supervision: Supervision) -> None:
         self._supervision = supervision
         self._jobs: dict[str, Job] = {}
+        self._awaited: dict[tuple[str, str], Awaited] = {}
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._listeners: list[Callable[[str], None]] = []
 
     async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
         """Start a command and return at once.
@@ -46,14 +57,48 @@ class JobTable:
             OSError: it cannot be started.
         """
         running = await self._supervision.start(command)
-        loop = asyncio.get_running_loop()
-        job = Job(f"job-{next(self._numbers)}", conversation_id, title, running, loop.time())
-        self._jobs[job.id] = job
-        task = asyncio.create_task(self._follow(job, command.timeout), name=job.id)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        self._forget_the_oldest(conversation_id)
-        return _shown(job)
+        return _shown(self._keep(running, conversation_id, title, command.timeout))
+
+    async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
+        """Run to the end, or until `background` makes a job of it. Cancelling kills the tree of one that is none.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        awaited = Awaited(caller, await self._supervision.start(command, report))
+        running, place = awaited.running, (caller.conversation_id, caller.call_id)
+        self._awaited[place] = awaited
+        try:
+            timed_out = not await _either(running.execution.over, awaited.let_go, command.timeout)
+            if awaited.job is not None:
+                return _shown(awaited.job)
+            captured = await self._supervision.end(running)
+        except asyncio.CancelledError:
+            if awaited.job is None:
+                await self._supervision.end(running)
+                running.execution.report_end()
+            raise
+        finally:
+            if self._awaited.get(place) is awaited:  # one that dies slowly may have been followed by its like
+                del self._awaited[place]
+        return running.execution.finished(captured, timed_out=timed_out)
+
+    def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
+        """Make a job of the command that a call waits for; None where there is none, or it is about to end."""
+        awaited = self._awaited.get((conversation_id, call_id))
+        if awaited is None or awaited.job is not None:
+            return None
+        if awaited.running.ending is not None or awaited.running.execution.is_ending:
+            return None
+        awaited.running.execution.fall_silent()
+        awaited.job = self._keep(awaited.running, conversation_id, awaited.caller.title, None)
+        awaited.let_go.set()
+        return _shown(awaited.job)
+
+    def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Tell `listener` whose jobs have changed, whenever one begins or ends; the result ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
         """Those of one conversation, oldest first, ended ones included."""
@@ -84,6 +129,16 @@ class JobTable:
         for conversation_id in {job.conversation_id for job in self._jobs.values()}:
             await self.end_all(conversation_id)
 
+    def _keep(self, running: Running, conversation_id: str, title: str, limit: float | None) -> Job:
+        job = Job(f"job-{next(self._numbers)}", conversation_id, title, running)
+        self._jobs[job.id] = job
+        task = asyncio.create_task(self._follow(job, limit), name=job.id)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._forget_the_oldest(conversation_id)
+        self._tell(conversation_id)
+        return job
+
     async def _follow(self, job: Job, limit: float | None) -> None:
         execution = job.running.execution
         try:
@@ -96,6 +151,11 @@ class JobTable:
             job.exit_code = finished.exit_code
             job.elapsed = finished.duration
             job.ended.set()
+            self._tell(job.conversation_id)
+
+    def _tell(self, conversation_id: str) -> None:
+        for listener in tuple(self._listeners):
+            listener(conversation_id)
 
     def _forget_the_oldest(self, conversation_id: str) -> None:
         ended = [job for job in self._jobs.values() if job.conversation_id == conversation_id and job.ended.is_set()]
@@ -103,7 +163,18 @@ class JobTable:
             del self._jobs[job.id]
 
 
+async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | None) -> bool:
+    """Wait until one of both is set; False where the time was up before."""
+    waits = [asyncio.create_task(event.wait()) for event in (first, second)]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return bool(done)
+
+
 def _shown(job: Job) -> JobInfo:
     running = not job.ended.is_set()
-    elapsed = asyncio.get_running_loop().time() - job.began if running else job.elapsed
+    elapsed = job.running.execution.elapsed if running else job.elapsed
     return JobInfo(job.id, job.conversation_id, job.title, running, job.exit_code, elapsed)

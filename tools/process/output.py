@@ -45,6 +45,10 @@ class Output:
         asyncio.get_running_loop().add_reader(self.reader, self._read)
         self._task = asyncio.create_task(self._follow())
 
+    def fall_silent(self) -> None:
+        """Report nothing more."""
+        self._report = self._live = None
+
     def captured(self) -> Captured:
         """What is kept so far."""
         return self._kept.captured(self._spill.path if self._spill else None)

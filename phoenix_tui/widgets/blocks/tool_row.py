@@ -19,6 +19,8 @@ from tools.wording import counted
 
 TAIL_LINES: Final = 3
 """Lines under a running call."""
+RUNS_ON: Final = Span("▸", QUIET)
+"""Before a command that was sent to the background: how it ends is not known here."""
 FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
 
@@ -43,7 +45,8 @@ def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", n
         return _agent_lines(view, backs, width, is_open=is_open, action=action)
     output = output_lines("" if _hands_in(view) else output_of(view))
     right = _right(view, len(output), is_open, now)
-    lines = [row(_mark(view.status), view.name, _title(view), right, width, action=action)]
+    mark = RUNS_ON if _job(view) else _mark(view.status)
+    lines = [row(mark, view.name, _title(view), right, width, action=action)]
     if is_open:
         return lines + barred_whole(output, width)
     if view.status is ToolStatus.RUNNING:
@@ -142,7 +145,8 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
         case ToolStatus.AWAITING_APPROVAL:
             return ["asks"]
         case ToolStatus.SUCCESS:
-            return [f"+{counted(lines, 'line')}"] if lines and not is_open else []
+            hidden = [f"+{counted(lines, 'line')}"] if lines and not is_open else []
+            return [*hidden, f"went on as {job}"] if (job := _job(view)) else hidden
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
         case ToolStatus.CANCELLED:
@@ -155,6 +159,11 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
             return []
         case _:
             assert_never(view.status)
+
+
+def _job(view: ToolView) -> str:
+    """The background job that a command has become; empty for all else."""
+    return clean_line(view.display.job) if isinstance(view.display, TerminalDisplay) else ""
 
 
 def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:

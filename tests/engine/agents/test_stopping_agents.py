@@ -41,7 +41,7 @@ def spawns(when: str, *tasks: str) -> Reply:
 @asynccontextmanager
 async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[Bench]:
     processes = await start_plain()
-    bash: Any = Bash(processes.runner, NoJobs(), home / "spill")
+    bash: Any = Bash(NoJobs(processes.runner), home / "spill")
     (home / "spill").mkdir()
     try:
         async with engine_bench(home, *replies, tool=bash, settings=EngineSettings(max_agents=6)) as bench:

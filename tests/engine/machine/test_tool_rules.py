@@ -71,6 +71,15 @@ def test_a_result_that_arrives_after_escape_is_discarded() -> None:
     assert driver.results() == [("t1", "Cancelled by user", True)]
 
 
+def test_a_stopped_call_says_where_its_command_runs_on() -> None:
+    driver = executing("t1", "t2").on(UserCancelled("m-c"))
+    driver.on(ToolAborted(driver.gen, "t1", "m-r", job="job-3"))
+    assert driver.results() == [
+        ("t1", "Cancelled by user. The command runs on in the background as job job-3.", True),
+        ("t2", "Skipped due to cancellation", True),
+    ]
+
+
 def test_the_conversation_is_idle_at_the_deadline_even_if_a_process_will_not_die() -> None:
     driver = executing("t1").on(UserCancelled("m-c"))
     cancelling = driver.gen

@@ -92,7 +92,7 @@ def test_what_a_rule_for_a_command_with_a_star_lets_through_is_said_as_it_is() -
 async def test_a_rule_is_held_against_what_would_run_not_against_what_a_row_shows(
     tmp_path: Path, command: str, tricked: str
 ) -> None:
-    request = await Bash(PlainRunner(), NoJobs(), tmp_path).request({"command": command}, CWD)
+    request = await Bash(NoJobs(PlainRunner()), tmp_path).request({"command": command}, CWD)
     assert not allows(Rule("bash", "git status*"), Call("bash", ToolClass.RUN, request, CWD))
     assert not allows(Rule("bash", tricked), Call("bash", ToolClass.RUN, request, CWD))
 

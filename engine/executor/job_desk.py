@@ -1,0 +1,56 @@
+"""The background commands of one conversation, and the running one that may become one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from engine.executor.performer import Performer
+from engine.executor.requests import Accepted, Receipt, Refused
+from engine.executor.session import Session
+from engine.updates import JobsChanged
+from tools.contract import Captured, JobInfo
+
+NOTHING_RUNS: Final = "No command runs here that could go to the background."
+
+
+class JobDesk:
+    """Lists, reads and ends them. No state: the jobs stand on the board, the running call in the machine."""
+
+    def __init__(self, session: Session, performer: Performer) -> None:
+        self._session = session
+        self._performer = performer
+        self._leave: Callable[[], None] | None = None
+
+    def all(self) -> tuple[JobInfo, ...]:
+        """Oldest first, ended ones included."""
+        return self._session.ports.jobs.jobs(self._session.record.id)
+
+    def output(self, job_id: str) -> Captured:
+        """What one has printed so far. Raises KeyError for an unknown id."""
+        return self._session.ports.jobs.output(job_id)
+
+    async def kill(self, job_id: str) -> None:
+        """End one with everything it started. Raises KeyError for an unknown id."""
+        await self._session.ports.jobs.kill(job_id)
+
+    def background(self) -> Receipt:
+        """Let the command that runs go on as a job: its call ends at once, and the run goes on."""
+        session = self._session
+        job = None if session.read_only else self._performer.background()
+        return Accepted() if job is not None else Refused(session.read_only or NOTHING_RUNS)
+
+    def follow(self) -> None:
+        """Tell the subscribers from now on whenever one begins or ends."""
+        self._leave = self._session.ports.jobs.watch(self._changed)
+
+    async def end(self) -> None:
+        """End all of them: the conversation closes."""
+        await self._session.ports.jobs.end_all(self._session.record.id)
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+
+    def _changed(self, conversation_id: str) -> None:
+        if conversation_id == self._session.record.id:
+            self._session.publisher.publish(JobsChanged(self.all()))

@@ -1,0 +1,25 @@
+"""Commands about background commands: sending one there, and all there are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.screens.jobs_sheet import JobsSheet
+
+
+async def background(bench: Bench, _: str) -> None:
+    """Wait for the command that runs no longer."""
+    bench.sending.let_go()
+
+
+async def jobs(bench: Bench, _: str) -> None:
+    """Background commands: read one, end one."""
+    conversation = bench.desk.conversation
+    if conversation is None or not conversation.jobs.all():
+        bench.tell("No background command was started here.")
+        return
+    await bench.sheets.show(JobsSheet(conversation.jobs, bench.tell))
+
+
+RUNS: Final[dict[str, Run]] = {"background": background, "jobs": jobs}

@@ -1,0 +1,212 @@
+"""The user sends what runs to the background: one answer for each call, the run goes on, the command too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.executor.requests import Accepted, Refused
+from engine.machine.messages import TextBlock, ToolResultBlock, ToolStatus
+from engine.machine.states import Idle, ToolExecuting
+from engine.providers.scripted import Call, Hang, Reply, Text
+from engine.records import StoredMessage
+from engine.updates import JobsChanged, ToolEnded
+from tests.support.engine import Bench, engine_bench, until
+from tests.support.fates import unanswered
+from tests.support.processes import Watch, start_plain, watching
+from tests.support.waiting import poll
+from tools.bash import Bash
+
+NOTHING_RUNS = Refused("No command runs here that could go to the background.")
+WAYS = "Read it with job_output, end it with job_kill.]"
+
+
+def calls(script: str, *more: str) -> Reply:
+    scripts = (script, *more)
+    return Reply(tuple(Call("bash", json.dumps({"command": one, "timeout": 60})) for one in scripts))
+
+
+def endless(watch: Watch) -> str:
+    return f"export WATCHED={watch.mark}; echo begun; sleep 60 & setsid sleep 60 & sleep 60; :"
+
+
+@asynccontextmanager
+async def real_commands(home: Path, *replies: Reply) -> AsyncIterator[Bench]:
+    processes = await start_plain()
+    (home / "spill").mkdir()
+    bash: Any = Bash(processes.jobs, home / "spill")
+    try:
+        async with engine_bench(home, *replies, tool=bash, board=processes.jobs) as bench:
+            yield bench
+    finally:
+        await processes.close()
+
+
+async def runs(conversation: Conversation, watch: Watch, processes: int = 4) -> None:
+    assert await poll(lambda: isinstance(conversation.state, ToolExecuting) and len(watch.alive()) >= processes)
+
+
+async def send(conversation: Conversation) -> None:
+    """Press the key; a program may run a moment before its start is known here."""
+    assert await poll(lambda: conversation.jobs.background() == Accepted())
+
+
+def results(messages: Sequence[StoredMessage]) -> list[str]:
+    blocks = [block for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)]
+    return ["".join(part.text for part in block.content if isinstance(part, TextBlock)) for block in blocks]
+
+
+async def test_the_run_goes_on_at_once_and_the_command_too(tmp_path: Path) -> None:
+    with watching() as watch:
+        async with real_commands(tmp_path, calls(endless(watch)), Reply((Text("I go on."),))) as bench:
+            conversation = await bench.conversation()
+            await conversation.say("begin")
+            await runs(conversation, watch)
+            assert await poll(lambda: "begun" in str(bench.updates))
+            await send(conversation)
+            assert isinstance(await conversation.wait_idle(), Idle)
+            [told] = results(await bench.store.messages(conversation.id))
+            assert told.startswith("begun\n[sent to the background by the user after ")
+            assert told.endswith(f" s: it runs on as job job-1. {WAYS}")
+            assert "it runs on as job job-1" in str(bench.provider.requests[1].messages)
+            [ended] = bench.seen(ToolEnded)
+            assert ended.result.status is ToolStatus.SUCCESS
+            [job] = conversation.jobs.all()
+            assert (job.id, job.running) == ("job-1", True)
+            assert job.command.startswith("export WATCHED")
+            assert [[one.running for one in update.jobs] for update in bench.seen(JobsChanged)] == [[True]]
+            assert len(watch.alive()) >= 4
+            await conversation.jobs.kill("job-1")
+            assert watch.alive() == set()
+            assert [[one.running for one in update.jobs] for update in bench.seen(JobsChanged)] == [[True], [False]]
+
+
+async def test_the_next_call_of_the_reply_runs_behind_it(tmp_path: Path) -> None:
+    with watching() as watch:
+        async with real_commands(tmp_path, calls(endless(watch), "echo second"), Reply((Text("Done."),))) as bench:
+            conversation = await bench.conversation()
+            await conversation.say("begin")
+            await runs(conversation, watch)
+            await send(conversation)
+            await conversation.wait_idle()
+            first, second = results(await bench.store.messages(conversation.id))
+            assert "it runs on as job job-1" in first
+            assert second == "second\n[exit code 0]"
+
+
+@pytest.mark.parametrize("send_to_model", [True, False])
+async def test_a_command_of_the_user_goes_there_too(tmp_path: Path, send_to_model: bool) -> None:
+    with watching() as watch:
+        async with real_commands(tmp_path) as bench:
+            conversation = await bench.conversation()
+            await conversation.shell(endless(watch), send_to_model)
+            await runs(conversation, watch)
+            await send(conversation)
+            assert isinstance(await conversation.wait_idle(), Idle)
+            messages = await bench.store.messages(conversation.id)
+            said = [block.text for one in messages for block in one.blocks if isinstance(block, TextBlock)]
+            assert any("it runs on as job job-1" in text for text in said) is send_to_model
+            assert [job.running for job in conversation.jobs.all()] == [True]
+            assert len(watch.alive()) >= 4
+
+
+async def test_esc_right_behind_stops_the_run_and_not_the_command(tmp_path: Path) -> None:
+    with watching() as watch:
+        async with real_commands(tmp_path, calls(endless(watch))) as bench:
+            conversation = await bench.conversation()
+            await conversation.say("begin")
+            await runs(conversation, watch)
+            await send(conversation)
+            conversation.cancel()
+            assert isinstance(await conversation.wait_idle(), Idle)
+            assert results(await bench.store.messages(conversation.id)) == [
+                "Cancelled by user. The command runs on in the background as job job-1."
+            ]
+            assert [job.running for job in conversation.jobs.all()] == [True]
+            assert len(watch.alive()) >= 4
+
+
+async def test_behind_esc_there_is_nothing_to_send(tmp_path: Path) -> None:
+    with watching() as watch:
+        async with real_commands(tmp_path, calls(endless(watch))) as bench:
+            conversation = await bench.conversation()
+            await conversation.say("begin")
+            await runs(conversation, watch)
+            conversation.cancel()
+            assert conversation.jobs.background() == NOTHING_RUNS
+            assert isinstance(await conversation.wait_idle(), Idle)
+            assert results(await bench.store.messages(conversation.id)) == ["Cancelled by user"]
+            assert conversation.jobs.all() == ()
+            assert await poll(lambda: not watch.alive())
+
+
+async def test_esc_later_leaves_the_job_as_it_leaves_every_other(tmp_path: Path) -> None:
+    with watching() as watch:
+        hangs = Reply((Text("I think"), Hang()))
+        async with real_commands(tmp_path, calls(endless(watch)), hangs) as bench:
+            conversation = await bench.conversation()
+            await conversation.say("begin")
+            await runs(conversation, watch)
+            await send(conversation)
+            await until(lambda: len(bench.provider.requests) == 2)
+            assert conversation.jobs.background() == NOTHING_RUNS
+            conversation.cancel()
+            assert isinstance(await conversation.wait_idle(), Idle)
+            assert [job.running for job in conversation.jobs.all()] == [True]
+            assert len(watch.alive()) >= 4
+
+
+async def test_nothing_that_rests_or_thinks_or_is_no_command_can_be_sent(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Hang(),))) as bench:
+        conversation = await bench.conversation()
+        assert conversation.jobs.background() == NOTHING_RUNS
+        await conversation.say("hello")
+        await until(lambda: bench.provider.requests)
+        assert conversation.jobs.background() == NOTHING_RUNS
+
+
+async def test_its_whole_tree_goes_with_the_conversation(tmp_path: Path) -> None:
+    with watching() as watch:
+        async with real_commands(tmp_path, calls(endless(watch)), Reply((Text("I go on."),))) as bench:
+            conversation = await bench.conversation()
+            await conversation.say("begin")
+            await runs(conversation, watch)
+            await send(conversation)
+            await bench.engine.forget(conversation.id)
+            assert watch.alive() == set()
+            assert unanswered(await bench.store.messages(conversation.id)) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_keys_and_ends_in_any_order_answer_each_call_once(tmp_path: Path, seed: int) -> None:
+    """The command ends by itself, Esc and the key come once or twice, each after some turns of the loop."""
+    rng = random.Random(seed)
+    go = tmp_path / "go"
+    waiting = calls(f"until [ -e {go} ]; do sleep 0.01; done; rm {go}")
+    async with real_commands(tmp_path, waiting, Reply((Text("I go on."),))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("begin")
+        await until(lambda: isinstance(conversation.state, ToolExecuting))
+        deeds = [conversation.jobs.background, conversation.jobs.background, conversation.cancel, go.touch]
+        rng.shuffle(deeds)
+        accepted = 0
+        for deed in deeds:
+            for _ in range(rng.choice((0, 0, 1, 4, 40, 400))):
+                await asyncio.sleep(0)
+            accepted += deed() == Accepted()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        messages = await bench.store.messages(conversation.id)
+        assert unanswered(messages) == []
+        [told] = results(messages)
+        jobs = conversation.jobs.all()
+        assert accepted == len(jobs) <= 1
+        assert ("as job job-1" in told) is bool(jobs)
+        assert len(bench.seen(ToolEnded)) == 1

@@ -1,0 +1,36 @@
+"""A command that takes long goes to the background in lines too, and its end is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.cli import with_claude
+from tests.support.journeys import calls, result_text, says
+from tests.support.loopback import serve
+from tests.support.program import alive, mark, program
+
+
+async def test_the_command_that_runs_is_sent_there_listed_and_ended(tmp_path: Path) -> None:
+    marked = mark()
+    answers = (calls("bash", command=f"echo begun; sleep {marked}"), says("I go on."))
+    async with (
+        serve(*answers) as server,
+        program(with_claude(tmp_path, server.url), "--screen-reader", "--permission-mode", "auto", rows=100) as running,
+    ):
+        await running.shows("You:")
+        running.type("/background\r")
+        await running.shows("Nothing was sent yet")
+        running.type("sleep\r")
+        await running.until(lambda: len(alive(f"sleep\0{marked}")) == 1, "a sleeping process")
+        running.type("/background\r")
+        await running.shows("It runs on in the background: /jobs shows it.")
+        await running.shows("Tool bash, went on in the background as job-1", "Assistant: I go on.")
+        assert "it runs on as job job-1" in result_text(server.requests[1])
+        assert len(alive(f"sleep\0{marked}")) == 1
+        running.type("/background\r")
+        await running.shows("No command runs here that could go to the background.")
+        running.type("/jobs\r")
+        await running.shows("Running in the background. A number ends one:", f"1. echo begun; sleep {marked}")
+        running.type("1\r")
+        await running.shows(f"Background command ended, killed: echo begun; sleep {marked}")
+        assert alive(f"sleep\0{marked}") == []
