@@ -24,8 +24,6 @@ TALL: Final = 36
 """Rows of the screen from which the panel may have every third of them; below that every sixth."""
 TICK: Final = 1.0
 """Seconds between two looks at the clocks, while one of them runs."""
-ROOMY: Final = 24
-"""Rows of the screen from which a blank one stands between the rows and a question."""
 SIDES: Final = 2
 
 
@@ -39,8 +37,6 @@ class AgentPanel(Still, Widget):
     AgentPanel {
         height: auto; display: none; padding: 0 1; background: $background; text-wrap: nowrap;
         &.-tall { margin: 1 0 0 0; }
-        &.-asked { margin: 0 0 1 0; }
-        &.-tall.-asked { margin: 1 0 1 0; }
     }
     """
     can_focus = False
@@ -82,9 +78,8 @@ class AgentPanel(Still, Widget):
         views = self._source()
         drawn, self._drawn_for = Content("\n").join(self._rows(views)), self._space
         self.display = bool(views)
-        asked = any(view.outcome is None and isinstance(view.state, AwaitingApproval) for view in views)
         height = self.screen.size.height if self.is_attached else 0
-        self.set_class(asked and height >= ROOMY, "-asked").set_class(height >= TALL, "-tall")
+        self.set_class(height >= TALL, "-tall")
         before, self._drawn = self._drawn.plain, drawn
         if drawn.plain != before:
             self.refresh(layout=drawn.plain.count("\n") != before.count("\n") or not before)

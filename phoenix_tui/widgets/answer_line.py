@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.actions import SkipAction
 from textual.app import ComposeResult
@@ -17,6 +17,8 @@ from engine.updates import Question
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import rule_effect
 from tools.clean import clean_line
+
+REASON: Final = "Enter says no; the model reads the reason."
 
 
 class AnswerLine(Vertical):
@@ -58,6 +60,7 @@ class AnswerLine(Vertical):
         """Why not."""
         self._question = None
         self._open("", placeholder)
+        self.query_one("#effect", Static).update(REASON)
 
     def close(self) -> bool:
         """Put it away; False when it was not open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,11 +13,13 @@ from textual.content import Content
 from phoenix_tui.markdown.lines import Tone
 from phoenix_tui.widgets.blocks.diff_colours import coloured_rows, is_worth, language_of
 from phoenix_tui.widgets.blocks.diff_layout import Coloured
-from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
+from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow, Piece, marked_runs
 from tools.clean import clean_line, reveal
 
 HUES: Final = {Tone.KEYWORD: "primary", Tone.STRING: "success", Tone.NUMBER: "warning", Tone.NAME: "accent"}
 """Which hue of the theme a token leans to, half of it, as in the transcript."""
+WORDS: Final = {"+": "bold on $success 25%", "-": "bold on $error 25%"}
+"""What the words that changed look like: on the tint of the row the 34 % of the transcript."""
 TAB_SIGN: Final = "␉"
 """What `reveal` makes of a tab: no lexer knows it."""
 
@@ -29,6 +32,25 @@ def coloured_change(rows: Sequence[DiffRow], path: str) -> Sequence[Coloured]:
     shown = [replace(row, text=reveal(row.text).replace(TAB_SIGN, " ")) for row in rows]
     coloured = coloured_rows(shown, language)
     return [line if _says(line) == row.text else () for line, row in zip(coloured, shown, strict=True)]
+
+
+def changed_words(rows: Sequence[DiffRow]) -> list[list[tuple[int, int]]]:
+    """For every row, hidden characters spelled out, where the words stand that are another row's no more."""
+    shown = [replace(row, text=reveal(row.text)) for row in rows[:MOST_ROWS]]
+    marked = [row for old, new in marked_runs(shown) for row in (*old, *new)]
+    return [_changed(row.pieces) for row in marked] + [[] for _ in rows[MOST_ROWS:]]
+
+
+def _changed(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
+    ends = list(accumulate((len(piece.text) for piece in pieces), initial=0))
+    return [(ends[at], ends[at + 1]) for at, piece in enumerate(pieces) if piece.changed]
+
+
+def with_words(text: Content, row: DiffRow, places: Sequence[tuple[int, int]]) -> Content:
+    """One row of text with the words that changed."""
+    for start, end in places:
+        text = text.stylize(WORDS[row.sign], start, end)
+    return text
 
 
 def code_styles(variables: Mapping[str, str]) -> dict[Tone, str]:

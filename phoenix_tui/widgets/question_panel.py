@@ -24,7 +24,7 @@ from phoenix_tui.labels import ASKING, Tone
 from phoenix_tui.way_out import BACK
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
-from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.widgets.flowing import Flowing, hanging
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.question_text import (
     answer_rows,
@@ -43,6 +43,10 @@ WHERE_ROWS: Final = 2
 BORDER: Final = 2
 """Cells beside the text of where and why."""
 LEAST_ROWS: Final = 3
+SIGN: Final = 2
+"""Cells of the sign before who asks."""
+ROOMY: Final = 24
+"""Rows of the screen from which a blank row sets the question apart from what was said."""
 GRACE: Final = 0.5
 """Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
 
@@ -63,6 +67,7 @@ class QuestionPanel(Vertical):
         &:focus > #asker { text-style: bold; }
         &:focus > #asked, &:focus > #where { border-left: heavy $accent; }
         &.-filling > #answers { display: none; }
+        &.-roomy { padding: 1 1 0 1; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -101,7 +106,7 @@ class QuestionPanel(Vertical):
 
     def compose(self) -> ComposeResult:
         """Asker, the whole request, where and why, the answers, a line for a rule or a reason."""
-        yield Static(id="asker", markup=False)
+        yield Flowing(id="asker")
         with VerticalScroll(id="asked", can_focus=False):
             yield Flowing(id="request")
         yield Static(id="where", markup=False)
@@ -121,7 +126,8 @@ class QuestionPanel(Vertical):
         self.display = question is not None
         if question is None:
             return
-        self.query_one("#asker", Static).update(self._asker(question, place))
+        asker = self._asker(question, place)
+        self.query_one("#asker", Flowing).flow(partial(hanging, asker, SIGN))
         self.query_one("#request", Flowing).flow(partial(request_rows, question))
         self.run_worker(self._colour(question), group="colour")  # exclusive, one might end before it began
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
@@ -138,18 +144,27 @@ class QuestionPanel(Vertical):
             return
         # Behind the first frame, with the first change that is asked about.
         from phoenix_tui.widgets.question_colours import (  # noqa: PLC0415 - as said
+            changed_words,
             code_styles,
             coloured_change,
             in_colours,
+            with_words,
         )
 
-        lines = await asyncio.to_thread(coloured_change, list(diff_rows(preview.diff)), preview.path)
-        if not lines or question is not self._question:
+        changed = list(diff_rows(preview.diff))
+        lines = await asyncio.to_thread(coloured_change, changed, preview.path)
+        words = await asyncio.to_thread(changed_words, changed)
+        if question is not self._question:
             return
 
         def rows(width: int) -> list[Content]:
             styles = code_styles(self.app.theme_variables)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
-            return request_rows(question, width, lambda place, text: in_colours(text, lines[place], styles))
+
+            def paint(place: int, text: Content) -> Content:
+                coloured = in_colours(text, lines[place], styles) if lines else text
+                return with_words(coloured, changed[place], words[place])
+
+            return request_rows(question, width, paint)
 
         self.query_one("#request", Flowing).flow(rows)
 
@@ -184,7 +199,9 @@ class QuestionPanel(Vertical):
 
     def fit(self) -> None:
         """Take the rows that a pane or the screen has over."""
-        rows = (self.room or self.screen.size.height) - ROWS_BESIDE - self._rows_over()
+        room = self.room or self.screen.size.height
+        self.set_class(not self.room and room >= ROOMY, "-roomy")
+        rows = room - ROWS_BESIDE - self._rows_over()
         self.query_one("#asked").styles.max_height = max(rows, LEAST_ROWS)
 
     def _rows_over(self) -> int:
@@ -223,7 +240,7 @@ class QuestionPanel(Vertical):
                 self._fill()
                 self.line.open_rule(self._question, self._folder)
             case "r":
-                self.ask_reason("No, because … (Enter sends the reason to the model)")
+                self.ask_reason("No, because …")
             case _:
                 return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -390,3 +391,40 @@ async def test_a_question_keeps_the_last_column_free(open_shell: Any, size: tupl
         await shell.until(lambda: panel.region.height > 0)
         last = {widget.region.right for widget in panel.query("#asked, #where, #answers")}
         assert last == {shell.screen.size.width - 1}
+
+
+async def test_who_asks_goes_on_below_its_own_first_letter(open_shell: Any) -> None:
+    async with open_shell((60, 24)) as shell:
+        await asked(shell, asker="review the dead letters (sub-agent of check tests, docs and the queue)")
+        first, second = next(pair for pair in pairwise(shell.text.split("\n")) if "dead letters" in pair[0])
+        assert first.startswith(" ◆ review the dead letters")
+        assert (second[:3], second[3:].strip() != "") == ("   ", True)
+
+
+@pytest.mark.parametrize(("rows", "blank"), [(24, True), (20, False)])
+async def test_a_blank_row_sets_a_question_apart_where_there_are_24_rows(
+    open_shell: Any, rows: int, blank: bool
+) -> None:
+    async with open_shell((80, rows)) as shell:
+        await asked(shell, command="\n".join(map(str, range(30))))
+        assert (shell.screen.parts.dock.question.styles.padding.top == 1) is blank
+
+
+async def test_the_words_that_a_change_brings_are_marked_in_the_question(open_shell: Any) -> None:
+    change = DiffDisplay("relay/notes", "@@ -1 +1 @@\n-the retry loop waits\n+the retry loop waits up to LIMIT\n", 1, 1)
+    async with open_shell() as shell:
+        await asked(shell, request=ToolRequest("relay/notes", preview=change))
+        panel = shell.screen.parts.dock.question
+
+        def marked() -> list[str]:
+            content = panel.query_one("#request").render()
+            return [content.plain[span.start : span.end] for span in content.spans if "25%" in str(span.style)]
+
+        await shell.until(lambda: [words.strip() for words in marked()] == ["up to LIMIT"])
+
+
+async def test_a_reason_is_said_to_be_sent_with_enter_while_it_is_written(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await asked(shell)
+        await shell.pilot.press("r", "b", "u", "t")
+        await shell.until(lambda: "but" in shell.text and "Enter says no; the model reads the reason." in shell.text)
