@@ -245,9 +245,10 @@ def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:
     """How many there are, work and ask, and as many of the keys as there is room for."""
     working = at_work(views)
     asking = sum(isinstance(view.state, AwaitingApproval) for view in working)
+    busy = len(working) - asking
     head = Content.assemble(
         (counted(len(views)), "bold"),
-        (f" · {len(working)} at work" if working else "", Tone.WORK.value),
+        (f" · {busy} at work" if busy else "", Tone.WORK.value),
         (f" · {asking} {'asks' if asking == 1 else 'ask'} you" if asking else "", Tone.NEEDS_YOU.value),
     )
     parts = [*(ANSWERS[: min(asking, len(ANSWERS))] if asks else ()), *KEYS]

@@ -54,7 +54,9 @@ BY_WIDTH: Final[tuple[tuple[int, tuple[Column, ...]], ...]] = (
 )
 """The columns of one row, by the cells from which there is room for them."""
 WHOLE_FROM: Final = 112
-"""Cells from which one row holds everything."""
+"""Cells from which one row says everything, cut short where it must be."""
+ONE_FROM: Final = 132
+"""Cells from which one row has room for all of it, so that none takes two."""
 TWO_FROM: Final = 72
 """Cells from which two rows do."""
 
@@ -112,7 +114,7 @@ def _moment(view: AgentView) -> tuple[Glyph | None, str, str]:
 
 def rows_each(views: Sequence[AgentView], width: int, room: int) -> int:
     """Rows that each takes to show everything, where `room` has as many for all of them; else 1."""
-    return 2 if TWO_FROM <= width < WHOLE_FROM and 2 * len(views) <= room else 1
+    return 2 if TWO_FROM <= width < ONE_FROM and 2 * len(views) <= room else 1
 
 
 def agent_rows(views: Sequence[AgentView], width: int, now: float, *, plain: bool, each: int = 1) -> list[Content]:

@@ -60,7 +60,7 @@ def test_one_row_says_what_it_has_room_for(width: int, figures: str) -> None:
 
 def test_many_of_them_have_one_row_each() -> None:
     assert rows_each([WORKS] * 7, 91, 13) == 1
-    assert rows_each([WORKS], 116, 13) == 1, "one row holds everything"
+    assert rows_each([WORKS], 140, 13) == 1, "one row holds everything"
 
 
 def test_silence_is_said_where_no_column_says_it() -> None:
@@ -101,3 +101,9 @@ def test_an_end_is_its_first_words_and_what_it_took() -> None:
     ended = agent("b1", "find", NOW - 60, ended=NOW - 2, outcome=failed, turn=21)
     (drawn_row,) = drawn(ended, width=91)
     assert words(drawn_row) == ["✗ find", "timed out (partial kept)", "20/20 +1", "58 s", "12k", "$0.02"]
+
+
+def test_names_are_whole_in_a_sheet_of_120_cells() -> None:
+    views = [replace(WORKS, task="Compare the docs with the code of every module", activity="bash " + "make " * 20)]
+    each = rows_each(views, 118, 13)
+    assert "Compare the docs with the code of every module" in drawn(*views, width=118, each=each)[0]

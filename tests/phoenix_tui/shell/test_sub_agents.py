@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from engine.executor.requests import Answer, Choice
@@ -17,6 +18,7 @@ from engine.updates import AgentView
 from phoenix_tui.screens.agents_sheet import AgentsSheet
 from phoenix_tui.screens.approvals import ApprovalsSheet
 from phoenix_tui.widgets.question_panel import GRACE, QuestionPanel
+from phoenix_tui.widgets.title_row import Heading
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.snapshots.told import Teller, call
 from tests.support.fake_agents import RUNS, agent, waits_for
@@ -386,3 +388,20 @@ async def test_ten_take_no_more_room_than_a_few_and_those_that_ask_come_first(
         engine.crew.ask(parent, "b9", question(asker="task 9 (sub-agent of api-retry)"))
         await shell.until(lambda: "◆ task 9    asks you" in shell.text)
         assert "+7 more" in shell.text
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        (80, "find every test (sub-agent of check tests, docs and the queu…) 1 of 3"),
+        (60, "find every test (sub-agent of check tests, do…) 1 of 3"),
+        (42, "find every test (sub-agent) 1 of 3"),
+    ],
+)
+async def test_a_sub_agents_own_title_outlasts_that_of_its_parent(
+    open_shell: OpenShell, columns: int, row: str
+) -> None:
+    async with open_shell((columns, 20)) as shell:
+        parent = "check tests, docs and the queu…"
+        shell.screen.parts.title.heading = Heading("find every test", "~/src/relay", parent, "1 of 3")
+        await shell.until(lambda: shell.text.split("\n")[0].rstrip(" ^L").strip() == row)
