@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from phoenix_tui.way_out import CLOSES
+from phoenix_tui.way_out import BACK, CLOSES
 from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
 from phoenix_tui.widgets.title_row import LIST_FROM
 
@@ -61,7 +61,7 @@ class ListDrawer:
             return
         narrow = self._screen.has_class(NARROW)
         self._screen.set_class(narrow, OVER)
-        self._screen.say_way_out(CLOSES if narrow else "")
+        self._screen.say_way_out(CLOSES if narrow else BACK)
         self._screen.set_focus(self.rows)
         self._ready.then(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
 
@@ -78,8 +78,8 @@ class ListDrawer:
 
     @property
     def way_out(self) -> str:
-        """What Esc does to it; empty where it hides nothing."""
-        return CLOSES if self.is_over else ""
+        """What Esc does to it; empty where it hides nothing and has no keys."""
+        return CLOSES if self.is_over else BACK if self.rows.has_focus else ""
 
     def resized(self) -> None:
         """It may stand beside the conversation now, and Esc no longer closes it."""

@@ -143,6 +143,7 @@ class ConversationList(Still, Widget):
         """What was found and marked counts no longer; a list over the whole screen gives way."""
         self.leave()
         self.remove_class(ZOOMED)
+        self.post_message(Opened(""))
 
     def leave(self) -> bool:
         """Esc: end the filter, then the marks; False when there was neither."""

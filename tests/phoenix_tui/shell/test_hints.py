@@ -195,7 +195,7 @@ async def test_marks_and_a_filter_of_the_list_say_once_what_esc_does(open_shell:
         await shell.pilot.press("escape", "slash", "t")
         await shell.until(lambda: shell.status.endswith("Esc shows all"))
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.status.endswith("? help"))
+        await shell.until(lambda: shell.status.endswith("Esc back"))
         assert shell.screen.rows.has_focus
         await shell.pilot.press("escape")
-        await shell.until(lambda: shell.composer.has_focus)
+        await shell.until(lambda: shell.composer.has_focus and shell.status.endswith("? help"))

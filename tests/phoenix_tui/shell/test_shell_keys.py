@@ -200,7 +200,7 @@ async def test_the_list_over_a_narrow_screen_says_how_it_closes_and_answers_the_
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen)
         await shell.pilot.resize_terminal(120, 40)
-        await shell.until(lambda: shell.status.endswith("? help"))
+        await shell.until(lambda: shell.status.endswith("Esc back"))
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.status.endswith("? help"))
         assert shell.app.focused is shell.composer
@@ -227,7 +227,7 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.until(lambda: "Process 4711" in shell.text)
         assert shell.status.endswith("/fork goes on in a copy")
         assert "read-only · demo/guide · ■ at work when opened" in shell.status
-        assert shell.composer.placeholder == "Read-only: /fork makes a copy to go on with"
+        assert shell.composer.placeholder == "Read-only: what you write stays here"
         assert not shell.screen.parts.status.ticking
         await shell.type("hello")
         await shell.pilot.press("enter")
@@ -425,3 +425,12 @@ def test_a_keymap_that_makes_no_sense_is_refused_by_name(tmp_path: Path, text: s
     path.write_text(text)
     with pytest.raises(KeymapError, match=r"keymap\.toml"):
         read_keymap(path)
+
+
+async def test_what_was_typed_before_there_was_a_desk_counts_for_what_esc_does(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        shell.screen.parts.dock._loaded = False
+        await shell.type("early")
+        await shell.bench.desk.begin()
+        assert shell.composer.text == "early"
+        assert shell.status.endswith("Esc Esc clears")
