@@ -45,7 +45,7 @@ def newest_rows(
             *rows,
             *(Content.styled(f"  {one}", Tone.BAD.value) for one in Content(clean(words)).wrap(width - INDENT)),
         ]
-    return [*rows, *_markdown_rows(words[-LONGEST:], width)]
+    return [*rows, *markdown_rows(words[-LONGEST:], width)]
 
 
 def question_rows(question: Question, row: ConversationSummary, width: int) -> Sequence[Content]:
@@ -55,7 +55,8 @@ def question_rows(question: Question, row: ConversationSummary, width: int) -> S
 
 
 @lru_cache(maxsize=4)
-def _markdown_rows(text: str, width: int) -> tuple[Content, ...]:
+def markdown_rows(text: str, width: int) -> tuple[Content, ...]:
+    """An answer as the transcript lays it out, indented; code stays plain."""
     from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the parser, for the first look inside
 
     lines = markdown_lines(text, width)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from textual.content import Content
 
 from phoenix_tui.labels import Tone
+from phoenix_tui.screens.peek_text import markdown_rows
 from phoenix_tui.screens.text_sheet import TextSheet
 from phoenix_tui.side_answers import answer_of, in_one_line
 
@@ -21,6 +22,7 @@ class SideQuestionSheet(TextSheet):
         super().__init__(in_one_line(question), Content.styled(WAITS, Tone.QUIET.value))
         self._question = question
         self._ask = ask
+        self._answered = ""
 
     def on_mount(self) -> None:
         """Ask."""
@@ -28,4 +30,12 @@ class SideQuestionSheet(TextSheet):
 
     async def _answer(self) -> None:
         answer = await answer_of(self._ask, self._question)
-        self.fill(Content.styled(answer.text, Tone.BAD.value if answer.failed else ""))
+        if answer.failed:
+            self.fill(Content.styled(answer.text, Tone.BAD.value))
+            return
+        self._answered = answer.text
+        self.on_resize()
+
+    def rows(self, width: int) -> Sequence[Content]:
+        """The answer's Markdown, once it is there."""
+        return markdown_rows(self._answered, width) if self._answered else super().rows(width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -46,12 +47,14 @@ class TextSheet(Sheet[None]):
 
     def on_resize(self) -> None:
         """A row that goes on does so below its own text, `hang` cells in."""
-        width = max(self.measure - SCROLLBAR, 1)
-        hang = min(self._hang, width // 2)
-        lines = [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
-        self.query_one("#text", Static).update(Content("\n").join(lines))
+        self.query_one("#text", Static).update(Content("\n").join(self.rows(max(self.measure - SCROLLBAR, 1))))
         if self._at_end:
             self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
+
+    def rows(self, width: int) -> Sequence[Content]:
+        """The text for so many cells."""
+        hang = min(self._hang, width // 2)
+        return [row for line in self._text.split("\n", allow_blank=True) for row in _hung(line, width, hang)]
 
     def action_scroll(self, by: int) -> None:
         """Move by lines."""
