@@ -81,7 +81,10 @@ def _conversations(listed: Sequence[ConversationSummary]) -> list[Entry]:
 
 
 def _settings(settings: Sequence[Setting]) -> list[Entry]:
-    return [Entry("Settings", f"setting:{one.name}", one.name, one.meaning, one.words or one.value) for one in settings]
+    return [
+        Entry("Settings", f"setting:{one.name}", one.name, one.meaning.partition(";")[0], one.words or one.value)
+        for one in settings
+    ]
 
 
 async def _do(bench: Bench, chosen: str) -> None:

@@ -111,7 +111,7 @@ async def theme(bench: Bench, name: str) -> None:
     """Choose the colours and keep the choice."""
     names = bench.around.colours.names()
     if name and name not in names:
-        bench.tell(f"Themes: {', '.join(sorted(names))}.", bad=True)
+        bench.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
         return
     sheet = ThemePick(names, names[0], bench.around.colours.choose)
     if chosen := name or await bench.sheets.pick(sheet):

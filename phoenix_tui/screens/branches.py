@@ -46,6 +46,8 @@ def tree_rows(family: Sequence[BranchRow]) -> list[TreeRow]:
 class BranchesScreen(PickScreen):
     """Type to narrow, Enter opens the branch in place of this one. Gives its id."""
 
+    TAKES = "Enter opens"
+
     def __init__(self, family: Sequence[BranchRow], current: str, *, plain: bool = False) -> None:
         now = time.time()
         super().__init__("Branches", [_choice(row, current, now, plain) for row in tree_rows(family)], current=current)

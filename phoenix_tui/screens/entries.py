@@ -175,10 +175,11 @@ class EntriesSheet(Sheet[str]):
 
     def _row(self, entry: Entry, words_width: int, *, chosen: bool) -> list[Content]:
         width = max(self.measure - SIGN, 1)
-        remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(width // 3, ellipsis=True)
+        meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
+        left = max(width // 3, width - words_width - meaning.cell_length - 2 * GAP)
+        remark = Content.styled(clean_line(entry.remark), Tone.QUIET.value).truncate(left, ellipsis=True)
         words = self._named(entry).truncate(words_width, ellipsis=True, pad=True)
         room = max(width - words_width - GAP - (remark.cell_length + GAP if remark.cell_length else 0), 1)
-        meaning = Content.styled(clean_line(entry.meaning), Tone.QUIET.value)
         parts = (meaning.wrap(room) if self.WRAPS else [meaning.truncate(room, ellipsis=True)]) or [Content("")]
         lines: list[Content] = []
         for place, part in enumerate(parts):

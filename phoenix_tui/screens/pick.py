@@ -48,6 +48,8 @@ class PickScreen(Sheet[str]):
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
 
+    TAKES: ClassVar[str] = "Enter takes"
+    """What Enter does with the chosen row."""
     rows_below: int = 0
     """What a kind of it shows below the list."""
 
@@ -103,7 +105,7 @@ class PickScreen(Sheet[str]):
 
     def _draw(self) -> None:
         place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
-        head = Content.assemble((self._heading, "bold"), (f"   {place}   Enter takes", Tone.QUIET.value))
+        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self.TAKES}", Tone.QUIET.value))
         self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
         self.query_one("#rows", Static).update(self._rows())
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from phoenix_tui.surface import ConversationSurface
     from phoenix_tui.widgets.status_line import Status
 
-READ_ONLY: Final = "Read-only: /fork makes a copy to go on with"
+READ_ONLY: Final = "Read-only: what you write stays here"
 
 Asked: TypeAlias = (
     Composer.Submitted

@@ -92,3 +92,10 @@ async def test_a_sheet_stands_beside_the_list_and_has_one_measure(open_shell: Op
             row = next(row for row in shell.text.split("\n") if "at the end" in row)
             end = cell_len(row[: row.index("at the end") + len("at the end")])
             assert end == line.right == min(sheet.x + 1 + MEASURE, sheet.right - 1)
+
+
+async def test_a_remark_has_the_room_that_the_meaning_leaves(open_shell: OpenShell) -> None:
+    async with open_shell((80, 24)) as shell:
+        remark = "light or dark, as the terminal is"
+        shell.app.push_screen(EntriesSheet("Everything", [Entry("", "k", "theme", "colours", remark)], ""))
+        await shell.until(lambda: "theme" in shell.text and remark in shell.text)
