@@ -210,3 +210,26 @@ async def test_keys_and_ends_in_any_order_answer_each_call_once(tmp_path: Path, 
         assert accepted == len(jobs) <= 1
         assert ("as job job-1" in told) is bool(jobs)
         assert len(bench.seen(ToolEnded)) == 1
+
+
+async def test_a_command_of_a_sub_agent_goes_there_from_its_own_transcript_alone(tmp_path: Path) -> None:
+    with watching() as watch:
+        spawns = Call("spawn_agents", json.dumps({"tasks": [{"task": "TASK 1"}]}))
+        runs_on = Reply((Call("submit_result", '{"result": "it serves"}'),), when="it runs on as job job-1")
+        begin = Reply((spawns,), when="begin")
+        command = Reply(calls(endless(watch)).parts, when="TASK 1")
+        async with real_commands(tmp_path, runs_on, command, begin, Reply((Text("Fine."),))) as bench:
+            parent = await bench.conversation()
+            await parent.say("begin")
+            assert await poll(lambda: len(watch.alive()) >= 4)
+            crew = bench.engine.crew
+            assert crew is not None
+            [view] = crew.views(parent.id)
+            assert parent.jobs.background() == NOTHING_RUNS
+            agent = await bench.engine.open(view.id)
+            await send(agent)
+            assert isinstance(await parent.wait_idle(), Idle)
+            assert "it serves" in results(await bench.store.messages(parent.id))[0]
+            assert [job.running for job in agent.jobs.all()] == [True]
+            assert parent.jobs.all() == ()
+        assert watch.alive() == set()
