@@ -6,6 +6,7 @@ from typing import Final
 
 from screenshots.guide import (
     ALT_UP,
+    CTRL_E,
     CTRL_END,
     CTRL_F,
     CTRL_L,
@@ -109,9 +110,9 @@ async def composing(tour: Tour) -> None:
     tour.running.paste("\n".join(f"line {number} of a long log" for number in range(400)))
     await tour.take("paste", "400 lines")
     await tour.press(LEFT, ENTER)
-    await tour.take("paste-open", "line 0 of a long log")
-    await tour.gone("line 0 of a long log")
-    await tour.press(CTRL_U, "!git log --oneline")
+    await tour.take("paste-open", "Ctrl+F makes it a file")
+    await tour.gone("Ctrl+F makes it a file")
+    await tour.press(CTRL_E, CTRL_U, "!git log --oneline")
     await tour.take("shell", "the model reads the output")
     await tour.press(ENTER)
     await tour.take("shell-done", "bash")
