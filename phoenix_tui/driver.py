@@ -7,6 +7,7 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -57,6 +58,12 @@ class LastingFile:
             told()
 
 
+def _screen_of(file: TextIO) -> TextIO:
+    """Where to draw: not into the file that takes the errors (`2>errors`) while there is a terminal."""
+    out = sys.__stdout__
+    return out if out is not None and out.isatty() and not file.isatty() else file
+
+
 class QuietDriver(LinuxDriver):
     """Sleeps until a byte comes; honours ESCDELAY to the millisecond; restores the terminal Phoenix was started in."""
 
@@ -68,7 +75,7 @@ class QuietDriver(LinuxDriver):
     ) -> None:
         # Textual's own signature says App without its parameter.
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
-        self._file: Any = LastingFile(self._file)
+        self._file: Any = LastingFile(_screen_of(self._file))
         self._put = 0
         """How many writes went into the thread's queue."""
         self._wake: tuple[int, int] | None = None

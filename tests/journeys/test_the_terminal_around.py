@@ -83,3 +83,14 @@ async def test_a_terminal_without_titles_is_sent_none(tmp_path: Path) -> None:
         await running.shows("One.")
         asked = set(re.findall(rb"\x1b\](\d+)", bytes(running.raw)))
         assert asked <= {b"22"}, "Textual's own pointer shape alone"
+
+
+async def test_errors_sent_to_a_file_leave_the_screen_on_the_terminal(tmp_path: Path) -> None:
+    errors = tmp_path / "errors"
+    async with serve(says("One.")) as server, program(with_claude(tmp_path, server.url), errors=errors) as running:
+        await running.ready()
+        await running.send("first")
+        await running.shows("One.")
+        running.type(CTRL_Q)
+        assert await running.exit_code() == 0
+    assert errors.read_bytes() == b""

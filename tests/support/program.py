@@ -161,9 +161,13 @@ class Program:
 
 
 @asynccontextmanager
-async def program(phoenix: Phoenix, *arguments: str, columns: int = 100, rows: int = 30) -> AsyncGenerator[Program]:
-    """Phoenix in a terminal of this size; ended with the block."""
+async def program(
+    phoenix: Phoenix, *arguments: str, columns: int = 100, rows: int = 30, errors: Path | None = None
+) -> AsyncGenerator[Program]:
+    """Phoenix in a terminal of this size, its stderr there too or in a file; ended with the block."""
     command = [sys.executable, "-m", "phoenix_tui", *arguments]
+    if errors is not None:
+        command = ["sh", "-c", 'exec "$@" 2>"$0"', str(errors), *command]
     environment = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **phoenix.environment}
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(rows, columns))
     running = Program(process, columns, rows)
