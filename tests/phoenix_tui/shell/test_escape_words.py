@@ -1,0 +1,43 @@
+"""The status line says of Esc what Esc then does, in every state, with sub-agents and without."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+
+from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
+from phoenix_tui.labels import Family
+from phoenix_tui.screens.escape import Deed, Situation, escape
+from phoenix_tui.way_out import escape_hint
+from tests.phoenix_tui.shell.test_shell_labels import CASES
+
+STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]
+"""While something is being cancelled nothing more is offered."""
+FAMILIES = [Family(), Family(agents=2), Family(agents=2, asking=1), Family(is_agent=True)]
+WORDS = {
+    Deed.STOP_RUN: r"\bEsc (stops|dismisses)\b",
+    Deed.GO_TO_PARENT: r"\bEsc goes back to its parent\b",
+    Deed.AWAIT_SECOND: r"\bEsc Esc clears\b",
+}
+
+
+def runs(state: State, family: Family) -> bool:
+    """Whether there is something to stop, as `sub_agents.runs_in_view` has it."""
+    if family.is_agent:
+        return not isinstance(state, Completed | Failed | Errored)
+    return is_busy(state) or isinstance(state, Errored) or family.agents > 0
+
+
+@pytest.mark.parametrize("has_text", [False, True])
+def test_the_words_for_esc_are_its_deed(has_text: bool) -> None:
+    for state, family in product(STATES, FAMILIES):
+        if isinstance(state, Completed | Failed) and not family.is_agent:
+            continue  # how sub-agents alone end
+        now = Situation(running=runs(state, family), in_agent=family.is_agent, written=has_text)
+        deed, words = escape(now), escape_hint(state, has_text=has_text, family=family)
+        if deed is Deed.AWAIT_SECOND and not has_text:
+            assert "Esc" not in words, (state, family)
+        else:
+            assert re.search(WORDS[deed], words), (state, family, words)
