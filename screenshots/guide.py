@@ -12,7 +12,7 @@ from tests.support.cli import Phoenix
 from tests.support.program import CTRL_Q, ESC, Program
 
 CTRL_F, CTRL_L, CTRL_O, CTRL_P, CTRL_R, CTRL_U = b"\x06", b"\x0c", b"\x0f", b"\x10", b"\x12", b"\x15"
-F1, F2, DOWN, RIGHT, LEFT, TAB = b"\x1bOP", b"\x1bOQ", b"\x1b[B", b"\x1b[C", b"\x1b[D", b"\t"
+F1, F2, UP, DOWN, RIGHT, LEFT, TAB = b"\x1bOP", b"\x1bOQ", b"\x1b[A", b"\x1b[B", b"\x1b[C", b"\x1b[D", b"\t"
 CTRL_E: Final = b"\x05"
 PAGE_UP, CTRL_END, ALT_UP, ALT_W = b"\x1b[5~", b"\x1b[1;5F", b"\x1b[1;3A", b"\x1bw"
 TYPED: Final = 0.7

@@ -202,7 +202,7 @@ async def conversations(place: Studio) -> None:
                 await running.shows("New conversation")
             if words == UNREAD:
                 gate.set()
-                await running.shows("unread")
+                await running.shows(f"● {UNREAD}")
         await place.take("conversation-list", running)
 
 

@@ -16,6 +16,8 @@ from tests.support.program import ESC
 
 Scene: TypeAlias = Callable[[Studio], Awaitable[None]]
 ALT_S, ALT_N = b"\x1bs", b"\x1bn"
+SHEET: Final = "3 sub-agents ·"
+"""How the heading of their list begins."""
 GUARD: Final = 0.7
 ASKED: Final = "Check tests, docs and the queue of the relay."
 TESTS, DOCS, QUEUE = "Find every test of the retry loop", "Compare the docs with the code", "Review the dead letters"
@@ -97,13 +99,11 @@ async def working(place: Studio, name: str, columns: int, rows: int) -> None:
         await asyncio.sleep(GUARD)
         await place.take(name, running)
         running.type(ALT_S)
-        await running.shows("Enter opens")
+        await running.shows(SHEET)
         await asyncio.sleep(GUARD)
         await place.take(f"{name}-sheet", running)
         running.type(ESC)
-        await running.lacks("Enter opens")
-        running.type(ALT_N)
-        await running.shows("1 of 3")
+        await running.lacks(SHEET)
         running.type(ALT_N)
         await running.shows("2 of 3")
         await asyncio.sleep(GUARD)

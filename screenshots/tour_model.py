@@ -34,6 +34,8 @@ def model() -> Answer:
     scripts: dict[str, Iterator[Answer]] = {words: iter(replies) for words, replies in SCRIPTS.items()}
 
     def choose(seen: Seen) -> Answer:
+        if not seen.body:  # which models there are
+            return says("Done.")
         told = scenes_agents.asked_in(seen)
         if BESIDE in told:
             return says("`LIMIT` stands in `relay/backoff.py`, line 3; `delay` reads it.")

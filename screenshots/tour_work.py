@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from screenshots import scenes_agents
-from screenshots.guide import ALT_W, CTRL_O, CTRL_U, DOWN, RIGHT, TAB, TYPED, Stop, Tour
+from screenshots.guide import ALT_W, CTRL_O, CTRL_U, DOWN, RIGHT, TAB, TYPED, UP, Stop, Tour
 from screenshots.tour_model import CLEAN, TALLY
 from tests.support.program import CTRL_N, ENTER, ESC
 from tests.support.story import FIX
@@ -76,7 +76,7 @@ async def agents(tour: Tour) -> None:
     await tour.take("agents", "y once")
     await tour.press("n", scenes_agents.ALT_S)
     await tour.take("agents-list", "Enter opens")
-    await tour.press(ENTER)
+    await tour.press(UP, UP, ENTER)
     await tour.take("agents-one", "1 of 3", "submit_result")
     await tour.press(scenes_agents.ALT_S)
     await tour.running.shows("Enter opens")

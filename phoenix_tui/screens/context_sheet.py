@@ -129,8 +129,9 @@ class ContextSheet(Sheet[str]):
             self._said = Content.styled(outcome.reason, Tone.NEEDS_YOU.value)
         else:
             count = counted(outcome.count, "part")
-            change = f"{outcome.before:,} → ~{outcome.after:,} tokens"
-            self._said = Content.styled(f"{words.format(count=count)}: {change}.", Tone.GOOD.value)
+            # A part that was hardly longer than the words in its place changes nothing that can be estimated.
+            change = f": {outcome.before:,} → ~{outcome.after:,} tokens" if outcome.after != outcome.before else ""
+            self._said = Content.styled(f"{words.format(count=count)}{change}.", Tone.GOOD.value)
         await self._measure()
 
     def action_threshold(self, by: int) -> None:

@@ -107,7 +107,10 @@ def refuses(status: int, error_type: str, message: str, headers: str = "") -> Ca
 
 
 async def refuse(talk: Talk) -> bool:
-    """Answer 400 with the reasons, if the request has faults."""
+    """Answer 400 with the reasons, if the request has faults; 404 to who asks for models."""
+    if talk.seen.method == "GET":
+        await talk.plain(404, b'{"type": "error", "error": {"type": "not_found_error", "message": "not found"}}')
+        return True
     faults = violations(json.loads(talk.seen.body), talk.seen.headers)
     if faults:
         error = {"type": "error", "error": {"type": "invalid_request_error", "message": "; ".join(faults)}}
