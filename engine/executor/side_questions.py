@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from engine.asides import ask, may_ask
 from engine.context.transcribe import transcribe
 from engine.executor.asking import Changing, answer_to, keep
 from engine.executor.session import Session
@@ -24,17 +25,11 @@ INSTRUCTION: Final = (
     " Answer the question alone, in a few sentences, from what the conversation tells and what you know. You have no"
     " tools and change nothing. Say so where the conversation does not tell."
 )
-
-
 SUGGESTING: Final = (
     "A user works with an agent. Below is their last exchange. Write the message that this user would most likely send"
     " next, as the user would write it: one line of at most twelve words, in the user's language, without quotation"
     " marks. Answer with that line and nothing else, or with the word NONE where nothing in particular comes next."
 )
-SUGGESTION_PATIENCE: Final = 15.0
-"""Seconds after which the user has thought of something."""
-SUGGESTION_TOKENS: Final = 1_024
-"""Room for a model that thinks before it writes a line."""
 LONGEST_SUGGESTION: Final = 120
 """Characters."""
 
@@ -77,15 +72,13 @@ class SideDesk:
         """
         session = self._session
         model = session.settings.cheap_model or session.record.model
-        provider, name = session.ports.providers.resolve(model)
-        turn = await session.ports.library.newest_turn(session.record.id)
-        slow = provider.describe(name).local or session.governor.delay(model)
-        if session.read_only or slow or turn is None or not (turn.asked and turn.answered):
+        if session.read_only or not may_ask(session, model):
             return ""
-        exchange = f"User: {turn.asked}\n\nAssistant: {turn.answered}"
+        turn = await session.ports.library.newest_turn(session.record.id)
+        if turn is None or not (turn.asked and turn.answered):
+            return ""
         try:
-            async with asyncio.timeout(SUGGESTION_PATIENCE):
-                answer = await answer_to(session, model, SUGGESTING, exchange, SUGGESTION_TOKENS)
+            answer = await ask(session, model, SUGGESTING, f"User: {turn.asked}\n\nAssistant: {turn.answered}")
         except TimeoutError:
             return ""
         await keep(self._conversation, session, answer, ConversationChanges())
