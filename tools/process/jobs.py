@@ -69,19 +69,14 @@ class JobTable:
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
         try:
-            timed_out = not await _either(running.execution.over, awaited.let_go, command.timeout)
-            if awaited.job is not None:
-                return _shown(awaited.job)
-            captured = await self._supervision.end(running)
-        except asyncio.CancelledError:
-            if awaited.job is None:
-                await self._supervision.end(running)
-                running.execution.report_end()
-            raise
+            finished = await self._supervision.see_through(running, command.timeout, awaited.let_go)
         finally:
             if self._awaited.get(place) is awaited:  # one that dies slowly may have been followed by its like
                 del self._awaited[place]
-        return running.execution.finished(captured, timed_out=timed_out)
+        if finished is not None:
+            return finished
+        assert awaited.job is not None, "it is let go as a job alone"
+        return _shown(awaited.job)
 
     def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
         """Make a job of the command that a call waits for; None where there is none, or it is about to end."""
@@ -161,17 +156,6 @@ class JobTable:
         ended = [job for job in self._jobs.values() if job.conversation_id == conversation_id and job.ended.is_set()]
         for job in ended[:-ENDED_KEPT]:
             del self._jobs[job.id]
-
-
-async def _either(first: asyncio.Event, second: asyncio.Event, limit: float | None) -> bool:
-    """Wait until one of both is set; False where the time was up before."""
-    waits = [asyncio.create_task(event.wait()) for event in (first, second)]
-    try:
-        done, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
-    return bool(done)
 
 
 def _shown(job: Job) -> JobInfo:

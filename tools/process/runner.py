@@ -21,16 +21,6 @@ class SupervisedRunner:
             OSError: the program cannot be started.
         """
         running = await self._supervision.start(command, report)
-        timed_out = False
-        try:
-            try:
-                async with asyncio.timeout(command.timeout):
-                    await running.execution.over.wait()
-            except TimeoutError:
-                timed_out = True
-            captured = await self._supervision.end(running)
-        except asyncio.CancelledError:
-            await self._supervision.end(running)
-            running.execution.report_end()
-            raise
-        return running.execution.finished(captured, timed_out=timed_out)
+        finished = await self._supervision.see_through(running, command.timeout, asyncio.Event())
+        assert finished is not None, "nobody else has the event"
+        return finished

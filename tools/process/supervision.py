@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from tools.contract import Captured, Command, Progress
+from tools.contract import Captured, Command, Finished, Progress
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
 from tools.process.plan import Plan, Planner
@@ -79,6 +79,28 @@ class Supervision:
         self._live.discard(running)
         await self._planner.release(running.plan)
         return captured
+
+    async def see_through(self, running: Running, limit: float | None, let_go: asyncio.Event) -> Finished | None:
+        """Wait until it has ended or `limit` seconds are over, then end all of it; None where it was let go before.
+
+        Cancelling ends it too, unless it was let go.
+        """
+        over = running.execution.over
+        waits = [asyncio.create_task(event.wait()) for event in (over, let_go)]
+        try:
+            in_time, _ = await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if let_go.is_set():
+                return None
+            captured = await self.end(running)
+        except asyncio.CancelledError:
+            if not let_go.is_set():
+                await self.end(running)
+                running.execution.report_end()
+            raise
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return running.execution.finished(captured, timed_out=not in_time)
 
     async def end_everything(self) -> None:
         """End every execution there is."""
