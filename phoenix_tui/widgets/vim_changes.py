@@ -50,8 +50,9 @@ class VimChanges:
         return len(self._area.history.undo_stack)
 
 
-def written(before: Draft, text: str) -> str:
-    """What was put in at one place of a draft; empty where more has changed than that."""
+def written(before: Draft, text: str) -> str | None:
+    """What was put in at one place of a draft; None where more has changed than that."""
     head, tail = before.text[: before.at], before.text[before.at :]
     longer = len(text) >= len(before.text)
-    return text[before.at : len(text) - len(tail)] if longer and text.startswith(head) and text.endswith(tail) else ""
+    inside = longer and text.startswith(head) and text.endswith(tail)
+    return text[before.at : len(text) - len(tail)] if inside else None

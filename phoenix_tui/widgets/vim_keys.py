@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from textual import events
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
@@ -37,8 +38,8 @@ class VimKeys:
         self._walk = walk
         """To an older prompt, -1, or a newer one, 1."""
         self.state = State()
-        self._before = Draft("", 0)
-        """The text and the place where INSERT was begun by a command."""
+        self._before: Draft | None = None
+        """The text and the place where INSERT was begun by a command; None where it was not."""
         self._written = ""
         """What was written there last."""
         self._changes = VimChanges(area)
@@ -79,9 +80,9 @@ class VimKeys:
             return False
         mode = self.mode
         row, column = self._area.cursor_location
-        if mode is Mode.INSERT:
-            self._written = written(self._before, self._draft().text)
         self._enter(self.state.rest())
+        if self._before is not None:
+            self._note_written(self._before)
         self._area.move_cursor((row, max(column - (mode is Mode.INSERT), 0)))
         return True
 
@@ -97,6 +98,7 @@ class VimKeys:
     def begin(self) -> None:
         """Another text: it is written, not edited."""
         self._changes.forget()
+        self._before = None
         self._enter(self.state.rest(Mode.INSERT))
 
     def _do(self, step: Step) -> None:
@@ -137,13 +139,21 @@ class VimKeys:
                 return
         self._onto_sign()
 
+    def _note_written(self, before: Draft) -> None:
+        """Keep what `.` writes again; a change in which the cursor went elsewhere is not repeated."""
+        text, self._before = written(before, self._draft().text), None
+        if text is None:
+            self.state = replace(self.state, change="")
+        else:
+            self._written = text
+
     def _repeat(self) -> None:
         """The last change once more, with what was written in it."""
-        written = self._written
+        again = self._written
         for key in self.state.change:
             self._do(press(self.state, key, self._draft()))
         if self.mode is Mode.INSERT:
-            self._area.insert(written)
+            self._area.insert(again)
             self.escape()
 
     def _onto_sign(self) -> None:

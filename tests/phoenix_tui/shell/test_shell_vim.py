@@ -83,6 +83,26 @@ async def test_a_change_is_repeated_with_what_was_written_and_undone_as_one(open
         await shell.until(lambda: shell.composer.text == "ab ab three")
 
 
+async def test_what_is_written_anew_is_no_change_to_repeat(open_shell: Any) -> None:
+    async with open_shell(vim=True) as shell:
+        shell.composer.load("one two three")
+        await shell.pilot.press("escape", "0", "c", "w", "a", "b", "escape")
+        await shell.until(lambda: shell.composer.text == "ab two three")
+        shell.composer.load("four five six")
+        await shell.pilot.press("x", "escape", "0", "full_stop")
+        await shell.until(lambda: shell.composer.text == "ab five sixx")
+
+
+async def test_a_change_in_which_the_cursor_went_elsewhere_is_not_repeated(open_shell: Any) -> None:
+    async with open_shell(vim=True) as shell:
+        shell.composer.load("one two three")
+        await shell.pilot.press("escape", "0", "c", "w", "a", "right", "right", "b", "escape")
+        await shell.until(lambda: shell.composer.text == "a tbwo three")
+        await shell.pilot.press("0", "full_stop")
+        await shell.until(lambda: rule(shell) == "NORMAL" and shell.composer.vim.keys.state.change == "")
+        assert shell.composer.text == "a tbwo three"
+
+
 async def test_whole_lines_are_selected_and_put_elsewhere(open_shell: Any) -> None:
     async with open_shell(vim=True) as shell:
         shell.composer.load("one\ntwo\nthree")
