@@ -30,7 +30,7 @@ async def model(bench: Bench, reference: str) -> None:
         choices = {one.reference: Choice(one.reference, one.reference, _remark(one)) for one in offered}
         present = choices.pop(now, Choice(now, now, "in use"))
         sheet = PickScreen("Model of this conversation", [present, *choices.values()], current=now, free=True)
-        reference = await bench.sheets.pick(sheet) or ""
+        reference = await bench.sheets.show(sheet) or ""
     if reference:
         await use_model(bench, reference)
 
@@ -60,7 +60,7 @@ async def keep_key(bench: Bench, secret: str) -> None:
     provider = provider_of(secret)
     if not provider:
         names = [Choice(name, name) for name in ("anthropic", "openai")]
-        provider = await bench.sheets.pick(PickScreen("Whose key is it?", names)) or ""
+        provider = await bench.sheets.show(PickScreen("Whose key is it?", names)) or ""
     if not provider:
         return
     try:
@@ -83,7 +83,7 @@ async def permissions(bench: Bench, word: str) -> None:
         count = len(bench.desk.services.engine.rules.all())
         choices.append(Choice(RULES, RULES, f"{counted(count, 'rule')}: see, edit, take back"))
         now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
-        word = await bench.sheets.pick(PickScreen("What runs without asking", choices, current=now.value)) or ""
+        word = await bench.sheets.show(PickScreen("What runs without asking", choices, current=now.value)) or ""
     if word == RULES:
         await rules(bench, "")
     elif word:
@@ -114,7 +114,7 @@ async def theme(bench: Bench, name: str) -> None:
         bench.tell(f"There is no theme {name}. There are {', '.join(sorted(names))}.", bad=True)
         return
     sheet = ThemePick(names, names[0], bench.around.colours.choose)
-    if chosen := name or await bench.sheets.pick(sheet):
+    if chosen := name or await bench.sheets.show(sheet):
         _keep(bench, "theme", chosen)
 
 
@@ -134,14 +134,11 @@ async def vim(bench: Bench, word: str) -> None:
 async def config(bench: Bench, name: str) -> None:
     """Every setting; changed ones are kept in the user's file."""
     if name:
-        before = _setting(bench, name)
-        await change_setting(bench, name)
-        now = _setting(bench, name)
-        if now is not None and before is not None and now.value != before.value:
+        if (now := await change_setting(bench, name)) is not None:
             bench.tell(f"{name}: {now.words or now.value or 'not set'}, {when(now)}.")
         return
     current = ""
-    while chosen := await bench.sheets.pick(SettingsSheet(bench.desk.services.settings.all(), current)):
+    while chosen := await bench.sheets.show(SettingsSheet(bench.desk.services.settings.all(), current)):
         current = chosen.removeprefix(RESET)
         if chosen.startswith(RESET):
             bench.desk.services.settings.reset(current)
@@ -150,15 +147,20 @@ async def config(bench: Bench, name: str) -> None:
             await change_setting(bench, current)
 
 
-async def change_setting(bench: Bench, name: str) -> None:
-    """Ask for another value and keep it. Raises EngineError where the file is broken."""
+async def change_setting(bench: Bench, name: str) -> Setting | None:
+    """Ask for another value and keep it; gives how it stands then, None where it is not to be told.
+
+    Raises:
+        EngineError: the file is broken.
+    """
     found = _setting(bench, name)
     if found is None:
         bench.tell(f"There is no setting {name}. /config lists all.", bad=True)
     elif name == "theme":
         await theme(bench, "")
     elif (value := await _asked_value(bench, found)) is not None:
-        _keep(bench, name, value)
+        return _keep(bench, name, value)
+    return None
 
 
 def _setting(bench: Bench, name: str) -> Setting | None:
@@ -170,21 +172,23 @@ async def _asked_value(bench: Bench, setting: Setting) -> str | None:
         return "false" if setting.value == "true" else "true"
     if setting.choices:
         choices = [Choice(one, one) for one in setting.choices]
-        return await bench.sheets.pick(PickScreen(setting.name, choices, current=setting.value))
+        return await bench.sheets.show(PickScreen(setting.name, choices, current=setting.value))
     return await bench.sheets.ask_line(f"{setting.name}: {setting.allowed}", setting.value)
 
 
-def _keep(bench: Bench, name: str, value: str) -> None:
-    """Keep it in the user's file; what is stronger than that file is named."""
+def _keep(bench: Bench, name: str, value: str) -> Setting | None:
+    """Keep it in the user's file; what is stronger than that file is named, and gives None."""
     try:
         bench.desk.services.settings.save(name, value)
         _apply(bench, name)
     except EngineError as error:
         bench.tell(str(error), bad=True)
-        return
-    now = next(one for one in bench.desk.services.settings.all() if one.name == name)
-    if now.value != value:
+        return None
+    now = _setting(bench, name)
+    if now is not None and now.value != value:
         bench.tell(f"Kept, but {now.source} is stronger: {name} stays {now.value or 'not set'}.", bad=True)
+        return None
+    return now
 
 
 def _apply(bench: Bench, name: str) -> None:
