@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
@@ -47,13 +48,13 @@ class AnsweringSheet(Sheet[str]):
         self.question.can_focus = False
         self.question.way_on = hint(("sheet_page_down", "reads on"))
 
+    @abstractmethod
     def waiting(self) -> Sequence[Pending]:
         """Every question that can be answered here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look(self) -> None:
         """Something happened in a conversation: take in what waits now."""
-        raise NotImplementedError
 
     def on_mount(self) -> None:
         """Follow what every conversation does."""
