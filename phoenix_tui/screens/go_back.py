@@ -54,11 +54,8 @@ class GoBackSheet(Sheet[HowFar]):
 
     def __init__(self, look: LastLook, diff: DiffOf, *, plain: bool = False) -> None:
         super().__init__()
-        self._heading = look.heading
-        self._preview = look.preview
+        self._look = look
         self._diff = diff
-        self._ways = look.ways
-        self._summarizes = look.summarizes
         self._plain = plain
         self._files = tuple(one for one in look.preview.files if not one.change.only_folder)
         self._overwrite: frozenset[bytes] = frozenset()
@@ -80,18 +77,18 @@ class GoBackSheet(Sheet[HowFar]):
 
     def action_move(self, by: int) -> None:
         """Another way, or another file."""
-        self._place = moved(self._place, by, len(self._ways) + len(self._files))
-        if self._place < len(self._ways):
+        self._place = moved(self._place, by, len(self._look.ways) + len(self._files))
+        if self._place < len(self._look.ways):
             self._way = self._place
         self._draw()
 
     def action_take(self) -> None:
         """Go back this way."""
-        self.dismiss(HowFar(self._ways[self._way][0], self._overwrite))
+        self.dismiss(HowFar(self._look.ways[self._way][0], self._overwrite))
 
     def action_summarize(self) -> None:
         """Nothing goes back: what came before the prompt becomes a summary."""
-        if self._summarizes:
+        if self._look.summarizes:
             self.dismiss(HowFar(Instead.SUMMARY))
 
     def action_overwrite(self) -> None:
@@ -114,7 +111,7 @@ class GoBackSheet(Sheet[HowFar]):
             self.app.push_screen(DiffSheet(lines, "" if lines else words_of(change)))
 
     def _file(self) -> PreviewFile | None:
-        place = self._place - len(self._ways)
+        place = self._place - len(self._look.ways)
         return self._files[place] if 0 <= place < len(self._files) else None
 
     def _draw(self) -> None:
@@ -123,7 +120,7 @@ class GoBackSheet(Sheet[HowFar]):
 
     def _rows(self) -> list[Content]:
         width = self.measure
-        head = Content.assemble((self._heading, "bold")).truncate(width, ellipsis=True)
+        head = Content.assemble((self._look.heading, "bold")).truncate(width, ellipsis=True)
         top = [head, *self._way_rows(width), Content(""), self._sum(width)]
         below = [Content.styled(row, Tone.QUIET.value).truncate(width, ellipsis=True) for row in self._notes()]
         room = max(int(self.size.height * SHARE) - len(top) - len(below) - FRAME, LEAST_FILES)
@@ -131,7 +128,7 @@ class GoBackSheet(Sheet[HowFar]):
 
     def _way_rows(self, width: int) -> list[Content]:
         rows: list[Content] = []
-        for place, (_, words) in enumerate(self._ways):
+        for place, (_, words) in enumerate(self._look.ways):
             chosen = place == self._way
             mark = (">" if self._plain else "›") if chosen else " "
             row = Content(f"{mark} {words}").truncate(width, ellipsis=True, pad=True)
@@ -141,18 +138,18 @@ class GoBackSheet(Sheet[HowFar]):
         return rows
 
     def _sum(self, width: int) -> Content:
-        touches = self._ways[self._way][0] is not Scope.CONVERSATION
-        words = f"On disk: {sum_of(self._preview, self._overwrite)}" if touches else "On disk: nothing changes"
-        if self._preview.refusal:
-            words = self._preview.refusal
-        return Content.styled(words, Tone.NEEDS_YOU.value if self._preview.refusal else "bold").truncate(
+        touches = self._look.ways[self._way][0] is not Scope.CONVERSATION
+        words = f"On disk: {sum_of(self._look.preview, self._overwrite)}" if touches else "On disk: nothing changes"
+        if self._look.preview.refusal:
+            words = self._look.preview.refusal
+        return Content.styled(words, Tone.NEEDS_YOU.value if self._look.preview.refusal else "bold").truncate(
             width, ellipsis=True
         )
 
     def _file_rows(self, width: int, room: int) -> list[Content]:
-        place = self._place - len(self._ways)
+        place = self._place - len(self._look.ways)
         first = first_in_sight(place, len(self._files), room)
-        quiet = self._ways[self._way][0] is Scope.CONVERSATION
+        quiet = self._look.ways[self._way][0] is Scope.CONVERSATION
         rows = [
             preview_row(
                 one,
@@ -169,7 +166,7 @@ class GoBackSheet(Sheet[HowFar]):
         conflict = any(one.conflict and one.possible for one in self._files)
         overwrites = ("rewind_overwrite", "overwrites") if conflict else ""
         shows = ("rewind_diff", "shows it") if self._files else ""
-        summarizes = ("rewind_summarize", "summarizes what came before") if self._summarizes else ""
+        summarizes = ("rewind_summarize", "summarizes what came before") if self._look.summarizes else ""
         notes = [hint(("sheet_take", "does it"), overwrites, shows, summarizes)]
-        covered = left_alone(self._preview.coverage) if not self._preview.refusal else ""
+        covered = left_alone(self._look.preview.coverage) if not self._look.preview.refusal else ""
         return [covered, *notes] if covered else notes
