@@ -37,11 +37,8 @@ async def diff(bench: Bench, _: str) -> None:
     async def copy(text: str) -> None:
         bench.tell(f"Copied {len(text):,} characters {await bench.clipboard.copy(text)}.")
 
-    def ask(text: str) -> None:
-        bench.dock.composer.add(text)
-
     changes = FolderChanges(folder, desk.services.runner, desk.services.rewinding, record)
-    await bench.sheets.show(ChangesSheet(changes, open_file, copy, ask))
+    await bench.sheets.show(ChangesSheet(changes, open_file, copy, bench.dock.composer.add))
 
 
 RUNS: Final[dict[str, Run]] = {"diff": diff}
