@@ -49,7 +49,7 @@ async def _choose(bench: Bench, current: str = "") -> None:
     sheet = AgentsSheet(
         engine, family_of(conversation), bench.tell, plain=desk.launch.plain, current=current or conversation.id
     )
-    chosen = await bench.sheets.pick(sheet)
+    chosen = await bench.sheets.show(sheet)
     if chosen and chosen.startswith(BESIDE):
         await split_with(bench, chosen.removeprefix(BESIDE))
     elif chosen:

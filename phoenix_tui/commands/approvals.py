@@ -26,7 +26,7 @@ async def approvals(bench: Bench, _: str) -> None:
         bench.tell("\n".join([NOTHING, *elsewhere]))
         return
     sheet = ApprovalsSheet(engine, bench.tell, plain=bench.desk.launch.plain, elsewhere=elsewhere)
-    if chosen := await bench.sheets.pick(sheet):
+    if chosen := await bench.sheets.show(sheet):
         await bench.desk.open(chosen)
 
 

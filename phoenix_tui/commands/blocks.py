@@ -125,7 +125,7 @@ async def turns(bench: Bench, _: str) -> None:
         return
     view = bench.desk.parts.transcript
     viewport, model = view.canvas.viewport, view.canvas.model
-    chosen = await bench.sheets.pick(TurnsScreen(found, model.count if viewport.following else viewport.slot + 1))
+    chosen = await bench.sheets.show(TurnsScreen(found, model.count if viewport.following else viewport.slot + 1))
     if chosen:
         view.scroller.jump(int(chosen))
 

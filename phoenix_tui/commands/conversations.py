@@ -37,7 +37,7 @@ async def resume(bench: Bench, reference: str) -> None:
     rows = await engine.list(ConversationQuery(limit=MOST))
     now = time.time()
     choices = [Choice(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
-    if chosen := await bench.sheets.pick(PickScreen("Resume a conversation", choices)):
+    if chosen := await bench.sheets.show(PickScreen("Resume a conversation", choices)):
         await bench.desk.open(chosen)
 
 

@@ -35,7 +35,7 @@ async def palette(bench: Bench) -> None:
     """Choose one of everything and do it."""
     recent = Recent(bench.desk.launch.state_folder / RECENT_FILE)
     sheet = EntriesSheet("Everything", await _entries(bench, recent.keys()), "Enter takes")
-    chosen = await bench.sheets.pick(sheet)
+    chosen = await bench.sheets.show(sheet)
     if chosen:
         await asyncio.to_thread(recent.add, chosen)
         await _do(bench, chosen)

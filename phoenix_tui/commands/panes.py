@@ -72,7 +72,7 @@ async def _choose(bench: Bench) -> str | None:
         if row.id not in shown
     ]
     sheet = PickScreen("Show beside this conversation", [*choices, Choice(NEW, "A new conversation")])
-    return await bench.sheets.pick(sheet)
+    return await bench.sheets.show(sheet)
 
 
 async def pane(bench: Bench, where: str) -> None:

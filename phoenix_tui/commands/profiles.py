@@ -15,7 +15,7 @@ async def profile(bench: Bench, name: str) -> None:
     """Choose one, or use the one that is named."""
     if not name:
         in_use = bench.desk.launch.profile or GENERAL
-        name = await bench.sheets.pick(ProfilesSheet(bench.desk.services.profiles, in_use, bench.tell)) or ""
+        name = await bench.sheets.show(ProfilesSheet(bench.desk.services.profiles, in_use, bench.tell)) or ""
     if name:
         await use_profile(bench, name)
 

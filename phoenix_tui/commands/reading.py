@@ -24,7 +24,7 @@ LOOK_BACK: Final = 60
 
 async def help_(bench: Bench, _: str) -> None:
     """Every key and command."""
-    await bench.sheets.pick(HelpSheet(bench.keymap))
+    await bench.sheets.show(HelpSheet(bench.keymap))
 
 
 async def cost(bench: Bench, what: str) -> None:

@@ -66,7 +66,7 @@ class SheetAsker:
         """The tree of branches."""
         here = self._bench.desk.conversation
         sheet = BranchesScreen(family, here.id if here is not None else "", plain=self._plain)
-        return await self._bench.sheets.pick(sheet)
+        return await self._bench.sheets.show(sheet)
 
     async def show(self, branch: ConversationSurface) -> None:
         """On the desk, and in the list."""

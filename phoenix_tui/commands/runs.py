@@ -34,7 +34,7 @@ async def choose_run(bench: Bench, conversation_id: str) -> None:
         Choice(run.id, run_heading(run), " · ".join(filter(None, (clock(run.seconds), money(run.cost_usd)))))
         for run in found
     ]
-    chosen = await bench.sheets.pick(PickScreen("Runs of this conversation, newest first", choices))
+    chosen = await bench.sheets.show(PickScreen("Runs of this conversation, newest first", choices))
     for run in found:
         if run.id == chosen:
             bench.sheets.read("Run details", Content("\n".join(run_lines(run))), HANG)

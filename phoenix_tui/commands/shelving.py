@@ -131,7 +131,7 @@ async def peek(bench: Bench, ids: tuple[str, ...]) -> None:
     if row is None:
         return
     desk = bench.desk
-    if await bench.sheets.pick(PeekScreen(desk.services.engine, row, bench.tell, plain=desk.launch.plain)):
+    if await bench.sheets.show(PeekScreen(desk.services.engine, row, bench.tell, plain=desk.launch.plain)):
         await desk.open(row.id)
 
 
@@ -146,7 +146,7 @@ async def show_trash(bench: Bench, _: tuple[str, ...] | str = ()) -> None:
 
 
 async def _aside(bench: Bench, group: Group) -> None:
-    opened = await bench.sheets.pick(AsideScreen(bench.desk.services.engine, group, plain=bench.desk.launch.plain))
+    opened = await bench.sheets.show(AsideScreen(bench.desk.services.engine, group, plain=bench.desk.launch.plain))
     await bench.desk.overview.reload()
     if opened:
         await bench.desk.open(opened)

@@ -16,12 +16,8 @@ class Sheets:
     def __init__(self, screen: PhoenixScreen[None]) -> None:
         self._screen = screen
 
-    async def pick(self, sheet: Sheet[str]) -> str | None:
-        """What a sheet gives, such as the key of the chosen row; None where Esc was pressed."""
-        return await self.show(sheet)
-
     async def show(self, sheet: Sheet[Result]) -> Result | None:
-        """What a sheet of any kind gives back."""
+        """What a sheet gives back, such as the key of the chosen row; None where Esc was pressed."""
         return await self._screen.app.push_screen_wait(sheet)
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
