@@ -18,6 +18,7 @@ from phoenix_tui.screens.colours import Asked, Colours
 from phoenix_tui.screens.places import keep_place
 from phoenix_tui.screens.suggesting import Suggesting
 from phoenix_tui.user_themes import theme_files
+from phoenix_tui.widgets.question_text import short_path
 
 if TYPE_CHECKING:
     from phoenix_tui.screens.base import PhoenixScreen
@@ -167,7 +168,8 @@ class Surroundings:
         try:
             settings = self._services.settings.all()
         except EngineError as error:
-            self._trouble(error, "The settings stay as they were.")
+            file = self._launch.config_file
+            self._trouble(str(error).replace(str(file), short_path(file)), "The settings stay as they were.")
             return
         for setting in settings:
             if setting.live:
