@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from phoenix_tui.widgets.status_line import Status
 
 READ_ONLY: Final = "Read-only: what you write stays here"
+ABOVE: Final = "The line above is being written"
 
 Asked: TypeAlias = (
     Composer.Submitted
@@ -160,6 +161,8 @@ class Writing:
         words = invitation(status.state, begun=begun, family=status.family)
         if status.read_only and not status.family.is_agent:
             words = READ_ONLY
+        if self._parts.dock.question.line.display:
+            words = ABOVE
         self._composer.keys.suggested = suggestion = status.moment.suggestion
         if suggestion:
             words = f"{suggestion} · {hint(('complete', 'takes it'))}"

@@ -220,6 +220,16 @@ async def test_r_asks_for_the_reason(open_shell: Any) -> None:
         assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="use a copy"))]
 
 
+async def test_while_a_reason_is_written_no_letter_is_said_to_answer(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await asked(shell)
+        await shell.until(lambda: shell.composer.placeholder == "A letter answers the question above")
+        await shell.pilot.press("r")
+        await shell.until(lambda: shell.composer.placeholder == "The line above is being written")
+        await shell.pilot.press("escape")
+        await shell.until(lambda: shell.composer.placeholder == "A letter answers the question above")
+
+
 async def test_esc_in_the_reason_closes_it_and_the_next_esc_stops_the_run(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
