@@ -161,7 +161,7 @@ class Writing:
         words = invitation(status.state, begun=begun, family=status.family)
         if status.read_only and not status.family.is_agent:
             words = READ_ONLY
-        if self._parts.dock.question.line.display:
+        if self._parts.dock.question.line.is_open:
             words = ABOVE
         self._composer.keys.suggested = suggestion = status.moment.suggestion
         if suggestion:

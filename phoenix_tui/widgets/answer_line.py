@@ -51,6 +51,11 @@ class AnswerLine(Vertical):
         yield LineInput(id="line")
         yield Static(id="effect", markup=False)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something is written in it; before it is mounted its style does not hide it yet."""
+        return self.is_mounted and self.display
+
     def open_rule(self, question: Question, folder: Path) -> None:
         """The rule that is offered, to be kept as it is or edited."""
         self._question, self._folder = question, folder
@@ -64,7 +69,7 @@ class AnswerLine(Vertical):
 
     def close(self) -> bool:
         """Put it away; False when it was not open."""
-        was_open, self.display = self.display, False
+        was_open, self.display = self.is_open, False
         return was_open
 
     def action_keep_here(self) -> None:

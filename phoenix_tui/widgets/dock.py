@@ -121,7 +121,7 @@ class Dock(completing.Completing, StillColumn):
     def is_open(self) -> bool:
         """Whether there is something that `close` closes."""
         decides = self.route is not None and self.route.is_open
-        return self.composer.keys.completing or self.queue.has_focus or self.question.line.display or decides
+        return self.composer.keys.completing or self.queue.has_focus or self.question.line.is_open or decides
 
     def close(self) -> bool:
         """Close the innermost open thing; False when nothing was open."""

@@ -12,6 +12,7 @@ from phoenix_tui.app import PhoenixApp
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.screens.late_start import WORDS
 from phoenix_tui.surface import Services
+from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel
 from tests.support.fake_engine import FakeEngine, launch, services
 from tests.support.waiting import poll
@@ -90,3 +91,7 @@ def test_what_greets_takes_its_words_before_it_stands_anywhere() -> None:
     panel = WelcomePanel()
     panel.show(Welcome("~/project", "demo/guide", "ask"))
     assert panel.welcome == Welcome("~/project", "demo/guide", "ask")
+
+
+def test_nothing_is_open_in_a_dock_that_stands_nowhere_yet() -> None:
+    assert not Dock().is_open
