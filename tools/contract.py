@@ -22,6 +22,39 @@ class ToolClass(StrEnum):
     SPAWN = "spawn"
 
 
+class SandboxMode(StrEnum):
+    """How far a call is confined (CONTRACT 6)."""
+
+    OFF = "off"
+    WORKSPACE = "workspace"
+    READ_ONLY = "read-only"
+
+
+class Access(StrEnum):
+    """Access a call needs beyond its sandbox."""
+
+    CONFINED = "confined"
+    """None: it reads, and writes only where the sandbox lets it."""
+    NETWORK = "network"
+    """The network, with the file system confined as before."""
+    OUTSIDE = "outside"
+    """No sandbox at all: other folders, daemons, keys."""
+
+
+class Sandbox(Struct, frozen=True):
+    """Limits of one call; the same value holds for commands and for file tools."""
+
+    mode: SandboxMode = SandboxMode.OFF
+    network: bool = True
+    required: bool = True
+    """False: where the system can enforce none, run without one. True: refuse to run."""
+
+
+UNCONFINED = Sandbox()
+HELPER_SANDBOX = Sandbox(SandboxMode.READ_ONLY, network=False, required=False)
+"""Limits of programs that Phoenix starts for itself in a folder it does not trust: git, ripgrep, the image decoder."""
+
+
 class ToolSpec(Struct, frozen=True):
     """What a model is told of a tool."""
 
@@ -143,6 +176,10 @@ class ToolRequest(Struct, frozen=True):
     """The whole command or the whole diff, for an approval."""
     command: str = ""
     """What a shell would be given, to the letter: permission rules go by it, never by the cleaned summary."""
+    access: Access = Access.CONFINED
+    """Access it needs beyond the sandbox, as declared by the model or known of the program."""
+    access_reason: str = ""
+    """Why it needs that, as one clause for the question."""
 
 
 # What a tool says while it runs.
@@ -183,6 +220,8 @@ class ToolContext(Struct, frozen=True):
     report: Report
     actor: str = ""
     """How others are told who wrote a file: "sub-agent 'find tests'"; empty for a conversation of the user."""
+    sandbox: Sandbox = UNCONFINED
+    """Limits this call runs under."""
 
 
 class Tool(Protocol):
@@ -239,6 +278,8 @@ class Command(Struct, frozen=True):
     """Where the whole output goes once more than head and tail has come."""
     sandboxed: bool = True
     """Whether the sandbox in force applies; Phoenix's own helpers set it False."""
+    sandbox: Sandbox | None = None
+    """Limits of this command; None: the process-wide policy and `sandboxed` decide."""
 
 
 class Captured(Struct, frozen=True):

@@ -28,11 +28,10 @@ from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from phoenix_tui.wiring.system import RandomIds, SystemClock
 from tools.clean import clean
-from tools.contract import ProcessRunner
+from tools.contract import ProcessRunner, SandboxMode
 from tools.files.ledger import ReadLedger
 from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
-from tools.process.sandbox import SandboxMode
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.registry import ToolDependencies, build_tools
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import Command
+from tools.contract import Command, SandboxMode
 from tools.process.environment import WAYS_OUT, scrubbed
 from tools.process.placeholders import Placeholders
-from tools.process.sandbox import Confinement, SandboxMode, SandboxPolicy, bubblewrap_arguments, confine, temp_folders
+from tools.process.sandbox import Confinement, SandboxPolicy, bubblewrap_arguments, confine, temp_folders
 from tools.process.zygote import wire
 
 BUBBLEWRAP = "bubblewrap"

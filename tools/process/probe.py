@@ -8,9 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import Command
+from tools.contract import Command, SandboxMode
 from tools.process.plan import BUBBLEWRAP, Planner, bubblewrap
-from tools.process.sandbox import SandboxMode, SandboxPolicy
+from tools.process.sandbox import SandboxPolicy
 from tools.process.supervision import Supervision
 from tools.process.zygote import wire
 

@@ -6,20 +6,12 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 
 from msgspec import Struct
 
+from tools.contract import SandboxMode
 from tools.process.placeholders import Placeholders
-
-
-class SandboxMode(StrEnum):
-    """How far commands are confined (CONTRACT 6)."""
-
-    OFF = "off"
-    WORKSPACE = "workspace"
-    READ_ONLY = "read-only"
 
 
 class SandboxPolicy(Struct, frozen=True):

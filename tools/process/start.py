@@ -9,12 +9,13 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from tools.contract import SandboxMode
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
 from tools.process.probe import ProcessSupport, describe, find_sandbox
 from tools.process.runner import SupervisedRunner
-from tools.process.sandbox import SandboxMode, SandboxPolicy
+from tools.process.sandbox import SandboxPolicy
 from tools.process.supervision import Supervision
 
 

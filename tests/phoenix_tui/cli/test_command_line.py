@@ -22,7 +22,7 @@ from phoenix_tui.cli.parser import run_parser
 from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.choices import PERMISSION_MODES, SANDBOXES
 from tests.support.cli import ROOT, phoenix_in
-from tools.process.sandbox import SandboxMode
+from tools.contract import SandboxMode
 
 HEAVY = (
     "textual, rich, asyncio, anthropic, openai, httpx2, pydantic, PIL, textual_image, genai_prices, keyring, psutil, "

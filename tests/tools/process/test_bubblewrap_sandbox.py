@@ -11,9 +11,8 @@ import pytest
 
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import as_it_is
-from tools.contract import Command
+from tools.contract import Command, SandboxMode
 from tools.process.plan import BUBBLEWRAP
-from tools.process.sandbox import SandboxMode
 from tools.process.start import Processes, ProcessSettings, start_processes
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")

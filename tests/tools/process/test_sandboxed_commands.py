@@ -17,10 +17,10 @@ import pytest
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
 from tests.support.waiting import poll
-from tools.contract import Command, Finished
+from tools.contract import Command, Finished, SandboxMode
 from tools.process.placeholders import Placeholders
 from tools.process.plan import Planner, SandboxUnavailableError
-from tools.process.sandbox import SandboxMode, SandboxPolicy, bubblewrap_arguments, confine
+from tools.process.sandbox import SandboxPolicy, bubblewrap_arguments, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 
@@ -193,7 +193,7 @@ BLOCKED = """
 import asyncio
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import as_it_is
-from tools.process.sandbox import SandboxMode
+from tools.contract import SandboxMode
 from tools.process.start import ProcessSettings, start_processes
 
 async def main():
