@@ -1,0 +1,146 @@
+"""Paths that no call changes or reads on its own: what runs later outside the sandbox, and keys (SECURITY V9, V10)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+CONTROL_FOLDERS: Final = (
+    ".git",
+    ".hg",
+    ".svn",
+    ".phoenix",
+    ".agents",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".fleet",
+    ".devcontainer",
+    ".husky",
+    ".githooks",
+    ".direnv",
+)
+"""Folders whose contents configure a program that runs outside the sandbox: version control, agents, editors, hooks."""
+CONTROL_FILES: Final = (
+    ".envrc",
+    ".gitmodules",
+    ".gitconfig",
+    ".mcp.json",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    ".pre-commit-config.yaml",
+    ".lefthook.yml",
+    "lefthook.yml",
+    ".tmux.conf",
+    ".vimrc",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+)
+"""Files of the same kind, in any folder: instructions of agents, hooks, editors' own files of a folder."""
+SHELL_FILES: Final = (
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".inputrc",
+    ".xprofile",
+    ".xinitrc",
+    ".config/fish",
+    ".config/git",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/environment.d",
+    ".config/nvim",
+    ".config/tmux",
+    ".local/bin",
+    ".vim",
+    ".emacs.d",
+    ".ssh",
+    ".gnupg",
+)
+"""Below the home folder: what a shell, a login or an editor runs at its next start."""
+SECRET_PLACES: Final = (
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/hub",
+    ".config/op",
+    ".config/sops",
+    ".docker",
+    ".kube",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".password-store",
+    ".local/share/keyrings",
+    ".vault-token",
+    ".terraform.d/credentials.tfrc.json",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+)
+"""Below the home folder: keys, tokens, cookies and the history of what was typed."""
+
+
+def secret_paths(home: Path) -> tuple[Path, ...]:
+    """Paths below `home` that hold keys, whether or not they exist."""
+    return tuple(home / name for name in SECRET_PLACES)
+
+
+def is_secret(path: Path, home: Path) -> bool:
+    """True for a resolved `path` that is, or lies in, a place of keys."""
+    return any(path.is_relative_to(place) for place in secret_paths(home))
+
+
+def protection(path: Path, home: Path) -> str:
+    """The part of a resolved `path` that makes it protected against changes, empty where nothing does."""
+    for part in path.parts:
+        folded = part.casefold()
+        if folded in _FOLDED_FOLDERS:
+            return part
+    if path.name.casefold() in _FOLDED_FILES:
+        return path.name
+    return next((name for name in (*SHELL_FILES, *SECRET_PLACES) if path.is_relative_to(home / name)), "")
+
+
+_FOLDED_FOLDERS: Final = frozenset(name.casefold() for name in CONTROL_FOLDERS)
+_FOLDED_FILES: Final = frozenset(name.casefold() for name in CONTROL_FILES)
+"""Folded, since a file system may take `.GIT` for `.git`."""
