@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import shutil
 from pathlib import Path
 
 from msgspec import Struct
@@ -29,6 +28,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import explain, failed
+from tools.process.programs import find_program
 from tools.shell_output import MOST_BYTES, leftover_names, outcome_lines, readable
 
 DEFAULT_TIMEOUT = 30.0
@@ -130,7 +130,7 @@ class Bash(Struct, frozen=True):
         # Providers choose call ids, so they are no file names.
         name = hashlib.sha256(f"{context.conversation_id}/{context.call_id}".encode("utf-8", "replace")).hexdigest()
         return Command(
-            argv=(shutil.which("bash") or "sh", "-c", wanted.command),
+            argv=(find_program("bash", context.working_dir) or "/bin/sh", "-c", wanted.command),
             working_dir=context.working_dir,
             timeout=wanted.timeout,
             keep_head=MOST_BYTES // 2,

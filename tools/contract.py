@@ -50,6 +50,14 @@ class Sandbox(Struct, frozen=True):
     """False: where the system can enforce none, run without one. True: refuse to run."""
 
 
+class Enforcement(StrEnum):
+    """Of a `Sandbox` the system can enforce all, only where files are written, or nothing."""
+
+    FULL = "full"
+    FILES = "files"
+    NONE = "none"
+
+
 UNCONFINED = Sandbox()
 HELPER_SANDBOX = Sandbox(SandboxMode.READ_ONLY, network=False, required=False)
 """Limits of programs that Phoenix starts for itself in a folder it does not trust: git, ripgrep, the image decoder."""
@@ -277,9 +285,8 @@ class Command(Struct, frozen=True):
     spill: Path | None = None
     """Where the whole output goes once more than head and tail has come."""
     sandboxed: bool = True
-    """Whether the sandbox in force applies; Phoenix's own helpers set it False."""
     sandbox: Sandbox | None = None
-    """Limits of this command; None: the process-wide policy and `sandboxed` decide."""
+    """Limits of this command; None: those of `ProcessSettings`, or none at all with `sandboxed=False`."""
 
 
 class Captured(Struct, frozen=True):

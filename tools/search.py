@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
+    HELPER_SANDBOX,
     Command,
     Finished,
     JsonObject,
@@ -29,6 +29,7 @@ from tools.contract import (
 from tools.failure import ToolFailure, explain, failed
 from tools.files.location import admit, resolve, shown
 from tools.files.walking import Walked, matcher, walk
+from tools.process.programs import find_program
 from tools.searching.matches import FoundLine, parse, render
 
 MOST_MATCHES = 200
@@ -142,10 +143,10 @@ def _walk(wanted: SearchInput, context: ToolContext, also: tuple[Path, ...]) -> 
 
 def _commands(wanted: SearchInput, files: Sequence[str], working_dir: Path) -> Iterator[Command]:
     """One command for our own program, or as many as it takes for ripgrep."""
-    ripgrep = shutil.which("rg")
     if not files:
         return
-    if ripgrep is None:
+    ripgrep = find_program("rg", working_dir)
+    if not ripgrep:
         yield _command((sys.executable, "-I", str(_GREP)), working_dir, _grep_input(wanted, files))
         return
     case = "--ignore-case" if wanted.ignore_case else "--case-sensitive"
@@ -156,7 +157,7 @@ def _commands(wanted: SearchInput, files: Sequence[str], working_dir: Path) -> I
 
 
 def _command(argv: tuple[str, ...], working_dir: Path, stdin: bytes | None) -> Command:
-    return Command(argv, working_dir, timeout=TIMEOUT, stdin=stdin, keep_head=MOST_OUTPUT, keep_tail=0, sandboxed=False)
+    return Command(argv, working_dir, TIMEOUT, stdin=stdin, keep_head=MOST_OUTPUT, keep_tail=0, sandbox=HELPER_SANDBOX)
 
 
 def _grep_input(wanted: SearchInput, files: Sequence[str]) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.plain_runner import PlainRunner
 from tests.support.tools import ScriptedRunner, use
-from tools.contract import Captured, Finished
+from tools.contract import HELPER_SANDBOX, Captured, Finished
 from tools.search import Search
 from tools.searching.matches import Found, FoundLine, parse
 
@@ -32,7 +32,7 @@ def tree(tmp_path: Path) -> Path:
 def search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Search:
     """The tool with either search program."""
     if request.param == "own":
-        monkeypatch.setattr(shutil, "which", lambda name: None)
+        monkeypatch.setattr("tools.search.find_program", lambda name, folder: "")
     elif shutil.which("rg") is None:
         pytest.skip("ripgrep is not installed")
     return Search(PlainRunner())
@@ -86,7 +86,7 @@ async def test_odd_names_and_bytes_come_through(search: Search, tmp_path: Path) 
 
 
 async def test_a_pattern_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr("tools.search.find_program", lambda name, folder: "")
     monkeypatch.setattr("tools.search.TIMEOUT", 0.5)
     (tmp_path / "a").write_text("a" * 60 + "b\n")
     output = await use(Search(PlainRunner()), tmp_path, pattern="(a|a)+$")
@@ -96,16 +96,16 @@ async def test_a_pattern_that_never_ends_is_ended(tmp_path: Path, monkeypatch: p
     )
 
 
-async def test_the_search_stands_outside_the_sandbox_and_gets_no_option_from_a_name(
+async def test_the_search_runs_as_a_helper_and_gets_no_option_from_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/rg")
+    monkeypatch.setattr("tools.search.find_program", lambda name, folder: "/usr/bin/rg")
     (tmp_path / "--pre=evil").write_text("x")
     runner = ScriptedRunner(Finished(1, None, Captured(b""), 0.0))
     await use(Search(runner), tmp_path, pattern="-x")
     (command,) = runner.commands
     assert command.argv[-4:] == ("-e", "-x", "--", str(tmp_path / "--pre=evil"))
-    assert not command.sandboxed
+    assert command.sandbox == HELPER_SANDBOX
 
 
 async def test_the_request_names_pattern_and_place(tree: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import Command, ImageRejected, PreparedImage, ProcessRunner
+from tools.contract import HELPER_SANDBOX, Command, ImageRejected, PreparedImage, ProcessRunner
 from tools.images.program import ImageAnswer, ask
 
 MOST_BYTES = 50 * 1024 * 1024
@@ -60,5 +60,5 @@ def _command(data: bytes) -> Command:
         stdin=data,
         keep_head=_ANSWER_BYTES,
         keep_tail=0,
-        sandboxed=False,
+        sandbox=HELPER_SANDBOX,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import Command, ImageRejected, ProcessRunner
+from tools.contract import HELPER_SANDBOX, Command, ImageRejected, ProcessRunner
 from tools.images.program import UNDECODABLE, ImageAnswer, ask
 
 TIMEOUT = 20.0
@@ -71,7 +71,7 @@ def _command(data: bytes, order: PreviewOrder) -> Command:
         stdin=data,
         keep_head=MOST_BYTES,
         keep_tail=0,
-        sandboxed=False,
+        sandbox=HELPER_SANDBOX,
     )
 
 

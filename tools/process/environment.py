@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tools.process.programs import without_relative_entries
+
 _ALLOWED = """
 PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TMP TEMP PWD HOSTNAME
 XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME XDG_STATE_HOME XDG_DATA_DIRS XDG_CONFIG_DIRS
@@ -55,7 +57,7 @@ WAYS_OUT = frozenset({"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DOCKER_HOS
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     """What of `environment` a command may see, and the settings every command runs under."""
     kept = {name: value for name, value in environment.items() if _is_harmless(name, value)}
-    return kept | FIXED
+    return without_relative_entries(kept) | FIXED
 
 
 def _is_harmless(name: str, value: str) -> bool:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import Command, SandboxMode
+from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, Sandbox, SandboxMode
 from tools.process.environment import WAYS_OUT, scrubbed
 from tools.process.placeholders import Placeholders
-from tools.process.sandbox import Confinement, SandboxPolicy, bubblewrap_arguments, confine, temp_folders
+from tools.process.programs import find_program, helper_environment, without_relative_entries
+from tools.process.sandbox import Confinement, bubblewrap_arguments, confine, temp_folders
 from tools.process.zygote import wire
 
 BUBBLEWRAP = "bubblewrap"
-UNCONFINED = Confinement()
+NOTHING = Confinement()
 
 
 class SandboxUnavailableError(OSError):
@@ -28,18 +29,29 @@ class Plan(Struct, frozen=True):
     """How one command will run."""
 
     request: wire.Request
-    confinement: Confinement = UNCONFINED
+    confinement: Confinement = NOTHING
 
 
 class Planner:
-    """Knows the environment, the policy and the mechanisms of this system."""
+    """Knows the environment, the protected paths and the mechanisms of this system."""
 
-    def __init__(self, environment: Mapping[str, str], policy: SandboxPolicy, mechanism: str = "") -> None:
-        self.policy = policy
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        default: Sandbox = UNCONFINED,
+        protected: tuple[Path, ...] = (),
+        mechanism: str = "",
+    ) -> None:
+        self.default = default
+        """Limits of a command that brings none of its own."""
+        self.protected = protected
         self.mechanism = mechanism or supervision_mechanism()
         self.sandbox: str | None = None
         """Mechanism the self-test found; empty when there is none, None before it ran."""
         self.sandbox_reason = ""
+        self.self_test: Callable[[], Awaitable[None]] | None = None
+        """Sets `sandbox`; the first command in a sandbox waits for it."""
+        self._testing = asyncio.Lock()
         self._environment = scrubbed(environment)
         self._placeholders = Placeholders()
         self._temps = temp_folders()
@@ -48,18 +60,35 @@ class Planner:
         """The plan for `command`.
 
         Raises:
-            SandboxUnavailableError: the policy asks for a sandbox and there is none.
+            SandboxUnavailableError: the command must have a sandbox and there is none.
         """
-        if not command.sandboxed or self.policy.mode is SandboxMode.OFF:
-            return Plan(self._request(command, self.mechanism, UNCONFINED))
-        if not self.sandbox:
+        limits = self.limits(command)
+        if limits.mode is not SandboxMode.OFF:
+            await self.test()
+        if limits.mode is not SandboxMode.OFF and self.sandbox:
+            return await self.confined(command, self.sandbox, limits, self._temps)
+        if limits.mode is not SandboxMode.OFF and limits.required:
             raise SandboxUnavailableError(self.sandbox_reason or "no sandbox was found")
-        return await self.confined(command, self.sandbox, self.policy, self._temps)
+        return Plan(self._request(command, self.mechanism, NOTHING))
 
-    async def confined(self, command: Command, sandbox: str, policy: SandboxPolicy, temps: tuple[Path, ...]) -> Plan:
+    async def test(self) -> None:
+        """Run the self-test of the sandbox, once."""
+        async with self._testing:
+            if self.sandbox is None and self.self_test is not None:
+                await self.self_test()
+
+    def limits(self, command: Command) -> Sandbox:
+        """Limits that `command` asks for, or those of the process."""
+        if command.sandbox is not None:
+            return command.sandbox
+        return self.default if command.sandboxed else UNCONFINED
+
+    async def confined(self, command: Command, mechanism: str, limits: Sandbox, temps: tuple[Path, ...]) -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""
-        confinement = await asyncio.to_thread(confine, policy, command.working_dir, temps, self._placeholders)
-        return Plan(self._request(command, sandbox, confinement, network=policy.network), confinement)
+        confinement = await asyncio.to_thread(
+            confine, limits.mode, command.working_dir, temps, self._placeholders, self.protected
+        )
+        return Plan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
     async def release(self, plan: Plan) -> None:
         """Undo what planning left on disk, once the command is over."""
@@ -70,12 +99,17 @@ class Planner:
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True
     ) -> wire.Request:
         argv = list(command.argv)
+        is_helper = command.sandbox == HELPER_SANDBOX
+        if is_helper and "/" not in argv[0]:
+            argv[0] = find_program(argv[0], command.working_dir) or f"/nonexistent/{argv[0]}"
         if mechanism == BUBBLEWRAP:
             mechanism = self.mechanism
             argv = [*bubblewrap_arguments(bubblewrap(), confinement, command.working_dir, network=network), *argv]
-        left_out = frozenset[str]() if confinement is UNCONFINED else WAYS_OUT
+        left_out = frozenset[str]() if confinement is NOTHING else WAYS_OUT
         inherited = {name: value for name, value in self._environment.items() if name not in left_out}
-        environment = {**inherited, "PWD": str(command.working_dir), **command.environment}
+        if is_helper:
+            inherited = helper_environment(inherited, command.working_dir)
+        environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
         return wire.Request(
             mechanism,
             str(command.working_dir),

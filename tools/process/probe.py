@@ -8,9 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import Command, SandboxMode
+from tools.contract import Command, Enforcement, Sandbox, SandboxMode
 from tools.process.plan import BUBBLEWRAP, Planner, bubblewrap
-from tools.process.sandbox import SandboxPolicy
 from tools.process.supervision import Supervision
 from tools.process.zygote import wire
 
@@ -27,6 +26,12 @@ SANDBOX_SENTENCES = {
     "signal; .git/hooks, .git/config and shell start files inside the working directory are not protected.",
     "": "This system can enforce no sandbox: namespaces are blocked, bubblewrap does not work and Landlock is missing.",
 }
+ENFORCEMENT = {
+    wire.NAMESPACE: Enforcement.FULL,
+    BUBBLEWRAP: Enforcement.FULL,
+    wire.LANDLOCK: Enforcement.FILES,
+    "": Enforcement.NONE,
+}
 NOT_LINUX = "The sandbox needs Linux; here commands run as you."
 TEST_SCRIPT = "echo x > inside; echo x > .git/hooks/denied; echo x > ../outside; exit 0"
 TEST_LIMIT = 5.0
@@ -42,12 +47,11 @@ class ProcessSupport(Struct, frozen=True):
     sandbox_sentence: str
     guards_files: bool
     """Whether the sandbox also keeps single files inside the working directory as they are."""
+    enforcement: Enforcement = Enforcement.NONE
 
 
 async def find_sandbox(supervision: Supervision, planner: Planner) -> None:
     """Try the mechanisms, best first, until one refuses what it must; the planner remembers it."""
-    if planner.sandbox is not None:
-        return
     if sys.platform != "linux":
         planner.sandbox, planner.sandbox_reason = "", NOT_LINUX
         return
@@ -70,6 +74,7 @@ def describe(planner: Planner) -> ProcessSupport:
         sandbox,
         planner.sandbox_reason,
         sandbox in {wire.NAMESPACE, BUBBLEWRAP},
+        ENFORCEMENT[sandbox],
     )
 
 
@@ -81,13 +86,14 @@ async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) 
         hooks = workspace / ".git" / "hooks"
         hooks.mkdir(parents=True)
         command = Command(("/bin/sh", "-c", TEST_SCRIPT), workspace, timeout=TEST_LIMIT)
-        policy = SandboxPolicy(SandboxMode.WORKSPACE)
-        plan = await planner.confined(command, mechanism, policy, ())
+        plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE), ())
         try:
             running = await supervision.start_planned(command, plan)
         except OSError:
             return False
-        await running.execution.over.wait()
-        await supervision.end(running)
+        try:
+            await running.execution.over.wait()
+        finally:
+            await supervision.end(running)
         guarded = mechanism == wire.LANDLOCK or not (hooks / "denied").exists()
         return (workspace / "inside").exists() and not (outside / "outside").exists() and guarded

@@ -14,14 +14,6 @@ from tools.contract import SandboxMode
 from tools.process.placeholders import Placeholders
 
 
-class SandboxPolicy(Struct, frozen=True):
-    """The user's wish; `protected` are Phoenix's own files and folders, which no command may change."""
-
-    mode: SandboxMode = SandboxMode.OFF
-    network: bool = True
-    protected: tuple[Path, ...] = ()
-
-
 class Confinement(Struct, frozen=True):
     """Paths of one command, all resolved."""
 
@@ -66,18 +58,25 @@ def temp_folders() -> tuple[Path, ...]:
 
 
 def confine(
-    policy: SandboxPolicy, working_dir: Path, temps: tuple[Path, ...], placeholders: Placeholders
+    mode: SandboxMode,
+    working_dir: Path,
+    temps: tuple[Path, ...],
+    placeholders: Placeholders,
+    protected: tuple[Path, ...] = (),
 ) -> Confinement:
-    """The lists for a command that starts in `working_dir`. Touches the disk: claims placeholders."""
+    """The lists for a command that starts in `working_dir`. Touches the disk: claims placeholders.
+
+    `protected` are Phoenix's own files and folders, which no command may change.
+    """
     hidden = tuple(path for path in _sockets() if path.exists())
-    if policy.mode is not SandboxMode.WORKSPACE:
+    if mode is not SandboxMode.WORKSPACE:
         return Confinement(hidden=hidden)
     workspace = working_dir.resolve()
     roots = _outermost((workspace, *temps))
     claimed: list[Path] = []
     denied: list[Path] = []
     pinned: set[Path] = set()
-    for path, is_file in _guarded(policy, workspace):
+    for path, is_file in _guarded(protected, workspace):
         root = next((root for root in roots if root in path.parents), None)
         if root is None:
             continue
@@ -91,7 +90,7 @@ def confine(
     return Confinement(roots, tuple(sorted(pinned)), tuple(denied), hidden, tuple(claimed))
 
 
-def _guarded(policy: SandboxPolicy, workspace: Path) -> Iterator[tuple[Path, bool]]:
+def _guarded(protected: tuple[Path, ...], workspace: Path) -> Iterator[tuple[Path, bool]]:
     """Every path that must stay as it is, and whether it is a file."""
     git = workspace / ".git"
     folders = [git]
@@ -103,7 +102,7 @@ def _guarded(policy: SandboxPolicy, workspace: Path) -> Iterator[tuple[Path, boo
         yield from ((folder / name, True) for name in GIT_FILES)
     home = Path.home()
     yield from ((_resolved(home / name), True) for name in SHELL_FILES)
-    yield from ((_resolved(path), path.suffix != "") for path in policy.protected)
+    yield from ((_resolved(path), path.suffix != "") for path in protected)
 
 
 def _git_folder(pointer: Path) -> Path:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from tools.contract import SandboxMode
+from tools.contract import Enforcement, Sandbox, SandboxMode
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
 from tools.process.probe import ProcessSupport, describe, find_sandbox
 from tools.process.runner import SupervisedRunner
-from tools.process.sandbox import SandboxPolicy
 from tools.process.supervision import Supervision
 
 
 class ProcessSettings(Struct, frozen=True):
-    """How commands are to run; `clean` makes outside text showable."""
+    """How commands run; `clean` makes outside text showable; `sandbox` and `network` are for commands without any."""
 
     clean: Callable[[str], str]
     sandbox: SandboxMode = SandboxMode.OFF
@@ -37,17 +37,22 @@ class Processes:
     """Everything that can start a program."""
 
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
-        policy = SandboxPolicy(settings.sandbox, settings.network, settings.protected)
+        default = Sandbox(settings.sandbox, settings.network)
         self._link = link
-        self.planner = Planner(settings.environment, policy, settings.mechanism)
+        self.planner = Planner(settings.environment, default, settings.protected, settings.mechanism)
         self._supervision = Supervision(link, self.planner, settings.clean)
+        self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
         self.jobs = JobTable(self._supervision)
 
     async def probe(self) -> ProcessSupport:
         """What this system can enforce; tried once, then remembered."""
-        await find_sandbox(self._supervision, self.planner)
+        await self.planner.test()
         return describe(self.planner)
+
+    async def enforcement(self) -> Enforcement:
+        """How far this system can enforce a sandbox; the first call takes about 50 ms, others nothing."""
+        return (await self.probe()).enforcement
 
     async def close(self) -> None:
         """End every command, every job and the zygote."""
@@ -59,9 +64,6 @@ class Processes:
 async def start_processes(settings: ProcessSettings, link: ZygoteLink | None = None) -> Processes:
     """Make process control ready; `link` is the zygote when it was spawned earlier, as a screen does.
 
-    With a sandbox asked for, its self-test runs here: look at `probe()` before the first command.
+    The self-test of the sandbox waits for `probe()` or the first command in one.
     """
-    processes = Processes(settings, link or spawn_zygote())
-    if settings.sandbox is not SandboxMode.OFF:
-        await processes.probe()
-    return processes
+    return Processes(settings, link or spawn_zygote())

@@ -49,7 +49,7 @@ async def test_only_the_workspace_is_written_and_only_in_workspace_mode(processe
         f"echo a > inside; echo b > {workspace.parent}/no; echo c > /dev/shm/phx-no; echo d > /dev/null && echo read"
     )
     said = await output(processes, workspace, script)
-    writable = processes.planner.policy.mode is SandboxMode.WORKSPACE
+    writable = processes.planner.default.mode is SandboxMode.WORKSPACE
     assert (workspace / "inside").exists() is writable
     assert not (workspace.parent / "no").exists()
     assert said.endswith(b"read\n")

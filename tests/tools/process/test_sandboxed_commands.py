@@ -17,10 +17,10 @@ import pytest
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
 from tests.support.waiting import poll
-from tools.contract import Command, Finished, SandboxMode
+from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
 from tools.process.placeholders import Placeholders
 from tools.process.plan import Planner, SandboxUnavailableError
-from tools.process.sandbox import SandboxPolicy, bubblewrap_arguments, confine
+from tools.process.sandbox import bubblewrap_arguments, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 
@@ -60,8 +60,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-async def sh(processes: Processes, script: str, folder: Path, **more: bool) -> Finished:
-    return await processes.runner.run(Command(("/bin/bash", "-c", script), folder, timeout=20, **more))
+async def sh(processes: Processes, script: str, folder: Path, limits: Sandbox | None = None) -> Finished:
+    return await processes.runner.run(Command(("/bin/bash", "-c", script), folder, timeout=20, sandbox=limits))
 
 
 async def test_a_workspace_command_writes_in_its_folder_and_temp_only(workspace: Path, outside: Path) -> None:
@@ -148,10 +148,40 @@ async def test_without_network_nothing_is_reached_but_itself(workspace: Path) ->
             assert (await sh(processes, script, workspace)).captured.head.startswith(b"alone")
 
 
-async def test_phoenix_own_programs_may_leave_the_sandbox(workspace: Path, outside: Path) -> None:
+async def test_the_limits_of_a_command_count_before_those_of_the_process(workspace: Path, outside: Path) -> None:
     async with sandboxed(SandboxMode.READ_ONLY) as processes:
-        await sh(processes, f"echo x > {outside}/yes", workspace, sandboxed=False)
-    assert (outside / "yes").exists()
+        await sh(processes, f"echo x > {outside}/yes", workspace, UNCONFINED)
+        await sh(processes, "echo x > inside; echo x > ../no", workspace, Sandbox(SandboxMode.WORKSPACE))
+        await sh(processes, "echo x > default", workspace)
+    assert names(outside) == ["workspace", "yes"]
+    assert names(workspace) == ["inside"]
+
+
+@pytest.mark.parametrize("required", [True, False])
+async def test_a_sandbox_that_is_not_required_is_left_out_where_there_is_none(workspace: Path, required: bool) -> None:
+    planner = Planner({})
+    planner.sandbox = ""
+    command = Command(("/bin/true",), workspace, sandbox=Sandbox(SandboxMode.READ_ONLY, required=required))
+    if required:
+        with pytest.raises(SandboxUnavailableError):
+            await planner.plan(command)
+    else:
+        assert (await planner.plan(command)).request.mechanism == planner.mechanism
+
+
+async def test_the_self_test_waits_for_the_first_command_in_a_sandbox(workspace: Path) -> None:
+    processes = await start_processes(ProcessSettings(as_it_is))
+    try:
+        await sh(processes, "true", workspace)
+        assert processes.planner.sandbox is None
+        first, second = await asyncio.gather(
+            *(sh(processes, f"echo x > {name}", workspace, Sandbox(SandboxMode.WORKSPACE)) for name in "ab")
+        )
+        assert (first.exit_code, second.exit_code) == (0, 0)
+        assert processes.planner.sandbox is not None
+        assert (await processes.enforcement() is Enforcement.FULL) is (await processes.probe()).guards_files
+    finally:
+        await processes.close()
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
@@ -217,7 +247,7 @@ def test_where_namespaces_are_blocked_the_weaker_sandbox_is_named_as_such() -> N
 
 
 async def test_a_sandbox_that_cannot_be_had_stops_the_command(workspace: Path) -> None:
-    planner = Planner({}, SandboxPolicy(SandboxMode.WORKSPACE))
+    planner = Planner({}, Sandbox(SandboxMode.WORKSPACE))
     planner.sandbox = ""
     planner.sandbox_reason = "This system can enforce no sandbox."
     with pytest.raises(SandboxUnavailableError, match="can enforce no sandbox"):
@@ -235,7 +265,7 @@ async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes
 def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
     (workspace / ".git" / "hooks").mkdir(parents=True)
     (workspace / ".git" / "config").touch()
-    confinement = confine(SandboxPolicy(SandboxMode.WORKSPACE), workspace, (), Placeholders())
+    confinement = confine(SandboxMode.WORKSPACE, workspace, (), Placeholders())
     words = " ".join(bubblewrap_arguments("/usr/bin/bwrap", confinement, workspace, network=False))
     assert f"--ro-bind / / --dev /dev --proc /proc --unshare-net --bind {workspace} {workspace}" in words
     assert f"--ro-bind {workspace}/.git/hooks {workspace}/.git/hooks" in words
@@ -244,9 +274,8 @@ def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
 
 def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Path) -> None:
     placeholders = Placeholders()
-    policy = SandboxPolicy(SandboxMode.WORKSPACE)
-    first = confine(policy, workspace, (), placeholders)
-    second = confine(policy, workspace, (), placeholders)
+    first = confine(SandboxMode.WORKSPACE, workspace, (), placeholders)
+    second = confine(SandboxMode.WORKSPACE, workspace, (), placeholders)
     placeholders.release(first.placeholders)
     assert names(workspace) == [".git"]
     assert second.denied == (workspace / ".git",)
