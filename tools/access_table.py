@@ -59,7 +59,7 @@ OUTSIDE_PROGRAMS: Final = {
         ),
         (
             NEEDS_PROCESSES,
-            "kill pkill killall ps pgrep top htop pstree lsof fuser ss netstat strace gdb lldb py-spy perf",
+            "pkill killall ps pgrep top htop pstree lsof fuser ss netstat strace gdb lldb py-spy perf",
         ),
         (
             NEEDS_DESKTOP,

@@ -238,10 +238,16 @@ def _rsync(rest: Sequence[str]) -> Need:
     return (Access.OUTSIDE, table.NEEDS_SSH) if remote else CONFINED
 
 
+def _kill(rest: Sequence[str]) -> Need:
+    """A pid in digits was read somewhere else; `$!`, `%1` and `$(cat pid)` are the command's own children."""
+    return (Access.OUTSIDE, table.NEEDS_PROCESSES) if any(word.isdigit() for word in rest) else CONFINED
+
+
 OWN_RULES: Final[dict[str, Callable[[Sequence[str]], Need]]] = {
     "git": _git,
     "uv": _uv,
     "go": _go,
+    "kill": _kill,
     "php": _php,
     "rsync": _rsync,
 }

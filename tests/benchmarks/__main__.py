@@ -23,6 +23,7 @@ from tests.benchmarks import (
     cancel,
     commit,
     crash,
+    everyday,
     history,
     idle,
     listing,
@@ -70,6 +71,7 @@ FAMILIES: Final = (
     Family("rewind", rewind.rewind, 240, 90),
     Family("search", search.search, 900, 90),
     Family("machine", machine.machine, 360, 30),
+    Family("everyday", everyday.everyday, 600, 300),
     Family("parse", parse.parse, 30, 15),
 )
 

@@ -39,6 +39,8 @@ CASES = {
         .venv/bin/pip uninstall -y x
         tsc --noEmit && eslint .
         env FOO=1 make
+        sleep 9 & kill $!
+        kill $(cat pid)
     """,
     Access.NETWORK: """
         curl -s http://localhost:8000
