@@ -77,7 +77,7 @@ def python(folder: Path) -> None:
     """A package with a test that passes, and one that talks to itself over loopback."""
     (folder / "thing.py").write_text("def double(n: int) -> int:\n    return 2 * n\n")
     (folder / "test_thing.py").write_text(
-        "import socket, tempfile, unittest\nfrom thing import double\n\n"
+        "import socket\nimport tempfile\nimport unittest\n\nfrom thing import double\n\n\n"
         "class T(unittest.TestCase):\n"
         "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
         "    def test_loopback(self):\n"
@@ -163,7 +163,7 @@ COMMANDS: Final = (
     Everyday("python3 -m venv .venv", "python3", python),
     Everyday(".venv/bin/pip install six", "python3", environment, registry=True),
     Everyday(".venv/bin/pip list", "python3", environment),
-    Everyday("pip install six", "pip", python, registry=True),
+    Everyday("pip install --dry-run six", "pip", python, registry=True),
     Everyday("python3 -m unittest -q", "python3", python),
     Everyday("python3 thing.py", "python3", python),
     Everyday(LOOPBACK, "python3", python, "a server and its client in one command"),
@@ -179,7 +179,7 @@ COMMANDS: Final = (
     Everyday("npm run lint", "npm", node),
     Everyday("npm ci", "npm", node),
     Everyday("npm install is-number", "npm", node, registry=True),
-    Everyday("npm install -g is-number", "npm", node, registry=True),
+    Everyday("npm install -g --dry-run is-number", "npm", node, registry=True),
     Everyday("npx --yes is-number", "npx", node, registry=True),
     Everyday("npm run dev", "npm", node),
     Everyday("node build.js", "node", node),
