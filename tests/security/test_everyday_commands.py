@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.support.everyday import COMMANDS, Everyday
 from tools.contract import Access, Command, Sandbox, SandboxMode
@@ -22,7 +23,7 @@ QUICK = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def processes() -> AsyncIterator[Processes]:
     started = await start_processes(ProcessSettings(str))
     if not (await started.probe()).sandbox:
