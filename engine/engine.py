@@ -91,6 +91,8 @@ class Engine:
             system_prompt=options.system_prompt,
             append_system_prompt=options.append_system_prompt,
             supervisor=options.supervisor,
+            sandbox=options.sandbox,
+            sandbox_required=options.sandbox_required,
         )
         return await self._adopt(await self.ports.store.create(new, self.ports.clock.now()))
 

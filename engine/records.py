@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.search import Speaker
+from tools.contract import SandboxMode
 
 
 class PermissionMode(StrEnum):
@@ -117,6 +118,8 @@ class NewConversation(Struct, frozen=True):
     prompt: str = ""
     """What a sub-agent has to do: it waits in its inbox until it begins."""
     supervisor: bool = False
+    sandbox: SandboxMode = SandboxMode.WORKSPACE
+    sandbox_required: bool = False
 
 
 class OmissionKind(StrEnum):
@@ -204,6 +207,10 @@ class ConversationRecord(Struct, frozen=True):
     """What its sub-agents have used, beside its own `totals`."""
     supervisor: bool = False
     """Whether a supervisor decides who answers each message (SPEC C17)."""
+    sandbox: SandboxMode = SandboxMode.WORKSPACE
+    """Limits of its calls, however it is opened."""
+    sandbox_required: bool = False
+    """True where the user or a setting chose the sandbox: then a system that cannot enforce it asks in every mode."""
 
     @property
     def spent(self) -> Totals:

@@ -75,6 +75,8 @@ class Making:
             profile=profile.name,
             agent=limited,
             prompt=order.task,
+            sandbox=profile.sandbox_under(parent.sandbox),
+            sandbox_required=parent.sandbox_required or bool(profile.sandbox),
         )
 
     def _window(self, model: str) -> int:

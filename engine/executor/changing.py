@@ -16,6 +16,8 @@ def changed(record: ConversationRecord, changes: ConversationChanges, at: float)
         scroll_seq=record.scroll_seq if changes.scroll_seq is None else changes.scroll_seq,
         model=changes.model or record.model,
         permission_mode=changes.permission_mode or record.permission_mode,
+        sandbox=changes.sandbox or record.sandbox,
+        sandbox_required=record.sandbox_required or changes.sandbox is not None,
         supervisor=record.supervisor if changes.supervisor is None else changes.supervisor,
         archived=record.archived if changes.archived is None else changes.archived,
         deleted=record.deleted if changes.deleted is None else changes.deleted,

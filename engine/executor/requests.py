@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from engine.machine.states import State
 from engine.records import ConversationSummary, PermissionMode
+from tools.contract import SandboxMode
 
 
 class Accepted(Struct, frozen=True):
@@ -75,6 +76,9 @@ class ConversationOptions(Struct, frozen=True):
     append_system_prompt: str = ""
     supervisor: bool = False
     """Whether a supervisor decides who answers each message."""
+    sandbox: SandboxMode = SandboxMode.WORKSPACE
+    sandbox_required: bool = False
+    """True where it was chosen; False for the default."""
     id: str = ""
     """Chosen by the caller (SPEC SDK-01); empty: made here."""
 

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from engine.records import PermissionMode
+from tools.contract import SandboxMode
 
 BUILT_IN: Final = "built-in"
 """The source of a profile that stands in no file."""
@@ -31,6 +32,18 @@ FREEDOM: Final = {
     PermissionMode.DENY: 1,
 }
 """How much a mode lets happen (CONTRACT 4)."""
+SANDBOX_FREEDOM: Final = {mode: -rank for rank, mode in enumerate(SandboxMode)}
+"""The same of a sandbox; 0 for none."""
+
+
+def narrower_mode(first: PermissionMode, second: PermissionMode) -> PermissionMode:
+    """The mode that lets less happen, the first where they are equal."""
+    return second if FREEDOM[second] < FREEDOM[first] else first
+
+
+def narrower_sandbox(first: SandboxMode, second: SandboxMode) -> SandboxMode:
+    """The sandbox that lets less happen."""
+    return min(first, second, key=SANDBOX_FREEDOM.__getitem__)
 
 
 class Profile(Struct, frozen=True):
@@ -68,6 +81,10 @@ class Profile(Struct, frozen=True):
         """The mode of an agent whose parent works in `parent`; a project's profile never has more freedom than that."""
         mode = self.permission_mode or parent
         return parent if self.project and FREEDOM[mode] > FREEDOM[parent] else mode
+
+    def sandbox_under(self, parent: SandboxMode) -> SandboxMode:
+        """The sandbox of an agent whose parent has `parent`: never a wider one."""
+        return narrower_sandbox(parent, SandboxMode(self.sandbox)) if self.sandbox else parent
 
     def limits_under(self, turns: int, seconds: float) -> tuple[int, float]:
         """Model replies and seconds of a sub-agent where the user set these; a project's profile only lowers them."""

@@ -29,7 +29,7 @@ from engine.records import (
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
 from engine.turn_records import TurnDigest, TurnNote, TurnSummary
-from tools.contract import JsonObject, PreparedImage
+from tools.contract import JsonObject, PreparedImage, SandboxMode
 
 
 class AppendMessage(Struct, frozen=True):
@@ -165,6 +165,8 @@ class ConversationChanges(Struct, frozen=True):
     scroll_seq: int | None = None
     model: str | None = None
     permission_mode: PermissionMode | None = None
+    sandbox: SandboxMode | None = None
+    """Chosen by the user, so it is required from then on."""
     archived: bool | None = None
     deleted: bool | None = None
     unread: bool | None = None

@@ -34,6 +34,7 @@ from engine.records import (
 )
 from engine.store import agents
 from engine.store.ownership import Instance
+from tools.contract import SandboxMode
 
 TITLE_LENGTH = 50
 """Characters of the first message that name a conversation (SPEC c11)."""
@@ -64,8 +65,9 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
     state = Idle(0)
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,
-            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by, supervisor)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by, supervisor,
+            sandbox, sandbox_required)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             new.id,
             storable(new.title),
@@ -83,6 +85,8 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
             at,
             (TitleBy.USER if new.title else TitleBy.FIRST_MESSAGE).value,
             int(new.supervisor),
+            new.sandbox.value,
+            int(new.sandbox_required),
         ),
     )
     if new.agent is not None:
@@ -128,6 +132,8 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
         agent=agents.facts_of(row),
         agents_totals=decode_all_totals(row["agents_totals"]),
         supervisor=bool(row["supervisor"]),
+        sandbox=SandboxMode(row["sandbox"]),
+        sandbox_required=bool(row["sandbox_required"]),
     )
 
 
@@ -227,6 +233,8 @@ def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None
     columns: dict[str, str | int | float | None] = {}
     if changes.permission_mode is not None:
         columns["permission_mode"] = changes.permission_mode.value
+    if changes.sandbox is not None:
+        columns |= {"sandbox": changes.sandbox.value, "sandbox_required": 1}
     if changes.title is not None:
         columns["title_by"] = TitleBy.USER.value
     if changes.totals is not None:

@@ -23,6 +23,7 @@ from engine.codec import (
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
 from engine.ports import NoConversation, StorageError
 from engine.records import PermissionMode
+from tools.contract import SandboxMode
 
 Value: TypeAlias = "str | int | float | None"
 Row: TypeAlias = "dict[str, Value]"
@@ -70,6 +71,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "usage_json": decode_usage,
     "last_usage_json": decode_usage,
     "permission_mode": PermissionMode,
+    "sandbox": SandboxMode,
     "context_omitted_json": decode_omitted,
     "context_earlier_json": decode_earlier,
 }

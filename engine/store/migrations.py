@@ -15,6 +15,7 @@ from engine.store.schema_steps import (
     add_partial_column,
     add_quiet_entries,
     add_rewind_tables,
+    add_sandbox_columns,
 )
 
 Migration: TypeAlias = Callable[[sqlite3.Connection], None]
@@ -35,6 +36,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_partial_column,
     add_agent_columns,
     add_quiet_entries,
+    add_sandbox_columns,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

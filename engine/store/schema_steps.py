@@ -72,3 +72,15 @@ def add_agent_columns(connection: sqlite3.Connection) -> None:
 def add_quiet_entries(connection: sqlite3.Connection) -> None:
     """Which entries of an inbox begin no turn by themselves."""
     connection.execute("ALTER TABLE inbox ADD COLUMN quiet INTEGER NOT NULL DEFAULT 0 CHECK (quiet IN (0, 1))")
+
+
+def add_sandbox_columns(connection: sqlite3.Connection) -> None:
+    """Conversations that are there already get the default of new ones, and count as not having chosen it."""
+    connection.execute(
+        "ALTER TABLE conversations ADD COLUMN sandbox TEXT NOT NULL DEFAULT 'workspace'"
+        " CHECK (sandbox IN ('off', 'workspace', 'read-only'))"
+    )
+    connection.execute(
+        "ALTER TABLE conversations ADD COLUMN sandbox_required INTEGER NOT NULL DEFAULT 0"
+        " CHECK (sandbox_required IN (0, 1))"
+    )

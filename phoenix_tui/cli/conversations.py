@@ -243,6 +243,7 @@ def _record_object(record: ConversationRecord) -> JsonObject:
         "cwd": str(record.cwd),
         "model": record.model,
         "permission_mode": record.permission_mode.value,
+        "sandbox": record.sandbox.value,
         "archived": record.archived,
         "deleted": record.deleted,
         "created_at": utc_time(record.created_at),

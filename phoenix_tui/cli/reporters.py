@@ -99,6 +99,7 @@ class StreamReporter(Struct, frozen=True):
     cwd: Path
     model: str
     permission_mode: str
+    sandbox: str
     tools: Sequence[str]
     partials: Partials | None = None
     agent_partials: dict[str, Partials] = field(default_factory=dict[str, Partials])
@@ -116,6 +117,7 @@ class StreamReporter(Struct, frozen=True):
             "tools": names,
             "permission_mode": self.permission_mode,
             "permissionMode": self.permission_mode,
+            "sandbox": self.sandbox,
         })
 
     def follow(self, update: Update) -> None:

@@ -141,6 +141,7 @@ def _reporter(arguments: RunArguments, conversation: Conversation, tools: tuple[
         case "stream-json":
             record = conversation.record
             partials = Partials(record.model) if arguments.include_partial_messages else None
-            return StreamReporter(record.id, record.cwd, record.model, record.permission_mode.value, tools, partials)
+            mode, sandbox = record.permission_mode.value, record.sandbox.value
+            return StreamReporter(record.id, record.cwd, record.model, mode, sandbox, tools, partials)
         case _:
             return TextReporter()
