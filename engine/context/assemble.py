@@ -15,6 +15,7 @@ from engine.machine.effects import RequestLlm
 from engine.machine.messages import ImageBlock, ToolResultBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest, Store
 from engine.records import ContextView, StoredMessage
+from tools.files.own_files import read_own
 
 CONTINUE_TEXT = "[Your reply was cut off by the output limit. Continue exactly where it ended.]"
 TRUNCATED_TEXT = (
@@ -79,7 +80,7 @@ async def _load_images(store: Store, messages: tuple[ModelMessage, ...]) -> dict
     loaded: dict[str, ImageBytes] = {}
     for key, attachment in attachments.items():
         try:
-            data = await asyncio.to_thread(attachment.path.read_bytes)
+            data = await asyncio.to_thread(read_own, attachment.path)
         except OSError:
             continue  # a lost file becomes "[image omitted]" on the wire, never a failed request
         loaded[key] = ImageBytes(attachment.media_type, data)

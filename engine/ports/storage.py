@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -44,6 +45,23 @@ class AppendMessage(Struct, frozen=True):
     cost_usd: float | None = None
     agent_id: str = ""
     """Who wrote it, where it was no model: supervisor."""
+
+
+class ImportTerms(Struct, frozen=True):
+    """What an imported conversation takes of the user, whatever its file says."""
+
+    cwd: Path
+    model: str
+    permission_mode: PermissionMode = PermissionMode.ASK
+    sandbox: SandboxMode = SandboxMode.WORKSPACE
+
+
+class Imported(Struct, frozen=True):
+    """An imported conversation."""
+
+    id: str
+    left_out: tuple[str, ...] = ()
+    """What its file held and was not taken, in words that continue a sentence; text of the file in it is one line."""
 
 
 class DrainInboxRows(Struct, frozen=True):
@@ -185,6 +203,10 @@ class ConversationChanges(Struct, frozen=True):
 
 class StorageError(Exception):
     """The database cannot do this; the message is one sentence for the user and names the fix."""
+
+
+class ImportRefused(StorageError):
+    """A document is no export, or holds what cannot be; the message is a sentence."""
 
 
 class DatabaseBusy(StorageError):
@@ -351,6 +373,10 @@ class Library(Protocol):
         """Everything of a conversation as JSON, lossless."""
         ...
 
-    async def import_conversation(self, data: JsonObject, at: float) -> str:
-        """Read what `export` wrote; gives the id, a new one where the old is taken."""
+    async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:
+        """Read what `export` wrote, at rest and on the terms of who imports it; a new id where the old is taken.
+
+        Raises:
+            ImportRefused: it is no export, or its parts cannot be; nothing of it stays.
+        """
         ...

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import msgspec
@@ -13,6 +15,30 @@ import msgspec
 from engine.records import Attachment
 from engine.store.paths import write_file
 from tools.contract import PreparedImage
+from tools.files.own_files import read_own
+
+_NAME: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` can be the name of a file of ours: anything else, from whatever wrote the database, is a path."""
+    return _NAME.fullmatch(text) is not None
+
+
+def digest_of(content: bytes) -> str:
+    """The name of the file with this content: its SHA-256 in lower-case hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def contents(folder: Path, name: str) -> bytes | None:
+    """The content of one of our files; None where it is gone, is a link or no file, or is not what its name says."""
+    if not is_name(name):
+        return None
+    try:
+        content = read_own(folder / name)
+    except OSError:
+        return None
+    return content if digest_of(content) == name else None
 
 
 def add(
@@ -46,14 +72,14 @@ def add(
 
 def store_file(folder: Path, content: bytes) -> str:
     """Write the file of this content unless it is there; gives its SHA-256, which is its name."""
-    digest = hashlib.sha256(content).hexdigest()
-    if not (folder / digest).exists():
+    digest = digest_of(content)
+    if contents(folder, digest) is None:
         write_file(folder / digest, content)
     return digest
 
 
 def read(connection: sqlite3.Connection, folder: Path, ids: Sequence[str]) -> dict[str, Attachment]:
-    """Attachments by id; unknown ids are missing."""
+    """Attachments by id; unknown ids are missing, and so are those that name no file of ours."""
     rows = connection.execute(
         "SELECT a.* FROM json_each(?) AS wanted JOIN attachments AS a ON a.id = wanted.value",
         (msgspec.json.encode(list(ids)).decode(),),
@@ -71,6 +97,7 @@ def read(connection: sqlite3.Connection, folder: Path, ids: Sequence[str]) -> di
             original_bytes=row["orig_bytes"],
         )
         for row in rows
+        if is_name(row["path"])
     }
 
 
@@ -82,6 +109,6 @@ def files_of(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
 
 def remove_unshared(connection: sqlite3.Connection, folder: Path, names: Iterable[str]) -> None:
     """Remove files that no row names; runs in a transaction of its own, so nobody adds one meanwhile."""
-    for name in names:
+    for name in filter(is_name, names):
         if connection.execute("SELECT 1 FROM attachments WHERE path = ?", (name,)).fetchone() is None:
             (folder / name).unlink(missing_ok=True)

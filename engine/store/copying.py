@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias, cast
 from uuid import uuid4
 
 from msgspec.structs import replace
 
-from engine.codec import (
-    decode_blocks,
-    decode_display,
-    decode_earlier,
-    decode_omitted,
-    decode_state,
-    decode_totals,
-    decode_usage,
-    encode_blocks,
-)
+from engine.codec import decode_blocks, encode_blocks
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolResultBlock
 from engine.ports import NoConversation, StorageError
-from engine.records import PermissionMode
-from tools.contract import SandboxMode
 
 Value: TypeAlias = "str | int | float | None"
 Row: TypeAlias = "dict[str, Value]"
 Rows: TypeAlias = "dict[str, list[Row]]"
 """Table name -> its rows, in an order that foreign keys accept."""
+
+
+class Unfit(StorageError):
+    """Rows that contradict each other or the schema; the message is a sentence."""
+
 
 _SEARCHED = frozenset({"messages", "tool_calls"})
 """Tables whose triggers write the search index."""
@@ -61,21 +55,6 @@ _REFERENCES = frozenset(
     | {"message_id", "trace_id", "parent_span_id", "tracked_task_id"}
 )
 """Columns that hold an id minted by Phoenix."""
-_TYPES: Mapping[str, type] = {"TEXT": str, "INTEGER": int, "REAL": float}
-_READERS: Mapping[str, Callable[[str], object]] = {
-    "state_json": decode_state,
-    "totals_json": decode_totals,
-    "content_json": decode_blocks,
-    "output_json": decode_blocks,
-    "display_json": decode_display,
-    "usage_json": decode_usage,
-    "last_usage_json": decode_usage,
-    "permission_mode": PermissionMode,
-    "sandbox": SandboxMode,
-    "context_omitted_json": decode_omitted,
-    "context_earlier_json": decode_earlier,
-}
-"""What the text of a column must pass to be read back; each raises ValueError."""
 NAMES_AN_IMAGE = '"attachment_id"'
 """Blocks without this have nothing to rename; decoding them all would take seconds in a long conversation."""
 
@@ -98,14 +77,14 @@ def read_rows(connection: sqlite3.Connection, conversation_id: str) -> Rows:
 
 
 def insert_rows(connection: sqlite3.Connection, rows: Rows) -> None:
-    """Insert them all. Raises StorageError when they contradict each other or the schema."""
+    """Insert them all. Raises Unfit when they contradict each other or the schema."""
     try:
         for table, members in rows.items():
             for columns, alike in groupby(members, key=tuple[str, ...]):
                 into = _insert_at_once if table in _SEARCHED else _insert_each
                 into(connection, table, columns, (tuple(row.values()) for row in alike))
     except sqlite3.IntegrityError as error:
-        raise StorageError(f"The parts of this conversation do not fit together ({error}).") from error
+        raise Unfit(f"The parts of this conversation do not fit together ({error}).") from error
 
 
 def _insert_each(
@@ -148,50 +127,6 @@ def renamed(rows: Rows, fresh: Mapping[Value, str]) -> Rows:
     for call in result.get("tool_calls", []):
         call["id"] = f"{call['assistant_message_id']}/{call['ordinal']}"
     return result
-
-
-def check(connection: sqlite3.Connection, rows: Rows) -> None:
-    """Refuse rows that could not be read back.
-
-    Raises:
-        StorageError: an unknown column, a value of another type, or JSON that is not what its column holds.
-    """
-    for table, members in rows.items():
-        types = {
-            row["name"]: _TYPES[row["type"]] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()
-        }
-        known = {column: types[column] for column in columns_of(connection, table)}
-        for row in members:
-            for column, value in row.items():
-                if column not in known:
-                    raise StorageError(f"This conversation has a part that Phoenix does not know: {table}.{column}.")
-                if not _fits(value, known[column]):
-                    raise StorageError(
-                        f"This conversation has a part that cannot be: {table}.{column} is {value!r:.40}."
-                    )
-                _check_text(column, value)
-
-
-def _fits(value: Value, kind: type) -> bool:
-    match value:
-        case None:
-            return True
-        case bool():
-            return False
-        case int():
-            return kind in {int, float} and abs(value) < 2**63
-        case _:
-            return isinstance(value, kind)
-
-
-def _check_text(column: str, value: Value) -> None:
-    if not value or column not in _READERS:
-        return
-    try:
-        _READERS[column](str(value))
-    except ValueError as error:
-        problem = str(error).rstrip(".")
-        raise StorageError(f"This conversation cannot be read ({problem}): export it again.") from error
 
 
 def _select(connection: sqlite3.Connection, table: str, condition: str, order: str, conversation_id: str) -> list[Row]:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.ports import ConversationChanges, OwnedElsewhere
+from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
-from engine.store import conversations, expiring, run_records, transfer, turn_summaries
+from engine.store import conversations, expiring, importing, run_records, transfer, turn_summaries
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
 from engine.store.ownership import Instance
@@ -127,7 +127,9 @@ class SqliteLibrary:
             lambda connection: transfer.export(connection, self._folder, conversation_id)
         )
 
-    async def import_conversation(self, data: JsonObject, at: float) -> str:
-        """Read what `export` wrote; gives the id, a new one where the old is taken. Its times stay its own."""
-        work = await self._transactions.look(lambda connection: transfer.prepare(connection, self._folder, data))
-        return await self.slices.make(work, at, lambda _: work.conversation_id)
+    async def import_conversation(self, data: JsonObject, at: float, terms: ImportTerms) -> Imported:
+        """Read what `export` wrote; see `engine.ports.Library`. Its times stay its own."""
+        work = await self._transactions.look(
+            lambda connection: importing.prepare(connection, self._folder, data, terms, at)
+        )
+        return await self.slices.make(work, at, lambda _: Imported(work.conversation_id, work.left_out))

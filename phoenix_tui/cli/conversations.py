@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from engine.agents.board import view_of
-from engine.ports import ConversationChanges, Library, OwnedElsewhere, StorageError, Store
+from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store
 from engine.ports.agents import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
 from engine.turn_records import TurnSummary
@@ -21,6 +20,7 @@ from phoenix_tui.cli.agents import agent_object
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.import_file import read_document
 from phoenix_tui.cli.markdown_export import agent_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.cli.output import write_json, write_line, write_table
@@ -39,6 +39,8 @@ class ConversationCommands(Struct, frozen=True):
     library: Library
     agents: AgentStore
     arguments: CommandArguments
+    terms: Callable[[], Awaitable[ImportTerms]]
+    """What an import takes of the user instead of its file."""
 
     async def run(self) -> Exit:
         """Do what the arguments say.
@@ -144,21 +146,27 @@ class ConversationCommands(Struct, frozen=True):
         return [view_of(row) for row in await self.agents.rows(conversation_id)]
 
     async def _import(self) -> None:
-        name = self.arguments.file
+        document = await asyncio.to_thread(read_document, self.arguments.file)
+        terms = await self.terms()
         try:
-            text = await asyncio.to_thread(_read, name)
-            document: JsonValue = json.loads(text)
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{name} cannot be read: {error}.") from error
-        except ValueError as error:
-            raise CommandError(f"{name} is not JSON: {error}.") from error
-        if not isinstance(document, dict):
-            raise CommandError(f"{name} is not what `phoenix conversations export --format json` writes.")
-        new_id = await self.library.import_conversation(document, time.time())
+            imported = await self.library.import_conversation(document, time.time(), terms)
+        except ImportRefused as error:
+            raise CommandError(str(error)) from error
         if self.arguments.json:
-            write_json({"session_id": new_id})
-        else:
-            write_line(f"Imported as {new_id}.")
+            write_json({
+                "session_id": imported.id,
+                "cwd": str(terms.cwd),
+                "model": terms.model,
+                "permission_mode": terms.permission_mode.value,
+                "sandbox": terms.sandbox.value,
+                "left_out": list(imported.left_out),
+            })
+            return
+        mode, sandbox = terms.permission_mode.value, terms.sandbox.value
+        where = f"it works in {terms.cwd} with {terms.model}, permission mode {mode}, sandbox {sandbox}"
+        write_line(f"Imported as {imported.id}: {where}.")
+        if imported.left_out:
+            write_line(f"Left out of the file: {', '.join(imported.left_out)}.")
 
     async def _find(self) -> ConversationSummary:
         return await find_one(self.store, self.arguments.reference, deleted=True)
@@ -267,7 +275,3 @@ def _turn_object(turn: TurnSummary) -> JsonObject:
 
 def _folder(name: str | None) -> Path | None:
     return Path(name).expanduser().resolve() if name is not None else None
-
-
-def _read(name: str) -> str:
-    return sys.stdin.buffer.read().decode() if name == "-" else Path(name).read_text("utf-8")

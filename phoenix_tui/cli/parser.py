@@ -161,7 +161,8 @@ def _add_conversations(
     exporting = _leaf(actions, "export", "write it out", "reference")
     exporting.add_argument("--format", choices=("json", "markdown"), default="markdown", help="default markdown")
     exporting.add_argument("-o", "--output", metavar="FILE", help="instead of stdout")
-    _leaf(actions, "import", "read what 'export --format json' wrote; '-' is stdin", "file")
+    importing = _leaf(actions, "import", "read what 'export --format json' wrote; '-' is stdin", "file")
+    importing.add_argument("-C", "--cwd", metavar="DIR", help="the folder it works in (default: this one)")
 
 
 def _add_model(

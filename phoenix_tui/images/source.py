@@ -15,6 +15,7 @@ from phoenix_tui.images.boxes import Box
 from phoenix_tui.images.graphics import CellSize, Way, known_way
 from phoenix_tui.images.pictures import BlocksPicture, KittyPicture, Picture, SixelPicture
 from tools.contract import ImageRejected
+from tools.files.own_files import read_own
 from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
 
 KEPT: Final = 32
@@ -113,7 +114,7 @@ class ImageSource:
             stored = await self._attachments([image_id])
             if not stored:
                 raise ImageRejected("This image is not stored any more.")
-            return await asyncio.to_thread(stored[0].path.read_bytes)
+            return await asyncio.to_thread(read_own, stored[0].path)
         except OSError as error:
             raise ImageRejected(f"This image cannot be read: {error.strerror}.") from error
         except StorageError as error:

@@ -8,9 +8,11 @@ import sqlite3
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
-from engine.ports import ProviderError
+from engine.ports import ImportTerms, ProviderError
+from engine.records import PermissionMode
 from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui.cli.arguments import CommandArguments
@@ -19,7 +21,7 @@ from phoenix_tui.cli.doctor import machine_findings, report
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
-from phoenix_tui.cli.setup import Setup
+from phoenix_tui.cli.setup import Setup, checked_folder
 from phoenix_tui.config.settings import ConfigError, Settings
 from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
@@ -27,6 +29,7 @@ from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profiles import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
+from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
 from tools.wording import counted
 
@@ -37,9 +40,28 @@ async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix conversations ...`."""
     store = await open_the_store(setup.paths)
     try:
-        return await ConversationCommands(store, store.library, store.agents, arguments).run()
+        terms = partial(_import_terms, setup, arguments)
+        return await ConversationCommands(store, store.library, store.agents, arguments, terms).run()
     finally:
         await store.close()
+
+
+async def _import_terms(setup: Setup, arguments: CommandArguments) -> ImportTerms:
+    """The folder that is asked for, else this one, and what a new conversation of this user would have."""
+    cwd = await asyncio.to_thread(checked_folder, Path(arguments.cwd or "."))
+    mode = PermissionMode(setup.settings.text("permission_mode") or PermissionMode.ASK)
+    async with _processes(setup) as processes:
+        files = model_files(setup.paths, processes.runner, os.environ)
+        registry = ProviderRegistry(
+            setup.settings, setup.credentials, os.environ, embedded_factory(files.usable, processes.runner)
+        )
+        try:
+            reference = (await choose(setup, os.environ, files, registry)).reference
+        except ProviderError as error:
+            raise CommandError(error.message, Exit.FAILED) from error
+        finally:
+            await registry.close()
+    return ImportTerms(cwd, reference, mode, SandboxMode(setup.settings.text("sandbox")))
 
 
 async def models(setup: Setup, arguments: CommandArguments) -> Exit:

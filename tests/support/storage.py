@@ -13,16 +13,20 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 from uuid import uuid4
 
 from engine.machine.effects import FinishRun, RunStatus, SaveToolCalls, StartRun
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolCall, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
-from engine.ports import AppendMessage, Move, Write
+from engine.ports import AppendMessage, ImportTerms, Move, Write
 from engine.records import NewConversation
 from engine.store import SqliteStore, StorePaths, open_store
+from tools.contract import JsonObject, JsonValue
 
 ROOT = Path(__file__).parents[2]
+OUR_TERMS = ImportTerms(Path("/tmp"), "demo/guide")
+"""Those of a conversation that `new_conversation` makes."""
 
 
 def new_id() -> str:
@@ -60,6 +64,15 @@ def asks_for_tools(run_id: str, *calls: ToolCall) -> tuple[AppendMessage, SaveTo
     """An assistant message that wants these tools, and its calls."""
     message = reply(*(ToolUseBlock(call.id, call.name, call.input_json) for call in calls), run_id=run_id)
     return message, SaveToolCalls(message.message.id, calls)
+
+
+def history(document: JsonObject) -> object:
+    """What an import takes of an export, row by row: everything but settings, states and what was still to be done."""
+    tables = (document["tables"], *cast("list[JsonValue]", document["agents"]))
+    left = {"conversations", "queued_messages", "inbox"}
+    return document["files"], [
+        {name: rows for name, rows in cast("JsonObject", each).items() if name not in left} for each in tables
+    ]
 
 
 async def start_run(store: SqliteStore, conversation_id: str, text: str = "Please look.") -> str:

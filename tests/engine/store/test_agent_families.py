@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import Completed
-from engine.ports import SetContext
+from engine.ports import Imported, SetContext
 from engine.records import AgentFacts, ConversationQuery, SpawnMode, Totals
 from engine.store import SqliteStore, StorePaths, open_store
-from tests.support.storage import move, new_conversation, query, reply, say
+from tests.support.storage import OUR_TERMS, history, move, new_conversation, query, reply, say
 from tools.contract import PreparedImage
 
 IMAGE = PreparedImage(b"picture", "image/png", 4, 5, 40, 50, 999)
@@ -50,11 +50,15 @@ async def test_an_export_holds_the_sub_agents_and_an_import_brings_them_back(
     document = json.loads(json.dumps(await store.library.export(parent)))
     other = await open_store(StorePaths.under(tmp_path / "other"))
     try:
-        assert await other.library.import_conversation(document, 9.0) == parent
-        assert await other.agents.rows(parent) == await store.agents.rows(parent)
+        assert await other.library.import_conversation(document, 9.0, OUR_TERMS) == Imported(
+            parent, ("2 undelivered notes",)
+        )
+        (brought,), (original,) = await other.agents.rows(parent), await store.agents.rows(parent)
+        known = replace(original, facts=replace(original.facts, context=""), state=Completed(0, "Found it."))
+        assert brought == known, "without the part of a system prompt that stood in its row"
         assert await other.messages(child) == await store.messages(child)
         assert [one.id for one in await other.conversations(ConversationQuery())] == [parent]
-        assert await other.library.export(parent) == document
+        assert history(await other.library.export(parent)) == history(document)
     finally:
         await other.close()
 
@@ -63,7 +67,7 @@ async def test_an_import_beside_its_original_gives_the_sub_agents_new_ids_wherev
     store: SqliteStore,
 ) -> None:
     parent, child = await family(store)
-    copy = await store.library.import_conversation(await store.library.export(parent), 9.0)
+    copy = (await store.library.import_conversation(await store.library.export(parent), 9.0, OUR_TERMS)).id
     (copied,) = await store.agents.rows(copy)
     assert copied.id != child
     assert (copied.facts.parent_id, copied.facts.task) == (copy, "look around")
@@ -84,7 +88,7 @@ async def test_a_fork_leaves_the_sub_agents_behind(store: SqliteStore) -> None:
 async def test_a_purge_takes_them_along_with_their_images(store: SqliteStore, paths: StorePaths, copied: bool) -> None:
     parent, child = await family(store)
     if copied:  # the image is another conversation's too
-        await store.library.import_conversation(await store.library.export(parent), 9.0)
+        await store.library.import_conversation(await store.library.export(parent), 9.0, OUR_TERMS)
     await store.library.purge(parent)
     assert query(paths.database, "SELECT COUNT(*) FROM conversations WHERE id IN (?, ?)", parent, child) == [(0,)]
     assert query(paths.database, "SELECT COUNT(*) FROM messages WHERE conversation_id = ?", child) == [(0,)]

@@ -15,10 +15,22 @@ from msgspec.structs import replace
 from engine.machine.effects import FinishRun, MarkToolCall, RunStatus, SaveToolResult
 from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus, Usage
 from engine.machine.states import Idle
-from engine.ports import ConversationChanges, RecordEvent, RecordSpan, SetContext, StorageError
+from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan, SetContext, StorageError
 from engine.records import ConversationQuery, PermissionMode, Totals
 from engine.store import SqliteStore, StorePaths, open_store
-from tests.support.storage import asking, asks_for_tools, move, new_conversation, new_id, query, reply, say, start_run
+from tests.support.storage import (
+    OUR_TERMS,
+    asking,
+    asks_for_tools,
+    history,
+    move,
+    new_conversation,
+    new_id,
+    query,
+    reply,
+    say,
+    start_run,
+)
 from tools.contract import JsonObject, PreparedImage
 
 
@@ -161,11 +173,13 @@ async def test_an_export_read_elsewhere_is_the_same_conversation(store: SqliteSt
     conversation_id = await rich_conversation(store)
     document = await store.library.export(conversation_id)
     through_a_file = cast("JsonObject", json.loads(json.dumps(document)))
-    assert await other.library.import_conversation(through_a_file, 9.0) == conversation_id
-    assert await other.library.export(conversation_id) == document
+    assert await other.library.import_conversation(through_a_file, 9.0, OUR_TERMS) == Imported(
+        conversation_id, ("its draft",)
+    )
+    assert history(await other.library.export(conversation_id)) == history(document)
     assert await other.messages(conversation_id) == await store.messages(conversation_id)
     (original,) = await store.conversations(ConversationQuery())
-    assert await other.conversations(ConversationQuery()) == [replace(original, owner_pid=None)]
+    assert await other.conversations(ConversationQuery()) == [replace(original, owner_pid=None, has_draft=False)]
     picture = query(other.path, "SELECT id FROM attachments")[0][0]
     (found,) = (await other.attachments([str(picture)])).values()
     assert found.path.read_bytes() == b"picture"
@@ -174,7 +188,7 @@ async def test_an_export_read_elsewhere_is_the_same_conversation(store: SqliteSt
 async def test_an_import_beside_its_original_gets_new_ids_that_fit_together(store: SqliteStore) -> None:
     conversation_id = await rich_conversation(store)
     document = await store.library.export(conversation_id)
-    copied = await store.library.import_conversation(document, 9.0)
+    copied = (await store.library.import_conversation(document, 9.0, OUR_TERMS)).id
     assert copied != conversation_id
     before, after = await store.messages(conversation_id), await store.messages(copied)
     assert not {each.id for each in before} & {each.id for each in after}
@@ -202,11 +216,9 @@ def broken(document: JsonObject) -> dict[str, JsonObject]:
         "a number for blocks": json.loads(
             text.replace('\\"type\\": \\"text\\"', "5").replace('\\"text\\",', '\\"no\\",')
         ),
-        "an unknown mode": json.loads(text.replace('"permission_mode": "ask"', '"permission_mode": "yes"')),
         "text for a number": json.loads(text.replace('"seq": 1', '"seq": "one"')),
         "a number that is too large": json.loads(text.replace('"seq": 1', f'"seq": {2**64}')),
         "a path for an id": json.loads(text.replace(conversation_id, "../../etc")),
-        "a conversation without a folder": json.loads(text.replace('"cwd": "/tmp"', '"cwd": null')),
         "an unknown role": json.loads(text.replace('"role": "user"', '"role": "king"')),
         "an image changed": {**document, "files": cast("JsonObject", files)},
         "a list for a row": {**document, "tables": {"conversations": [[]]}},
@@ -221,7 +233,7 @@ async def test_what_is_no_export_is_refused_in_a_sentence_and_changes_nothing(
     for name, wrong in broken(document).items():
         assert wrong != document, name
         with pytest.raises(StorageError, match=r"\.$"):
-            await other.library.import_conversation(wrong, 9.0)
+            await other.library.import_conversation(wrong, 9.0, OUR_TERMS)
         assert await other.conversations(ConversationQuery()) == [], name
     with pytest.raises(StorageError, match="no conversation"):
         await store.library.export("unknown")

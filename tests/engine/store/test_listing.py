@@ -13,7 +13,7 @@ from engine.records import ConversationQuery, TitleBy, Totals
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import MIGRATIONS, migrate
 from engine.store.opening import connect
-from tests.support.storage import move, new_conversation, query, start_run
+from tests.support.storage import OUR_TERMS, move, new_conversation, query, start_run
 
 PINNED = ConversationChanges(pinned=True)
 
@@ -114,6 +114,6 @@ async def test_the_title_of_an_older_export_counts_as_the_users(store: SqliteSto
     document = await store.library.export(conversation.id)
     (row,) = document["tables"]["conversations"]  # type: ignore[index, call-overload] # known to be a table of one row
     del row["title_by"], row["pinned_at"]
-    record = await store.conversation(await store.library.import_conversation(document, 2.0))
+    record = await store.conversation((await store.library.import_conversation(document, 2.0, OUR_TERMS)).id)
     assert record is not None
     assert (record.title, record.title_by) == ("named", TitleBy.USER)

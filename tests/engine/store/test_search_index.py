@@ -19,7 +19,7 @@ from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import MIGRATIONS
 from engine.store.opening import open_for_writing
 from engine.store.schema_search import FIRST_ID, add_search_index
-from tests.support.storage import asks_for_tools, move, new_conversation, query, reply, say
+from tests.support.storage import OUR_TERMS, asks_for_tools, move, new_conversation, query, reply, say
 from tests.support.waiting import PATIENCE
 
 
@@ -167,7 +167,7 @@ async def test_forks_imports_rewrites_and_purges_keep_the_index_true(store: Sqli
     await store.library.fork(conversation_id, "copy", 5.0, up_to_seq=1)
     check_index(store.path)
     document = await store.library.export(conversation_id)
-    imported = await store.library.import_conversation(document, 6.0)
+    imported = (await store.library.import_conversation(document, 6.0, OUR_TERMS)).id
     check_index(store.path)
     assert {each.conversation_id for each in await found(store, "needle")} == {conversation_id, "copy", imported}
     query(store.path, "UPDATE messages SET text = 'a pin' WHERE text = 'two needles'")

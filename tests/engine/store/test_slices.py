@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec import field
@@ -14,14 +15,15 @@ from msgspec.structs import replace
 
 from engine.machine.effects import FinishRun, RunStatus, SaveToolResult, StartRun
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus
-from engine.ports import StorageError
+from engine.ports import Imported, StorageError
 from engine.ports.turns import NewBranch
 from engine.records import ConversationQuery
 from engine.search import parse_search
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.slices import Pace
-from tests.support.storage import ROOT, asks_for_tools, move, new_conversation, query, say
+from tests.support.storage import OUR_TERMS, ROOT, asks_for_tools, move, new_conversation, query, say
 from tests.support.waiting import PATIENCE, poll
+from tools.contract import JsonObject, JsonValue
 
 MESSAGES = 24
 
@@ -57,6 +59,10 @@ async def a_long_conversation(store: SqliteStore) -> str:
     result = SaveToolResult(ToolResult("call-1", "needle", ToolStatus.SUCCESS))
     await store.commit(move(conversation_id, result, FinishRun("run", RunStatus.SUCCESS, 1), at=2001.0))
     return conversation_id
+
+
+def rows_of(document: JsonObject, table: str) -> list[JsonValue]:
+    return cast("list[JsonValue]", cast("JsonObject", document["tables"])[table])
 
 
 async def hits(store: SqliteStore) -> list[str]:
@@ -166,8 +172,13 @@ async def test_a_long_conversation_is_removed_and_imported_in_slices(store: Sqli
     slowly(store)
     await store.library.purge(source)
     check_nothing_is_left(store.path)
-    assert await store.library.import_conversation(document, 4000.0) == source
-    assert (await store.library.export(source))["tables"] == document["tables"]
+    assert await store.library.import_conversation(document, 4000.0, OUR_TERMS) == Imported(source)
+    again, before = await store.library.export(source), document
+    assert [len(one.blocks) for one in await store.messages(source)] == [1] * (MESSAGES + 1), (
+        "the open call has its end"
+    )
+    assert rows_of(again, "tool_calls") == rows_of(before, "tool_calls")
+    assert rows_of(again, "messages")[:-1] == rows_of(before, "messages")
     assert await hits(store) == [source]
 
 
@@ -205,7 +216,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from engine.store import StorePaths, open_store
 from engine.store.slices import Pace
-from tests.support.storage import new_conversation
+from tests.support.storage import OUR_TERMS
 
 async def main(home, deed, source, after):
     store = await open_store(StorePaths.under(Path(home)))
@@ -225,7 +236,7 @@ async def main(home, deed, source, after):
         case "purge":
             await store.library.purge(source)
         case _:
-            await store.library.import_conversation(await store.library.export(source), 3.0)
+            await store.library.import_conversation(await store.library.export(source), 3.0, OUR_TERMS)
 
 asyncio.run(main(*sys.argv[1:]))
 """

@@ -80,7 +80,8 @@ async def test_an_export_is_imported_without_loss(tmp_path: Path) -> None:
     other_folder = tmp_path / "other"
     other_folder.mkdir()
     other = phoenix_in(other_folder)
-    assert (await other.run("conversations", "import", str(target), "--json")).json == {"session_id": known}
+    imported = (await other.run("conversations", "import", str(target), "--json")).json
+    assert (imported["session_id"], imported["cwd"]) == (known, str(other.cwd))
     again = await other.run("conversations", "export", known, "--format", "json")
     before: dict[str, list[dict[str, Any]]] = json.loads(target.read_text())["tables"]
     after: dict[str, list[dict[str, Any]]] = again.json["tables"]

@@ -1,0 +1,76 @@
+"""The file that `conversations import` is given: read within bounds, since it may come from anybody."""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from phoenix_tui.cli.exits import CommandError
+from tools.contract import JsonObject, JsonValue
+
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""Of the file; 50,000 messages with 100 images come to 150 MB."""
+MOST_VALUES: Final = 4_000_000
+"""Of its JSON: each costs up to 200 bytes of memory, however short it is."""
+MOST_NESTED: Final = 8
+"""Levels; an export has six."""
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_NOT_SHAPE: Final = bytes(set(range(256)) - set(b"{}[],"))
+
+
+def read_document(name: str) -> JsonObject:
+    """The JSON object in the file `name`, or in what stdin gives for `-`.
+
+    Raises:
+        CommandError: one sentence that says what is wrong with it.
+    """
+    try:
+        data = _bounded(sys.stdin.buffer) if name == "-" else _read(Path(name))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no name of a file"
+        raise CommandError(f"{name} cannot be read: {reason}.") from error
+    if len(data) > MOST_BYTES:
+        raise CommandError(f"{name} is larger than {MOST_BYTES // 2**20} MB: no conversation that is imported can be.")
+    _check_shape(name, data)
+    try:
+        document: JsonValue = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise CommandError(f"{name} is not JSON: {str(error).rstrip('.')}.") from error
+    if not isinstance(document, dict):
+        raise CommandError(f"{name} is not what `phoenix conversations export --format json` writes.")
+    return document
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _bounded(file)
+
+
+def _bounded(file: BinaryIO) -> bytes:
+    return file.read(MOST_BYTES + 1)
+
+
+def _check_shape(name: str, data: bytes) -> None:
+    """Refuse what would take too much memory or stack, before anything is made of it."""
+    shape = _without_strings(data).translate(None, _NOT_SHAPE)
+    if shape.count(b",") + shape.count(b"{") + shape.count(b"[") > MOST_VALUES:
+        raise CommandError(f"{name} holds more than {MOST_VALUES:,} values: no conversation that is imported can.")
+    flat = shape.replace(b",", b"").replace(b"{", b"[").replace(b"}", b"]")
+    for _ in range(MOST_NESTED):
+        flat = flat.replace(b"[]", b"")
+    if b"[[" in flat or b"[]" in flat:
+        raise CommandError(f"{name} is nested too deep for what `phoenix conversations export --format json` writes.")
+
+
+def _without_strings(data: bytes) -> bytes:
+    """What stands between the strings; of too many of them only so much that the count shows it."""
+    outside, position = bytearray(), 0
+    for match in islice(_STRING.finditer(data), MOST_VALUES):
+        outside += data[position : match.start()]
+        position = match.end()
+    return bytes(outside) + data[position:]
