@@ -47,6 +47,22 @@ CONTROL_FILES: Final = (
     ".pypirc",
 )
 """Files of the same kind, in any folder: instructions of agents, hooks, editors' own files of a folder."""
+LOADED_UNASKED: Final = (
+    ".phoenix",
+    ".hg",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".agents",
+    ".mcp.json",
+)
+"""Those that run something as soon as they exist: a sandboxed command cannot create them at the workspace's top.
+
+The others are inert until the user names them (hooks, instructions, `.envrc`), or lie in a repository that has them.
+"""
 SHELL_FILES: Final = (
     ".bashrc",
     ".bash_profile",

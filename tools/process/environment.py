@@ -50,8 +50,13 @@ FIXED = {
 """No program may wait for a key nobody can press (FAULTS 11-13); an editor says so and fails."""
 
 
-WAYS_OUT = frozenset({"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT"})
-"""Left out in a sandbox: each leads to a daemon that runs programs outside of it."""
+_WAYS_OUT = """
+DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO GNUPGHOME DISPLAY WAYLAND_DISPLAY
+XAUTHORITY TMUX STY DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG KUBECONFIG WSL_INTEROP EMACS_SOCKET_NAME NVIM
+VSCODE_IPC_HOOK_CLI PULSE_SERVER
+"""
+WAYS_OUT = frozenset(_WAYS_OUT.split())
+"""Left out in a sandbox: each leads to a daemon that runs programs outside of it, or to keys."""
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:

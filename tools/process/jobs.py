@@ -56,7 +56,7 @@ class JobTable:
         Raises:
             OSError: it cannot be started.
         """
-        running = await self._supervision.start(command)
+        running = await self._supervision.start(command, None, conversation_id)
         return _shown(self._keep(running, conversation_id, title, command.timeout))
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
@@ -65,7 +65,7 @@ class JobTable:
         Raises:
             OSError: the program cannot be started.
         """
-        awaited = Awaited(caller, await self._supervision.start(command, report))
+        awaited = Awaited(caller, await self._supervision.start(command, report, caller.conversation_id))
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
         try:
@@ -118,6 +118,7 @@ class JobTable:
         for job in going:
             await job.ended.wait()
             self._jobs.pop(job.id, None)
+        await self._supervision.forget(conversation_id)
 
     async def close(self) -> None:
         """End every job there is."""

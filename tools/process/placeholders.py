@@ -1,12 +1,23 @@
-"""Empty files and folders that stand where something must not be created, shared by commands that run together."""
+"""What stands where something must not be created, shared by commands that run together.
+
+An empty folder for a folder. For a file a socket that nobody listens at: programs cannot open it, and git sees
+neither of the two.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import threading
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+
+FOLDER_MODE = 0o500
+"""Also the mark by which a folder is known that a killed Phoenix left behind."""
+FILE_MODE = 0o400
+MOST_CONTENT = 16
 
 
 class Placeholders:
@@ -16,21 +27,21 @@ class Placeholders:
         self._claims: Counter[Path] = Counter()
         self._lock = threading.Lock()
 
-    def claim(self, path: Path, *, is_file: bool) -> Path | None:
+    def claim(self, path: Path, *, is_file: bool, content: str | None = None) -> Path | None:
         """What stands for the missing `path`: its first missing part, made empty.
 
         None when it cannot be made here, and then not by a command either.
         """
         with self._lock:
             shared = next((part for part in (path, *path.parents) if part in self._claims), None)
-            made = shared or _make(path, is_file=is_file)
+            made = shared or (path if is_left_over(path) else _make(path, is_file=is_file, content=content))
             if made is not None:
                 self._claims[made] += 1
             return made
 
     def is_claimed(self, path: Path) -> bool:
-        """Whether `path` exists only because it was made here."""
-        return path in self._claims
+        """True where `path` exists only because it was made here, or by a Phoenix that was killed."""
+        return path in self._claims or is_left_over(path)
 
     def release(self, claimed: Iterable[Path]) -> None:
         """Give up one claim on each path."""
@@ -42,23 +53,70 @@ class Placeholders:
                     _remove(path)
 
 
-def _make(path: Path, *, is_file: bool) -> Path | None:
+def is_left_over(path: Path) -> bool:
+    """True for what looks as only a placeholder does."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.getuid():
+        return False
+    if stat.S_ISDIR(status.st_mode):
+        return mode == FOLDER_MODE and status.st_nlink <= 2 and not _entries(path)
+    small = stat.S_ISREG(status.st_mode) and status.st_size <= MOST_CONTENT
+    return mode == FILE_MODE and (small or stat.S_ISSOCK(status.st_mode))
+
+
+def _entries(path: Path) -> list[str]:
+    try:
+        return os.listdir(path)  # noqa: PTH208 - names are enough
+    except OSError:
+        return ["?"]
+
+
+def _make(path: Path, *, is_file: bool, content: str | None) -> Path | None:
     missing = path
-    while not missing.parent.exists():
+    while not _stands(missing.parent):
         missing = missing.parent
     try:
-        if is_file and missing == path:
-            missing.touch(mode=0o600, exist_ok=False)
+        if not is_file or missing != path:
+            missing.mkdir(mode=FOLDER_MODE)
+        elif content is None:
+            _make_socket(missing)
         else:
-            missing.mkdir(mode=0o700)
+            _write(missing, content)
     except OSError:
         return None
     return missing
 
 
+def _make_socket(path: Path) -> None:
+    try:
+        os.mknod(path, stat.S_IFSOCK | FILE_MODE)
+    except FileExistsError:
+        raise
+    except OSError:  # not on this file system
+        _write(path, "")
+
+
+def _write(path: Path, content: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    try:
+        os.write(descriptor, content.encode())
+    finally:
+        os.close(descriptor)
+
+
+def _stands(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
 def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):
+        if not is_left_over(path):
+            return
         if path.is_dir():
             path.rmdir()
-        elif path.stat().st_size == 0:
+        else:
             path.unlink()

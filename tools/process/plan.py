@@ -11,10 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, Sandbox, SandboxMode
+from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import WAYS_OUT, scrubbed
-from tools.process.placeholders import Placeholders
 from tools.process.programs import find_program, helper_environment, without_relative_entries
-from tools.process.sandbox import Confinement, bubblewrap_arguments, confine, temp_folders
+from tools.process.sandbox import Confinement, Surroundings, Wanted, confine, folder_of_temporary_files
+from tools.process.scratch import Lease
 from tools.process.zygote import wire
 
 BUBBLEWRAP = "bubblewrap"
@@ -40,11 +41,11 @@ class Planner:
         environment: Mapping[str, str],
         default: Sandbox = UNCONFINED,
         protected: tuple[Path, ...] = (),
+        hidden: tuple[Path, ...] = (),
         mechanism: str = "",
     ) -> None:
         self.default = default
         """Limits of a command that brings none of its own."""
-        self.protected = protected
         self.mechanism = mechanism or supervision_mechanism()
         self.sandbox: str | None = None
         """Mechanism the self-test found; empty when there is none, None before it ran."""
@@ -53,11 +54,11 @@ class Planner:
         """Sets `sandbox`; the first command in a sandbox waits for it."""
         self._testing = asyncio.Lock()
         self._environment = scrubbed(environment)
-        self._placeholders = Placeholders()
-        self._temps = temp_folders()
+        self._around = Surroundings(environment, protected, hidden)
+        self._temporary = folder_of_temporary_files()
 
-    async def plan(self, command: Command) -> Plan:
-        """The plan for `command`.
+    async def plan(self, command: Command, owner: str = "") -> Plan:
+        """The plan for `command` of the conversation `owner`.
 
         Raises:
             SandboxUnavailableError: the command must have a sandbox and there is none.
@@ -66,7 +67,7 @@ class Planner:
         if limits.mode is not SandboxMode.OFF:
             await self.test()
         if limits.mode is not SandboxMode.OFF and self.sandbox:
-            return await self.confined(command, self.sandbox, limits, self._temps)
+            return await self.confined(command, self.sandbox, limits, owner)
         if limits.mode is not SandboxMode.OFF and limits.required:
             raise SandboxUnavailableError(self.sandbox_reason or "no sandbox was found")
         return Plan(self._request(command, self.mechanism, NOTHING))
@@ -83,17 +84,29 @@ class Planner:
             return command.sandbox
         return self.default if command.sandboxed else UNCONFINED
 
-    async def confined(self, command: Command, mechanism: str, limits: Sandbox, temps: tuple[Path, ...]) -> Plan:
+    async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""
-        confinement = await asyncio.to_thread(
-            confine, limits.mode, command.working_dir, temps, self._placeholders, self.protected
-        )
+        shown = () if command.spill is None else (command.spill.parent,)
+        wanted = Wanted(limits.mode, command.working_dir, owner, shown)
+        confinement = await asyncio.to_thread(confine, wanted, self._around)
         return Plan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
     async def release(self, plan: Plan) -> None:
         """Undo what planning left on disk, once the command is over."""
-        if plan.confinement.placeholders:
-            await asyncio.to_thread(self._placeholders.release, plan.confinement.placeholders)
+        if plan.confinement.lease is not None:
+            await asyncio.to_thread(self._give_back, plan.confinement, plan.confinement.lease)
+
+    async def forget(self, owner: str) -> None:
+        """Remove the temporary files of a conversation that goes away."""
+        await asyncio.to_thread(self._around.scratch.forget, owner)
+
+    def close(self) -> None:
+        """Remove all private folders; blocks."""
+        self._around.scratch.close()
+
+    def _give_back(self, confinement: Confinement, lease: Lease) -> None:
+        self._around.placeholders.release(confinement.placeholders)
+        self._around.scratch.give_back(lease)
 
     def _request(
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True
@@ -102,11 +115,16 @@ class Planner:
         is_helper = command.sandbox == HELPER_SANDBOX
         if is_helper and "/" not in argv[0]:
             argv[0] = find_program(argv[0], command.working_dir) or f"/nonexistent/{argv[0]}"
-        if mechanism == BUBBLEWRAP:
+        filtered = mechanism == BUBBLEWRAP
+        if filtered:
             mechanism = self.mechanism
-            argv = [*bubblewrap_arguments(bubblewrap(), confinement, command.working_dir, network=network), *argv]
+            writable = bool(confinement.writable)
+            words = (bubblewrap(), confinement.places, command.working_dir)
+            argv = [*bubblewrap_arguments(*words, network=network, writable=writable), *argv]
         left_out = frozenset[str]() if confinement is NOTHING else WAYS_OUT
         inherited = {name: value for name, value in self._environment.items() if name not in left_out}
+        if confinement.temporary is not None:
+            inherited |= self._temporary_folder(confinement, mechanism)
         if is_helper:
             inherited = helper_environment(inherited, command.working_dir)
         environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
@@ -116,11 +134,15 @@ class Planner:
             argv,
             [f"{name}={value}" for name, value in environment.items()],
             network=network,
+            filtered=filtered,
+            places=confinement.places,
             writable=[str(path) for path in confinement.writable],
-            pinned=[str(path) for path in confinement.pinned],
-            denied=[str(path) for path in confinement.denied],
-            hidden=[str(path) for path in confinement.hidden],
+            secret=[str(path) for path in confinement.secret],
         )
+
+    def _temporary_folder(self, confinement: Confinement, mechanism: str) -> dict[str, str]:
+        path = str(confinement.temporary) if mechanism == wire.LANDLOCK else self._temporary
+        return dict.fromkeys(("TMPDIR", "TMP", "TEMP"), path)
 
 
 def supervision_mechanism() -> str:
@@ -128,8 +150,3 @@ def supervision_mechanism() -> str:
     if sys.platform == "linux" and Path(f"/proc/self/task/{os.getpid()}/children").exists():
         return wire.SUBREAPER
     return wire.SCAN
-
-
-def bubblewrap() -> str:
-    """The system's own bwrap: AppArmor profiles know it by this path; empty when it is not installed."""
-    return next((path for path in ("/usr/bin/bwrap", "/usr/local/bin/bwrap") if os.access(path, os.X_OK)), "")

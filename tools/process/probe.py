@@ -9,7 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from tools.contract import Command, Enforcement, Sandbox, SandboxMode
-from tools.process.plan import BUBBLEWRAP, Planner, bubblewrap
+from tools.process.bubblewrap import bubblewrap
+from tools.process.plan import BUBBLEWRAP, Planner
 from tools.process.supervision import Supervision
 from tools.process.zygote import wire
 
@@ -86,7 +87,7 @@ async def _enforces(supervision: Supervision, planner: Planner, mechanism: str) 
         hooks = workspace / ".git" / "hooks"
         hooks.mkdir(parents=True)
         command = Command(("/bin/sh", "-c", TEST_SCRIPT), workspace, timeout=TEST_LIMIT)
-        plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE), ())
+        plan = await planner.confined(command, mechanism, Sandbox(SandboxMode.WORKSPACE))
         try:
             running = await supervision.start_planned(command, plan)
         except OSError:

@@ -1,145 +1,255 @@
-"""What a sandbox allows, as paths for the kernel: the policy in, the lists of one command out."""
+"""What a sandboxed command sees at which path: the limits of a command in, the places of its file system out."""
 
 from __future__ import annotations
 
-import contextlib
 import os
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tools.contract import SandboxMode
+from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, LOADED_UNASKED, SHELL_FILES
+from tools.process.caches import cache_folders
+from tools.process.git_control import GitControl, Guarded, git_control
+from tools.process.nested import NestedControl
 from tools.process.placeholders import Placeholders
+from tools.process.scratch import Lease, Scratch
+from tools.process.secrets import key_places
+from tools.process.sockets import KEPT, bound_sockets, socket_folders
+from tools.process.zygote import places
+from tools.process.zygote.places import Place
+
+OWN_PROGRAMS: Final = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix))
+"""Phoenix and its interpreter, which its helpers are made of."""
 
 
 class Confinement(Struct, frozen=True):
-    """Paths of one command, all resolved."""
+    """One command's sandbox."""
 
+    places: tuple[Place, ...] = ()
+    """From the outermost to the innermost; all paths resolved."""
     writable: tuple[Path, ...] = ()
-    pinned: tuple[Path, ...] = ()
-    """Folders above a denied path; mounted on themselves, so that they cannot be renamed away."""
-    denied: tuple[Path, ...] = ()
-    """Read-only although below a writable folder."""
-    hidden: tuple[Path, ...] = ()
-    """Sockets that lead out of the sandbox: session bus, container daemons."""
+    secret: tuple[Path, ...] = ()
+    """Both for Landlock, which knows no places."""
+    temporary: Path | None = None
+    """The private folder for temporary files, as it is called outside."""
     placeholders: tuple[Path, ...] = ()
-    """Claimed where a denied path did not exist, to have something to deny; to be released."""
+    lease: Lease | None = None
+    """Both to be given back at the command's end."""
 
 
-GIT_FILES = ("config",)
-GIT_FOLDERS = ("hooks",)
-SHELL_FILES = (
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".kshrc",
-    ".inputrc",
-    ".gitconfig",
-    ".ssh/config",
-    ".ssh/authorized_keys",
-    ".config/fish/config.fish",
-    ".config/git/config",
-)
-CONTAINER_SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock")
+class Surroundings(Struct, frozen=True):
+    """What is the same for every command of this Phoenix."""
+
+    environment: Mapping[str, str]
+    protected: tuple[Path, ...] = ()
+    """Read-only to commands."""
+    hidden: tuple[Path, ...] = ()
+    """Phoenix's own folders."""
+    placeholders: Placeholders = field(default_factory=Placeholders)
+    scratch: Scratch = field(default_factory=Scratch)
+    nested: NestedControl = field(default_factory=NestedControl)
+
+
+class Wanted(Struct, frozen=True):
+    """What one command asks for."""
+
+    mode: SandboxMode
+    working_dir: Path
+    owner: str = ""
+    """The conversation, whose commands share their temporary files."""
+    shown: tuple[Path, ...] = ()
+    """Folders it may read wherever they lie."""
+
+
+def confine(wanted: Wanted, around: Surroundings) -> Confinement:
+    """The sandbox of a command. Touches the disk: lends folders and claims placeholders.
+
+    Raises:
+        OSError: there is no place for its private folders.
+    """
+    layout = Layout(wanted, around)
+    try:
+        layout.build()
+    except BaseException:
+        around.scratch.give_back(layout.lease)
+        around.placeholders.release(layout.claimed)
+        raise
+    return layout.finished()
+
+
+class Layout:
+    """Collects the places of one command; of two at one path the later counts."""
+
+    def __init__(self, wanted: Wanted, around: Surroundings) -> None:
+        self._wanted = wanted
+        self._around = around
+        self._home = Path.home().resolve()
+        self._workspace = wanted.working_dir.resolve()
+        self._writes = wanted.mode is SandboxMode.WORKSPACE
+        self._places: dict[Path, Place] = {}
+        self._roots: list[Path] = []
+        self._secret: list[Path] = []
+        self.lease = around.scratch.lease(wanted.owner)
+        self.claimed: list[Path] = []
+
+    def build(self) -> None:
+        """Fill it, from what is covered to what is seen nevertheless."""
+        git = git_control(self._workspace)
+        self._cover()
+        self._show(git)
+        if self._writes:
+            self._roots = [self._workspace, *git.writable]
+            for root in self._roots:
+                self._put(places.WRITABLE, root)
+            self._copy_caches()
+            self._guard(git)
+        self._hide_keys()
+        self._hide_sockets()
+        self._pin()
+
+    def finished(self) -> Confinement:
+        """The result."""
+        ordered = tuple(self._places[path] for path in sorted(self._places, key=lambda path: path.parts))
+        writable = (*self._roots, self.lease.temporary) if self._writes else ()
+        secret = tuple(dict.fromkeys(self._secret))
+        return Confinement(ordered, writable, secret, self.lease.temporary, tuple(self.claimed), self.lease)
+
+    def _cover(self) -> None:
+        """Put empty or private folders where others keep temporary files and sockets."""
+        for path in temp_folders():
+            if self._writes:
+                self._put(places.INSTEAD, path, self.lease.temporary)
+            else:
+                self._put(places.EMPTY, path)
+        for path in socket_folders():
+            self._put(places.EMPTY, path)
+
+    def _show(self, git: GitControl) -> None:
+        """Bring back what lies in a covered folder and is needed all the same."""
+        own = [path for path in OWN_PROGRAMS if not path.is_relative_to(self._workspace)]
+        needed = [self._workspace, *git.writable, *own, *self._wanted.shown, *map(Path, KEPT)]
+        needed += _repository_around(self._workspace)
+        covered = tuple(self._places)
+        for path in needed:
+            resolved = path.resolve()
+            if resolved.exists() and any(folder in resolved.parents or folder == resolved for folder in covered):
+                self._put(places.READ_ONLY, resolved)
+
+    def _copy_caches(self) -> None:
+        for number, path in enumerate(cache_folders(self._around.environment, self._home)):
+            apart = not any(root == path or root in path.parents or path in root.parents for root in self._roots)
+            if apart and not self._is_covered(path):
+                layers = self.lease.layers / str(number)
+                for part in ("upper", "work"):
+                    (layers / part).mkdir(parents=True, exist_ok=True)
+                self._put(places.COPY, path, layers)
+
+    def _guard(self, git: GitControl) -> None:
+        """Keep as it is what runs later outside the sandbox."""
+        for guarded in (*git.guarded, *self._control(), *self._of_home()):
+            root = next((root for root in self._roots if root in guarded.path.parents), None)
+            if root is None:
+                continue
+            target: Path | None = guarded.path
+            if self._around.placeholders.is_claimed(guarded.path) or not _stands(guarded.path):
+                claim = self._around.placeholders.claim
+                target = claim(guarded.path, is_file=guarded.is_file, content=guarded.content)
+                self.claimed += [target] if target else []
+            if target is not None and not target.is_symlink():
+                self._put(places.READ_ONLY, target)
+
+    def _control(self) -> Iterator[Guarded]:
+        workspace = self._workspace
+        for name in (*CONTROL_FOLDERS, *CONTROL_FILES):
+            if name != ".git" and (name in LOADED_UNASKED or _stands(workspace / name)):
+                yield Guarded(workspace / name, is_file=True)
+        for path in self._around.nested.find(workspace):
+            if path.name == ".git":
+                yield from git_control(path.parent).guarded
+            else:
+                yield Guarded(path, is_file=True)
+        yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
+
+    def _of_home(self) -> Iterator[Guarded]:
+        for name in SHELL_FILES:
+            yield Guarded(_resolved(self._home / name), is_file=True)
+
+    def _hide_keys(self) -> None:
+        own = [path.resolve() for path in self._around.hidden if path.exists()]
+        keys = [path for path in key_places(self._around.environment, self._home) if path != self._workspace]
+        for path in (*own, *keys):
+            self._hide(path)
+        for path in self._wanted.shown:
+            resolved = path.resolve()
+            if resolved.is_dir() and any(folder in resolved.parents for folder in own):
+                self._put(places.READ_ONLY, resolved)
+
+    def _hide(self, path: Path) -> None:
+        self._secret.append(path)
+        if path.is_dir():
+            self._put(places.EMPTY, path)
+        else:
+            self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
+
+    def _hide_sockets(self) -> None:
+        """Cover each socket that is still seen, except for those of the workspace's own programs."""
+        is_shared = self._workspace in (*self._home.parents, self._home, *temp_folders())
+        for path in bound_sockets():
+            inside = self._workspace in path.parents and not is_shared
+            if not inside and not self._is_covered(path):
+                self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
+
+    def _is_covered(self, path: Path) -> bool:
+        for folder in path.parents:
+            place = self._places.get(folder)
+            if place is not None:
+                return place.kind in {places.EMPTY, places.INSTEAD, places.COPY}
+        return False
+
+    def _pin(self) -> None:
+        """Mount the folders above a guarded place on themselves, so that they cannot be renamed away."""
+        guarded = sorted((path for path, place in self._places.items() if place.kind != places.WRITABLE), key=_depth)
+        inside = [path for path in guarded if any(root in path.parents for root in self._roots)]
+        fixed = set(inside)
+        for folder in dict.fromkeys(path.parent for path in inside):
+            above = [folder, *folder.parents]
+            end = next(place for place, path in enumerate(above) if path in self._roots)
+            if not any(path in fixed for path in above[:end]):
+                for path in above[:end]:
+                    self._places.setdefault(path, Place(places.WRITABLE, str(path)))
+
+    def _put(self, kind: str, path: Path, source: Path | None = None) -> None:
+        self._places[path] = Place(kind, str(path), str(source or ""))
 
 
 def temp_folders() -> tuple[Path, ...]:
-    """Where a workspace sandbox lets programs keep temporary files."""
+    """Where programs of the machine keep temporary files."""
     named = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")}
-    return tuple(sorted(path.resolve() for path in named if path.is_dir()))
+    return tuple(sorted({path.resolve() for path in named if path.is_dir()}))
 
 
-def confine(
-    mode: SandboxMode,
-    working_dir: Path,
-    temps: tuple[Path, ...],
-    placeholders: Placeholders,
-    protected: tuple[Path, ...] = (),
-) -> Confinement:
-    """The lists for a command that starts in `working_dir`. Touches the disk: claims placeholders.
-
-    `protected` are Phoenix's own files and folders, which no command may change.
-    """
-    hidden = tuple(path for path in _sockets() if path.exists())
-    if mode is not SandboxMode.WORKSPACE:
-        return Confinement(hidden=hidden)
-    workspace = working_dir.resolve()
-    roots = _outermost((workspace, *temps))
-    claimed: list[Path] = []
-    denied: list[Path] = []
-    pinned: set[Path] = set()
-    for path, is_file in _guarded(protected, workspace):
-        root = next((root for root in roots if root in path.parents), None)
-        if root is None:
-            continue
-        target: Path | None = path
-        if not path.exists() or placeholders.is_claimed(path):
-            target = placeholders.claim(path, is_file=is_file)
-            claimed += [target] if target else []
-        if target is not None and target not in denied:
-            denied.append(target)
-            pinned |= {folder for folder in target.parents if root in folder.parents}
-    return Confinement(roots, tuple(sorted(pinned)), tuple(denied), hidden, tuple(claimed))
-
-
-def _guarded(protected: tuple[Path, ...], workspace: Path) -> Iterator[tuple[Path, bool]]:
-    """Every path that must stay as it is, and whether it is a file."""
-    git = workspace / ".git"
-    folders = [git]
-    if git.is_file():
-        yield git, True
-        folders = [_git_folder(git)]
-    for folder in folders:
-        yield from ((folder / name, False) for name in GIT_FOLDERS)
-        yield from ((folder / name, True) for name in GIT_FILES)
-    home = Path.home()
-    yield from ((_resolved(home / name), True) for name in SHELL_FILES)
-    yield from ((_resolved(path), path.suffix != "") for path in protected)
-
-
-def _git_folder(pointer: Path) -> Path:
-    """Where the `.git` file of a worktree or submodule points."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        word, _, target = pointer.read_text("utf-8").partition(":")
-        if word == "gitdir":
-            return (pointer.parent / target.strip()).resolve()
-    return pointer.parent
+def _repository_around(workspace: Path) -> list[Path]:
+    """The repository that a workspace is a part of: read for its history."""
+    return [folder for folder in workspace.parents if (folder / ".git").exists()]
 
 
 def _resolved(path: Path) -> Path:
     return path.resolve() if path.exists() else path.parent.resolve() / path.name
 
 
-def _outermost(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Without the paths that lie below another one."""
-    unique = sorted(set(paths))
-    return tuple(path for path in unique if not any(other in path.parents for other in unique))
+def _depth(path: Path) -> int:
+    return len(path.parts)
 
 
-def _sockets() -> tuple[Path, ...]:
-    return (Path(f"/run/user/{os.getuid()}"), *(Path(path) for path in CONTAINER_SOCKETS))
+def _stands(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
 
 
-def bubblewrap_arguments(program: str, confinement: Confinement, working_dir: Path, *, network: bool) -> list[str]:
-    """The same sandbox in the words of `bwrap`, for systems that allow namespaces to it alone."""
-    arguments = [program, "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--disable-userns"]
-    arguments += ["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    if not network:
-        arguments.append("--unshare-net")
-    for path in (*confinement.writable, *confinement.pinned):
-        arguments += ["--bind", str(path), str(path)]
-    for path in confinement.denied:
-        arguments += ["--ro-bind", str(path), str(path)]
-    for path in confinement.hidden:
-        arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
-    if not confinement.writable:
-        arguments += ["--remount-ro", "/dev"]  # /dev/shm; device nodes are mounts of their own and stay usable
-    return [*arguments, "--chdir", str(working_dir), "--"]
+def folder_of_temporary_files() -> str:
+    """How a sandboxed command calls its private folder: by the path that programs expect."""
+    return "/tmp" if os.path.realpath("/tmp") in map(str, temp_folders()) else tempfile.gettempdir()

@@ -26,7 +26,9 @@ class ProcessSettings(Struct, frozen=True):
     sandbox: SandboxMode = SandboxMode.OFF
     network: bool = True
     protected: tuple[Path, ...] = ()
-    """Phoenix's own files and folders, read-only to every sandboxed command."""
+    """Read-only to every sandboxed command."""
+    hidden: tuple[Path, ...] = ()
+    """Phoenix's own folders: empty to every sandboxed command."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """Of Phoenix; commands see the harmless part."""
     mechanism: str = ""
@@ -39,7 +41,7 @@ class Processes:
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
         default = Sandbox(settings.sandbox, settings.network)
         self._link = link
-        self.planner = Planner(settings.environment, default, settings.protected, settings.mechanism)
+        self.planner = Planner(settings.environment, default, settings.protected, settings.hidden, settings.mechanism)
         self._supervision = Supervision(link, self.planner, settings.clean)
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
@@ -59,6 +61,7 @@ class Processes:
         await self.jobs.close()
         await self._supervision.end_everything()
         await asyncio.to_thread(self._link.close)
+        await asyncio.to_thread(self.planner.close)
 
 
 async def start_processes(settings: ProcessSettings, link: ZygoteLink | None = None) -> Processes:

@@ -46,8 +46,10 @@ class Supervision:
         self._clean = clean
         self._live: set[Running] = set()
 
-    async def start(self, command: Command, report: Callable[[Progress], None] | None = None) -> Running:
-        """Start a command and return once it runs.
+    async def start(
+        self, command: Command, report: Callable[[Progress], None] | None = None, owner: str = ""
+    ) -> Running:
+        """Start a command of the conversation `owner` and return once it runs.
 
         Raises:
             OSError: it cannot be started, or the sandbox in force cannot hold it.
@@ -55,7 +57,7 @@ class Supervision:
         for _ in range(ATTEMPTS):
             zygote = self._link.pid
             with contextlib.suppress(NotSupervisedError):
-                return await self.start_planned(command, await self._planner.plan(command), report)
+                return await self.start_planned(command, await self._planner.plan(command, owner), report)
             self._link.restart(zygote)
         raise OSError("the process helper of Phoenix does not stay alive")
 
@@ -101,6 +103,10 @@ class Supervision:
             for wait in waits:
                 wait.cancel()
         return running.execution.finished(captured, timed_out=not in_time)
+
+    async def forget(self, owner: str) -> None:
+        """Remove what the sandboxes of a conversation that goes away have kept."""
+        await self._planner.forget(owner)
 
     async def end_everything(self) -> None:
         """End every execution there is."""

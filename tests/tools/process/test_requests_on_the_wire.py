@@ -7,16 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.process.zygote import wire
+from tools.process.zygote.places import Place
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20), max_size=4)
 
+WORD = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=20)
+PLACES = st.lists(st.builds(Place, WORD, WORD, WORD), max_size=4)
 
-@given(argv=WORDS, environment=WORDS, writable=WORDS, denied=WORDS, network=st.booleans())
+
+@given(argv=WORDS, environment=WORDS, writable=WORDS, places=PLACES, network=st.booleans(), filtered=st.booleans())
 def test_what_is_encoded_is_decoded(
-    argv: list[str], environment: list[str], writable: list[str], denied: list[str], network: bool
+    argv: list[str], environment: list[str], writable: list[str], places: list[Place], network: bool, filtered: bool
 ) -> None:
     sent = wire.Request(
-        wire.NAMESPACE, "/with space\nand line", argv, environment, network=network, writable=writable, denied=denied
+        wire.NAMESPACE,
+        "/with space\nand line",
+        argv,
+        environment,
+        network=network,
+        filtered=filtered,
+        places=places,
+        writable=writable,
+        secret=writable,
     )
     encoded = sent.encode()
     assert wire.LENGTH.unpack(encoded[: wire.LENGTH.size])[0] == len(encoded) - wire.LENGTH.size

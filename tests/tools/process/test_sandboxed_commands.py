@@ -18,11 +18,12 @@ from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
 from tests.support.waiting import poll
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
-from tools.process.placeholders import Placeholders
+from tools.process.bubblewrap import bubblewrap_arguments
 from tools.process.plan import Planner, SandboxUnavailableError
-from tools.process.sandbox import bubblewrap_arguments, confine
+from tools.process.sandbox import Surroundings, Wanted, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
+from tools.process.zygote.places import READ_ONLY, Place
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ async def test_phoenix_own_folder_is_protected_also_inside_the_workspace(workspa
     own.mkdir()
     (own / "rules.toml").write_text("before", "utf-8")
     missing = workspace / ".phoenix"
-    async with sandboxed(SandboxMode.WORKSPACE, protected=(own, missing)) as processes:
+    async with sandboxed(SandboxMode.WORKSPACE, hidden=(own,), protected=(missing,)) as processes:
         await sh(processes, "echo x > phoenix-home/rules.toml; echo y > phoenix-home/new; mkdir .phoenix/a", workspace)
     assert (own / "rules.toml").read_text("utf-8") == "before"
     assert (names(workspace), names(own)) == (["phoenix-home"], ["rules.toml"])
@@ -265,19 +266,25 @@ async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes
 def test_bubblewrap_is_told_the_same_rules(workspace: Path) -> None:
     (workspace / ".git" / "hooks").mkdir(parents=True)
     (workspace / ".git" / "config").touch()
-    confinement = confine(SandboxMode.WORKSPACE, workspace, (), Placeholders())
-    words = " ".join(bubblewrap_arguments("/usr/bin/bwrap", confinement, workspace, network=False))
-    assert f"--ro-bind / / --dev /dev --proc /proc --unshare-net --bind {workspace} {workspace}" in words
+    around = Surroundings({})
+    confinement = confine(Wanted(SandboxMode.WORKSPACE, workspace), around)
+    arguments = bubblewrap_arguments("/usr/bin/bwrap", confinement.places, workspace, network=False, writable=True)
+    around.placeholders.release(confinement.placeholders)
+    around.scratch.close()
+    words = " ".join(arguments)
+    assert "--ro-bind / / --dev /dev --proc /proc --unshare-net" in words
+    assert f"--bind {workspace} {workspace}" in words
     assert f"--ro-bind {workspace}/.git/hooks {workspace}/.git/hooks" in words
     assert words.endswith(f"--chdir {workspace} --")
 
 
 def test_a_placeholder_stays_until_the_last_command_that_needs_it(workspace: Path) -> None:
-    placeholders = Placeholders()
-    first = confine(SandboxMode.WORKSPACE, workspace, (), placeholders)
-    second = confine(SandboxMode.WORKSPACE, workspace, (), placeholders)
-    placeholders.release(first.placeholders)
-    assert names(workspace) == [".git"]
-    assert second.denied == (workspace / ".git",)
-    placeholders.release(second.placeholders)
+    around = Surroundings({})
+    wanted = Wanted(SandboxMode.WORKSPACE, workspace)
+    first, second = confine(wanted, around), confine(wanted, around)
+    around.placeholders.release(first.placeholders)
+    assert {".git", ".vscode", ".mcp.json"} <= set(names(workspace))
+    assert Place(READ_ONLY, str(workspace / ".git")) in second.places
+    around.placeholders.release(second.placeholders)
+    around.scratch.close()
     assert names(workspace) == []

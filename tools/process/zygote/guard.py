@@ -20,7 +20,8 @@ LOAD_WORD = 0x20
 JUMP_IF_EQUAL = 0x15
 RETURN = 0x06
 ALLOW = 0x7FFF0000
-REFUSE = 0x00050000 | errno.EPERM
+ERRNO = 0x00050000
+REFUSE = ERRNO | errno.EPERM
 ARCHITECTURE_OFFSET = 4
 ARGUMENT_OFFSET = 16
 EVERYONE = -1
@@ -32,8 +33,15 @@ CALLS = {
 }
 
 
-class _Program(ctypes.Structure):
+class Program(ctypes.Structure):
+    """A filter as prctl takes it."""
+
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def program(instructions: bytes) -> Program:
+    """The filter made of these instructions of eight bytes each."""
+    return Program(len(instructions) // 8, instructions)
 
 
 def protect(pids: tuple[int, ...]) -> bool:
@@ -41,11 +49,10 @@ def protect(pids: tuple[int, ...]) -> bool:
     machine = os.uname().machine
     if machine not in CALLS:
         return False
-    instructions = _filter(*CALLS[machine], (EVERYONE, *pids, *(-pid for pid in pids)))
-    program = _Program(len(instructions) // 8, instructions)
+    filtering = program(_filter(*CALLS[machine], (EVERYONE, *pids, *(-pid for pid in pids))))
     for attempt in (_install, _install_without_new_privileges):
         try:
-            attempt(program)
+            attempt(filtering)
         except OSError:
             if os.geteuid() != 0:
                 return False
@@ -54,13 +61,13 @@ def protect(pids: tuple[int, ...]) -> bool:
     return False
 
 
-def _install(program: _Program) -> None:
-    kernel.prctl_pointer(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
+def _install(filtering: Program) -> None:
+    kernel.prctl_pointer(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(filtering))
 
 
-def _install_without_new_privileges(program: _Program) -> None:
+def _install_without_new_privileges(filtering: Program) -> None:
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    _install(program)
+    _install(filtering)
 
 
 def _filter(architecture: int, calls: tuple[int, ...], targets: tuple[int, ...]) -> bytes:

@@ -14,6 +14,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
@@ -36,6 +37,8 @@ M_ARENA_MAX = -8
 AT_FDCWD = -100
 AT_RECURSIVE = 0x8000
 MOUNT_ATTR_RDONLY = 1
+MOUNT_ATTR_NOSUID = 2
+MOUNT_ATTR_NODEV = 4
 
 # The same numbers on every architecture: these calls are younger than the common table.
 SYS_MOUNT_SETATTR = 442
@@ -103,13 +106,16 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
     )
 
 
-def set_read_only(target: str, *, read_only: bool, recursive: bool = False) -> None:
-    """Make a mount refuse writes, or accept them again."""
+def set_read_only(target: str, *, read_only: bool) -> None:
+    """Make one mount refuse writes, or accept them again."""
+    set_attributes(target, *((MOUNT_ATTR_RDONLY, 0) if read_only else (0, MOUNT_ATTR_RDONLY)))
+
+
+def set_attributes(target: str, added: int, cleared: int = 0, *, recursive: bool = False) -> None:
+    """Add and clear attributes of a mount, or of all below it."""
     change = _MountAttributes()
-    if read_only:
-        change.set = MOUNT_ATTR_RDONLY
-    else:
-        change.clear = MOUNT_ATTR_RDONLY
+    change.set = added
+    change.clear = cleared
     syscall(
         SYS_MOUNT_SETATTR,
         ctypes.c_int(AT_FDCWD),

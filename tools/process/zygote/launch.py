@@ -59,18 +59,34 @@ def _become(request: Request, output: int, stdin: int, writer: int, guarded: tup
     os.chdir(request.working_dir)
     environment = dict(entry.split("=", 1) for entry in request.environment)
     if request.mechanism == wire.NAMESPACE:
-        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+        from tools.process.zygote import kernel, landlock, syscalls  # noqa: PLC0415 - Linux alone can load it
 
         kernel.drop_capabilities()
+        if request.network:
+            landlock.hide_abstract_sockets()
+        syscalls.restrict()
     elif request.mechanism == wire.LANDLOCK:
-        from tools.process.zygote import landlock  # noqa: PLC0415 - Linux alone can load it
+        from tools.process.zygote import landlock, syscalls  # noqa: PLC0415 - Linux alone can load it
 
-        landlock.restrict(request.writable, network=request.network)
+        landlock.restrict(request.writable, request.secret, network=request.network)
+        syscalls.restrict(internet=request.network)
     elif request.mechanism == wire.SUBREAPER:
         from tools.process.zygote import guard  # noqa: PLC0415 - Linux alone can load it
 
         guard.protect(guarded)
+        if request.filtered:
+            _offer_filter()
     os.execvpe(request.argv[0], request.argv, environment)
+
+
+def _offer_filter() -> None:
+    """Open the filter of system calls for a bubblewrap to read."""
+    from tools.process.zygote import syscalls  # noqa: PLC0415 - Linux alone can load it
+
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, syscalls.compiled())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.dup2(descriptor, wire.FILTER)
 
 
 def _offer_to_the_memory_killer() -> None:

@@ -22,6 +22,7 @@ LOADED_ONCE = (
     "tools.process.zygote.guard",
     "tools.process.zygote.landlock",
     "tools.process.zygote.namespace",
+    "tools.process.zygote.syscalls",
 )
 """What supervisors and commands would otherwise each load for themselves after the fork (Linux)."""
 DESCRIPTORS = 3

@@ -1,18 +1,25 @@
-"""The sandbox out of namespaces: a PID 1 of our own and a file system that is read-only where it must be."""
+"""The sandbox out of namespaces: a PID 1 of our own, and at each path what the planner wants to be seen there."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import stat
 import struct
 from collections.abc import Callable
 
-from tools.process.zygote import kernel
+from tools.process.zygote import devices, kernel, places
+from tools.process.zygote.places import Place
 from tools.process.zygote.wire import Request
 
 SIOCSIFFLAGS = 0x8914
 IFF_UP_RUNNING = 0x41
+PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "tty", "mtrr")
+"""Parts of /proc that belong to the machine; root may write some of them without any capability."""
+PROC_HIDDEN = ("kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug")
+LOCKED = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+SAFE = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
 def enter(request: Request, first: Callable[[], None]) -> None:
@@ -24,7 +31,7 @@ def enter(request: Request, first: Callable[[], None]) -> None:
         OSError: namespaces are not to be had here.
     """
     user, group = os.getuid(), os.getgid()
-    flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNS
+    flags = kernel.CLONE_NEWUSER | kernel.CLONE_NEWPID | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC
     kernel.unshare(flags if request.network else flags | kernel.CLONE_NEWNET)
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"{user} {user} 1")
@@ -45,41 +52,90 @@ def outer_pid() -> int:
 
 
 def build(request: Request) -> None:
-    """Make the file system what the policy says.
+    """Make the file system what the request says: all that exists read-only, except for its places.
 
     Raises:
         OSError: part of it cannot be enforced; then the command must not run.
     """
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
-    for path in (*request.writable, *request.pinned):
-        kernel.mount(path, path, "", kernel.MS_BIND | kernel.MS_REC)
-    kernel.set_read_only("/", read_only=True, recursive=True)
-    for path in (*request.writable, *request.pinned):
+    opened = [_open(place) for place in request.places]
+    copied = [place.path for place, source in zip(request.places, opened, strict=True) if _copy(place, source)]
+    kernel.set_attributes("/", LOCKED, recursive=True)
+    for path in copied:
         kernel.set_read_only(path, read_only=False)
-    for path in request.denied:
-        kernel.mount(path, path, "", kernel.MS_BIND | kernel.MS_REC)
+    devices.replace(writable=bool(request.writable))
+    emptied = ["/dev"]
+    for place, source in zip(request.places, opened, strict=True):
+        if place.kind != places.COPY:
+            _attach(place, source, emptied)
+        os.close(source)
+    for path in emptied:
         kernel.set_read_only(path, read_only=True)
-    for path in request.hidden:
-        _hide(path)
-    safe = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-    kernel.mount("proc", "/proc", "proc", safe)
-    kernel.mount("/proc/sys", "/proc/sys", "", kernel.MS_BIND | kernel.MS_REC)
-    kernel.set_read_only("/proc/sys", read_only=True)
-    with contextlib.suppress(OSError):  # a container without /dev/pts or /dev/shm has nothing to replace
-        kernel.mount("devpts", "/dev/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666")
-    if request.writable:
-        with contextlib.suppress(OSError):
-            kernel.mount("tmpfs", "/dev/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777")
-    if not request.network:
+    _replace_proc()
+    os.chdir("/")
+    if not request.network and request.writable:  # 10 ms; a program that only reads has no server of its own
         _raise_loopback()
 
 
-def _hide(path: str) -> None:
-    """Cover a socket, or a folder of sockets, through which a command could leave the sandbox."""
+def _open(place: Place) -> int:
+    """What is to be seen at the place, held before something else is mounted over it.
+
+    Raises:
+        OSError: it is gone.
+    """
+    path = place.path if place.kind in places.FROM_THERE or place.kind == places.EMPTY else place.source
+    return os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def _copy(place: Place, opened: int) -> bool:
+    """Mount a writable layer over the place, while the folder of that layer can still be written itself.
+
+    False for another kind, and for a file system that overlayfs does not take: it stays read-only.
+    """
+    if place.kind != places.COPY:
+        return False
+    layers = f"lowerdir=/proc/self/fd/{opened},upperdir={place.source}/upper,workdir={place.source}/work,userxattr"
     try:
-        kernel.mount("tmpfs", path, "tmpfs", kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV, "mode=0700")
-    except NotADirectoryError:
+        kernel.mount("overlay", place.path, "overlay", SAFE, layers)
+    except OSError:
+        return False
+    return True
+
+
+def _attach(place: Place, opened: int, emptied: list[str]) -> None:
+    source = f"/proc/self/fd/{opened}"
+    is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
+    _make(place.path, is_folder=is_folder)
+    if place.kind == places.EMPTY:
+        kernel.mount("tmpfs", place.path, "tmpfs", SAFE, "mode=0755,size=64k")
+        emptied.append(place.path)
+        return
+    kernel.mount(source, place.path, "", kernel.MS_BIND | kernel.MS_REC)
+    writable = place.kind in {places.WRITABLE, places.INSTEAD}
+    kernel.set_attributes(place.path, *((0, kernel.MOUNT_ATTR_RDONLY) if writable else (kernel.MOUNT_ATTR_RDONLY, 0)))
+
+
+def _make(path: str, *, is_folder: bool) -> None:
+    """Make a place to mount on, which is missing only below one that was emptied or replaced."""
+    if _exists(path):
+        return
+    folder = path if is_folder else path.rpartition("/")[0]
+    os.makedirs(folder, 0o755, exist_ok=True)  # noqa: PTH103 - no pathlib in the zygote
+    if not is_folder:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+
+def _replace_proc() -> None:
+    kernel.mount("proc", "/proc", "proc", SAFE | kernel.MS_NOEXEC)
+    for path in filter(_exists, (f"/proc/{name}" for name in PROC_READ_ONLY)):
+        kernel.mount(path, path, "", kernel.MS_BIND | kernel.MS_REC)
+        kernel.set_read_only(path, read_only=True)
+    for path in filter(_exists, (f"/proc/{name}" for name in PROC_HIDDEN)):
         kernel.mount("/dev/null", path, "", kernel.MS_BIND)
+
+
+def _exists(path: str) -> bool:
+    return os.access(path, os.F_OK)
 
 
 def _raise_loopback() -> None:

@@ -11,9 +11,13 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 
+from tools.process.zygote.places import Place
+
 CONTROL = 3
 TERMINAL = 4
 """Descriptors of the zygote."""
+FILTER = 9
+"""Descriptor of the filter of system calls in a bubblewrap that starts."""
 RUN = b"r"
 CLEAN = b"c"
 """Words to the zygote: fork a supervisor; the terminal is in order."""
@@ -30,7 +34,17 @@ SCAN = "scan"
 class Request:
     """One command as its supervisor sees it; a plain class because `dataclasses` costs the zygote 15 ms."""
 
-    __slots__ = ("argv", "denied", "environment", "hidden", "mechanism", "network", "pinned", "working_dir", "writable")
+    __slots__ = (
+        "argv",
+        "environment",
+        "filtered",
+        "mechanism",
+        "network",
+        "places",
+        "secret",
+        "working_dir",
+        "writable",
+    )
 
     def __init__(
         self,
@@ -40,20 +54,22 @@ class Request:
         environment: Sequence[str],
         *,
         network: bool = True,
+        filtered: bool = False,
+        places: Sequence[Place] = (),
         writable: Sequence[str] = (),
-        pinned: Sequence[str] = (),
-        denied: Sequence[str] = (),
-        hidden: Sequence[str] = (),
+        secret: Sequence[str] = (),
     ) -> None:
         self.mechanism = mechanism
         self.working_dir = working_dir
         self.argv = tuple(argv)
         self.environment = tuple(environment)
         self.network = network
+        self.filtered = filtered
+        """Hand the filter of system calls to the program as descriptor `FILTER`: bubblewrap installs it itself."""
+        self.places = tuple(places)
         self.writable = tuple(writable)
-        self.pinned = tuple(pinned)
-        self.denied = tuple(denied)
-        self.hidden = tuple(hidden)
+        self.secret = tuple(secret)
+        """Both for Landlock alone, which knows folders and no single places."""
 
     def encode(self) -> bytes:
         """The request as it travels.
@@ -61,8 +77,9 @@ class Request:
         Raises:
             ValueError: a field holds a NUL or a lone surrogate, which no program can be given.
         """
-        lists = (self.argv, self.environment, self.writable, self.pinned, self.denied, self.hidden)
-        fields = [self.mechanism, self.working_dir, "1" if self.network else ""]
+        places = [field for place in self.places for field in place.fields()]
+        lists = (self.argv, self.environment, places, self.writable, self.secret)
+        fields = [self.mechanism, self.working_dir, "1" if self.network else "", "1" if self.filtered else ""]
         for values in lists:
             fields += [str(len(values)), *values]
         if any("\0" in field for field in fields):
@@ -74,18 +91,22 @@ class Request:
 def decode(body: bytes) -> Request:
     """Read what `Request.encode` wrote, without its length."""
     fields = iter([os.fsdecode(field) for field in body.split(FIELD)])
-    mechanism, working_dir, network = next(fields), next(fields), next(fields)
+    mechanism, working_dir, network, filtered = (next(fields) for _ in range(4))
     return Request(
         mechanism,
         working_dir,
         _list(fields),
         _list(fields),
         network=bool(network),
+        filtered=bool(filtered),
+        places=_places(_list(fields)),
         writable=_list(fields),
-        pinned=_list(fields),
-        denied=_list(fields),
-        hidden=_list(fields),
+        secret=_list(fields),
     )
+
+
+def _places(flat: list[str]) -> list[Place]:
+    return [Place(*flat[start : start + 3]) for start in range(0, len(flat), 3)]
 
 
 def _list(fields: Iterator[str]) -> list[str]:

@@ -1,0 +1,53 @@
+"""The same sandbox in the words of `bwrap`, for systems that allow namespaces to it alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tools.process.zygote import places, wire
+from tools.process.zygote.places import Place
+
+PROGRAMS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
+
+
+def bubblewrap() -> str:
+    """The system's own bwrap: AppArmor profiles know it by this path; empty when it is not installed."""
+    return next((path for path in PROGRAMS if os.access(path, os.X_OK)), "")
+
+
+def bubblewrap_arguments(
+    program: str, seen: tuple[Place, ...], working_dir: Path, *, network: bool, writable: bool
+) -> list[str]:
+    """The command line in front of the command; caches stay read-only, bwrap 0.8 knows no overlays."""
+    arguments = [program, "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
+    arguments += ["--disable-userns", "--cap-drop", "ALL", "--seccomp", str(wire.FILTER)]
+    arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if not network:
+        arguments.append("--unshare-net")
+    emptied: list[str] = []
+    for place in seen:
+        arguments += _words(place)
+        if place.kind == places.EMPTY:
+            emptied.append(place.path)
+    for path in emptied:
+        arguments += ["--remount-ro", path]
+    if not writable:
+        arguments += ["--remount-ro", "/dev"]  # /dev/shm; device nodes are mounts of their own and stay usable
+    return [*arguments, "--chdir", str(working_dir), "--"]
+
+
+def _words(place: Place) -> list[str]:
+    match place.kind:
+        case places.WRITABLE:
+            return ["--bind", place.path, place.path]
+        case places.READ_ONLY:
+            return ["--ro-bind", place.path, place.path]
+        case places.INSTEAD:
+            return ["--bind", place.source, place.path]
+        case places.INSTEAD_READ_ONLY:
+            return ["--ro-bind", place.source, place.path]
+        case places.EMPTY:
+            return ["--perms", "0755", "--tmpfs", place.path]
+        case _:
+            return []

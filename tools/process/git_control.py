@@ -1,0 +1,155 @@
+"""The parts of a repository that make git run or load something: read-only to commands, while git itself works."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+FILES: Final = (
+    "config",
+    "config.worktree",
+    "info/attributes",
+    "info/exclude",
+    "info/sparse-checkout",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
+)
+FOLDERS: Final = ("hooks", "remotes", "branches")
+COMMON_DIR: Final = "commondir"
+"""Moves config, hooks and objects to another folder; git dies of an empty one, and "." means no move."""
+HERE: Final = ".\n"
+MOST_MODULES: Final = 200
+MOST_CONFIG: Final = 256 * 1024
+"""Characters of a configuration that are looked at for paths."""
+NAMED: Final = re.compile(r"^\s*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
+
+
+class Guarded(Struct, frozen=True):
+    """A path that stays as it is, and what stands for it while it does not exist."""
+
+    path: Path
+    is_file: bool
+    content: str | None = None
+    """Of the placeholder of a file; None: one that no program can open and git does not see."""
+
+
+class GitControl(Struct, frozen=True):
+    """What a command may change of a repository, and what of that it may not."""
+
+    writable: tuple[Path, ...] = ()
+    """Folders of git outside the working tree, of a linked worktree or a submodule."""
+    guarded: tuple[Guarded, ...] = ()
+
+
+def git_control(worktree: Path) -> GitControl:
+    """The control part of the repository whose working tree is the resolved `worktree`."""
+    pointer = worktree / ".git"
+    if pointer.is_symlink() or not pointer.is_file():
+        folder = pointer.resolve() if pointer.is_dir() else pointer
+        return GitControl((), tuple(_of_repository(folder, worktree)))
+    own, common = _linked(pointer)
+    if own is None or common is None:
+        return GitControl((), (Guarded(pointer, is_file=True),))
+    guarded = [Guarded(pointer, is_file=True), *_of_repository(common, worktree)]
+    if own != common:
+        guarded += _of_worktree(own)
+    return GitControl((common,) if own.is_relative_to(common) else (common, own), tuple(dict.fromkeys(guarded)))
+
+
+def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
+    """A git folder with all that lies in it for submodules and linked worktrees."""
+    if not folder.is_dir():
+        yield Guarded(folder, is_file=False)
+        return
+    yield from (Guarded(folder / name, is_file=True, content="") for name in FILES)
+    yield from (Guarded(folder / name, is_file=False) for name in FOLDERS)
+    yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
+    yield from (Guarded(path, is_file=not path.is_dir()) for path in _named(folder, worktree))
+    for linked in _folders(folder / "worktrees"):
+        yield from _of_worktree(linked)
+    for module in _modules(folder / "modules"):
+        yield from _of_repository(module, module)
+
+
+def _of_worktree(folder: Path) -> Iterator[Guarded]:
+    yield Guarded(folder / COMMON_DIR, is_file=True, content="../..\n")
+    yield Guarded(folder / "config.worktree", is_file=True, content="")
+    yield Guarded(folder / "gitdir", is_file=True, content="")
+
+
+def _named(folder: Path, worktree: Path) -> Iterator[Path]:
+    """Files of settings and folders of hooks that the repository's configuration names; hooks also while missing."""
+    try:
+        with (folder / "config").open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(MOST_CONFIG)
+    except OSError:
+        return
+    for key, named in NAMED.findall(text):
+        for base in (worktree, folder):
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                path = (base / Path(named.strip()).expanduser()).resolve()
+                known = path.exists() or (key.lower() == "hookspath" and base == worktree)
+                if known and path != worktree and not worktree.is_relative_to(path):
+                    yield path
+
+
+def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
+    """The git folders of a linked worktree or submodule: its own, and the one it shares.
+
+    A repository's contents could name any folder as its git folder, so the folder named must name this one back:
+    git writes that, and nobody else can.
+    """
+    own = _target(pointer)
+    if own is None or not (own / "HEAD").is_file():
+        return None, None
+    back = _first_line(own / "gitdir")
+    if back:
+        common = (own / (_first_line(own / COMMON_DIR) or ".")).resolve()
+        mutual = Path(back) == pointer and own.parent == common / "worktrees"
+        return (own, common) if mutual else (None, None)
+    named = re.search(r"^\s*worktree\s*=\s*\"?([^\"\n]+)", _first_lines(own / "config"), re.M | re.I)
+    if named and "modules" in own.parts and (own / named[1].strip()).resolve() == pointer.parent:
+        return own, own
+    return None, None
+
+
+def _target(pointer: Path) -> Path | None:
+    word, _, target = _first_line(pointer).partition(":")
+    return (pointer.parent / target.strip()).resolve() if word == "gitdir" and target.strip() else None
+
+
+def _first_line(path: Path) -> str:
+    return _first_lines(path).partition("\n")[0]
+
+
+def _first_lines(path: Path) -> str:
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="surrogateescape") as stream:
+        return stream.read(65536)
+    return ""
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    """Git folders of submodules, whose names may have several parts."""
+    waiting = _folders(folder)
+    for _ in range(MOST_MODULES):
+        if not waiting:
+            return
+        found = waiting.pop()
+        if (found / "HEAD").is_file():
+            yield found
+        else:
+            waiting += _folders(found)
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())[:MOST_MODULES]
+    except OSError:
+        return []

@@ -1,0 +1,49 @@
+"""Where keys lie: below the home folder, and wherever a variable of the environment says they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from tools.files.protected import secret_paths
+
+NAMED_BY: Final = (
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "DOCKER_CONFIG",
+    "KUBECONFIG",
+    "GNUPGHOME",
+    "GH_CONFIG_DIR",
+    "NETRC",
+    "NPM_CONFIG_USERCONFIG",
+    "PGPASSFILE",
+    "PASSWORD_STORE_DIR",
+    "XAUTHORITY",
+    "ICEAUTHORITY",
+    "HISTFILE",
+    "SOPS_AGE_KEY_FILE",
+)
+CARGO_FILES: Final = ("credentials", "credentials.toml")
+
+
+def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
+    """Existing files and folders with keys, resolved; never one that the whole home folder lies in."""
+    found = {path.resolve() for path in _named(environment, home) if path.exists()}
+    return tuple(sorted(path for path in found if not home.is_relative_to(path)))
+
+
+def _named(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
+    yield from secret_paths(home)
+    moved = environment.get("XDG_CONFIG_HOME", "")
+    if moved.startswith("/"):
+        usual = home / ".config"
+        yield from (Path(moved) / path.relative_to(usual) for path in secret_paths(home) if path.is_relative_to(usual))
+    for name in NAMED_BY:
+        yield from (Path(entry) for entry in environment.get(name, "").split(":") if entry.startswith("/"))
+    cargo = environment.get("CARGO_HOME", "")
+    if cargo.startswith("/"):
+        yield from (Path(cargo) / name for name in CARGO_FILES)
