@@ -132,9 +132,9 @@ def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:
 def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSettings:
     """How commands run for this setup."""
     paths = setup.paths
-    protected = (paths.config, paths.data, paths.state, setup.cwd / ".phoenix")
+    hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
     sandbox = SandboxMode(setup.settings.text("sandbox"))
-    return ProcessSettings(clean, sandbox, protected=tuple(dict.fromkeys(protected)), environment=environment)
+    return ProcessSettings(clean, sandbox, hidden=hidden, environment=environment)
 
 
 async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool = False) -> SqliteStore:
