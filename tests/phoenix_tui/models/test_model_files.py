@@ -67,7 +67,7 @@ class FakePip:
         folder = Path(command.argv[command.argv.index("--dest") + 1])
         requirement = command.argv[-1]
         self.asked.append(requirement)
-        assert command.argv[1:4] == ("-m", "pip", "download")
+        assert command.argv[1:6] == ("-E", "-P", "-m", "pip", "download")
         assert "--no-deps" in command.argv
         assert "--only-binary=:all:" in command.argv
         if len(self.asked) > self.reachable:
