@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import socket
@@ -20,7 +19,8 @@ def run_serve(arguments: CommandArguments) -> Exit:
         CommandError: the extra is not installed, or the address is not free.
     """
     try:
-        from phoenix_tui.serving.server import Address, program, serve  # noqa: PLC0415 - an extra, imported only here
+        from phoenix_tui.serving.doors import Address, is_loopback  # noqa: PLC0415 - an extra, imported only here
+        from phoenix_tui.serving.server import serve  # noqa: PLC0415 - as above
     except ImportError as error:
         missing = "`phoenix serve` needs textual-serve: install it with `pip install 'phoenix-tui[serve]'`."
         raise CommandError(missing) from error
@@ -35,13 +35,13 @@ def run_serve(arguments: CommandArguments) -> Exit:
         write_line(address.invitation)
         write_progress("Each tab is a Phoenix of its own. Ctrl+C ends them all.")
 
-    if not _is_loopback(host):
+    if not is_loopback(host):
         write_progress(
             f"Careful: whoever reaches {host}:{port} and knows this address runs commands as you, and the traffic "
             "is not encrypted. An SSH tunnel to a loopback address is safer."
         )
     os.environ[SERVED] = "1"
-    serve(program(arguments.rest), address, listener, started)
+    serve(arguments.rest, address, listener, started)
     return Exit.OK
 
 
@@ -51,10 +51,3 @@ def _listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         raise CommandError(f"{host}:{port} cannot be used ({error.strerror}); choose another with --port.") from error
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -3,58 +3,60 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
-import shlex
+import logging
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from aiohttp import web
-from msgspec import Struct
-from textual_serve.server import Server
+from textual_serve.server import Server, to_int
 
-COOKIE: Final = "phoenix_token"
+from phoenix_tui.serving.doors import Address, refusal, same
+from phoenix_tui.serving.tabs import LARGEST_MESSAGE, Tab, bounded, obey
+
 SECONDS_TO_CLOSE: Final = 3.0
+MOST_TABS: Final = 32
+"""Tabs at once; each is a Phoenix of some 60 MB."""
 HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' data: blob:; connect-src 'self' ws: wss:",
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline' data: blob:; connect-src 'self' ws: wss:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
 }
 """Nothing is fetched from elsewhere (textual-serve's page asks a font of another host), nothing is told to others."""
+NOT_KEPT: Final = {"Cache-Control": "no-store"}
+UNINVITED: Final = "Open the address that `phoenix serve` printed: its token is missing."
+SCRIPT: Final = """<script>
+  (() => {
+    const name = "phoenix-key", given = location.hash.match(/^#key=([0-9a-f]{64})$/);
+    if (given) {
+      localStorage.setItem(name, given[1]);
+      history.replaceState(null, "", location.pathname);
+    }
+    const key = localStorage.getItem(name);
+    document.getElementById("terminal").dataset.sessionWebsocketUrl += "/" + (key || "none");
+    if (!key) document.querySelector(".intro div").textContent = "%s";
+  })();
+</script>
+"""
+"""Keeps what opens a tab in the storage of this origin: unlike a cookie it is not sent to other ports of the host."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Address(Struct, frozen=True):
-    """Where the server listens and what lets one in."""
-
-    host: str
-    port: int
-    token: str
-    public_url: str = ""
-    """What stands before the path in a browser, where a proxy is in between."""
-
-    @property
-    def url(self) -> str:
-        """Without the token."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
-
-    @property
-    def invitation(self) -> str:
-        """With the token, for the first visit."""
-        return f"{self.url}/?token={self.token}"
-
-
 class TokenServer(Server):
-    """Lets in who brings the token; it then lives in a cookie, not in the address."""
+    """Lets in who brings the token; it then lives in the browser, not in the address."""
 
-    def __init__(self, command: Sequence[str], address: Address, started: Callable[[], None]) -> None:
+    def __init__(self, arguments: Sequence[str], address: Address, started: Callable[[], None]) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType] - a PathLike without its type
-            shlex.join(command), host=address.host, port=address.port, title="Phoenix", public_url=address.url
+            "phoenix", host=address.host, port=address.port, title="Phoenix", public_url=address.url
         )
+        self._arguments = arguments
         self._address = address
         self._started = started
+        self._tabs = 0
 
     async def on_startup(self, app: web.Application) -> None:
         """Say where it is."""
@@ -63,37 +65,88 @@ class TokenServer(Server):
     async def make_app(self) -> web.Application:
         """The application with its guard."""
         app = await self._make_app()
+        app.router.add_get("/ws/{key}", self.handle_websocket)
         app.middlewares.append(self._guard)
         return app
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._is_token(request.query.get("token", "")):
-            entered = web.HTTPFound("/")
-            entered.set_cookie(COOKIE, self._address.token, httponly=True, samesite="Strict", path="/")
-            return entered
-        if not self._is_token(request.cookies.get(COOKIE, "")):
-            return web.Response(status=403, text="Open the address that `phoenix serve` printed: its token is missing.")
-        origin = request.headers.get("Origin")
-        if origin is not None and origin != self._address.url:
-            return web.Response(status=403, text=f"Only {self._address.url} may talk to this Phoenix.")
-        answer = await handler(request)
+        try:
+            answer = await self._answer(request, handler)
+        except web.HTTPException as error:
+            answer = error
         if not answer.prepared:
             answer.headers.update(HEADERS)
+            if not request.path.startswith("/static/"):
+                answer.headers.update(NOT_KEPT)
+        if isinstance(answer, web.HTTPException):
+            raise answer
         return answer
 
-    def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self._address.token.encode())
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        token = request.query.get("token")
+        if same(token or "", self._address.token):
+            return self._entered(request)
+        reason = refusal(self._address, request.path, request.headers)
+        if reason:
+            return web.Response(status=403, text=reason)
+        if not same(request.cookies.get(self._address.cookie_name, ""), self._address.cookie):
+            return web.Response(status=403, text=UNINVITED)
+        return await handler(request)
+
+    def _entered(self, request: web.Request) -> web.StreamResponse:
+        """The page without the token in its address; what opens a tab stands behind `#`, which is sent to nobody."""
+        if request.headers.get("Host", "").lower() not in self._address.hosts:
+            return web.Response(status=403, text=f"Only {self._address.url} is this Phoenix.")
+        entered = web.HTTPFound(f"/#key={self._address.page_key}")
+        entered.set_cookie(
+            self._address.cookie_name,
+            self._address.cookie,
+            httponly=True,
+            samesite="Strict",
+            path="/",
+            secure=self._address.origin.startswith("https:"),
+        )
+        return entered
+
+    async def handle_index(self, request: web.Request) -> web.Response:  # pyright: ignore[reportIncompatibleMethodOverride] - textual-serve's type is that before its decorator
+        """The page of textual-serve, which gets what opens a tab from the browser's own storage."""
+        page: Any = await super().handle_index(request)
+        answer = page if isinstance(page, web.Response) else web.Response(status=500)
+        answer.text = (answer.text or "").replace("</body>", f"{SCRIPT % UNINVITED}</body>")
+        return answer
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """Run a tab until its page is closed."""
+        if not same(request.match_info.get("key", ""), self._address.page_key):
+            raise web.HTTPForbidden(text=UNINVITED)
+        if self._tabs >= MOST_TABS:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_TABS} tabs are open; close one first.")
+        self._tabs += 1
+        try:
+            return await self._run_tab(request)
+        finally:
+            self._tabs -= 1
+
+    async def _run_tab(self, request: web.Request) -> web.WebSocketResponse:
+        websocket = web.WebSocketResponse(heartbeat=15, max_msg_size=LARGEST_MESSAGE)
+        width, height = (bounded(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
+        await websocket.prepare(request)
+        tab = Tab(self._arguments, websocket, self.download_manager)
+        try:
+            await tab.start(width, height)
+            await obey(websocket, tab)
+        except ConnectionError:
+            pass  # the page is gone
+        finally:
+            await tab.stop()
+        return websocket
 
 
-def serve(command: Sequence[str], address: Address, listener: socket.socket, started: Callable[[], None]) -> None:
+def serve(arguments: Sequence[str], address: Address, listener: socket.socket, started: Callable[[], None]) -> None:
     """Serve until Ctrl+C or SIGTERM; every tab is closed then."""
-    server = TokenServer(command, address, started)
+    server = TokenServer(arguments, address, started)
     quiet: dict[str, Any] = {"print": None, "access_log": None}
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # a request that makes no sense is answered, not traced
     loop = asyncio.new_event_loop()
     web.run_app(server.make_app(), sock=listener, shutdown_timeout=SECONDS_TO_CLOSE, loop=loop, **quiet)
-
-
-def program(arguments: Sequence[str]) -> list[str]:
-    """What is started for a tab."""
-    return [sys.executable, "-m", "phoenix_tui", *arguments]

@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.support.browser import CHROMIUM, browser
-from tests.support.cli import Phoenix, phoenix_in
-
-DEADLINE = 45.0
-
-
-@asynccontextmanager
-async def served(phoenix: Phoenix, *arguments: str) -> AsyncGenerator[str]:
-    """A running server; gives its invitation."""
-    process = await phoenix.start("serve", "--port", "0", "--json", *arguments)
-    assert process.stdout is not None
-    try:
-        line = await asyncio.wait_for(process.stdout.readline(), DEADLINE)
-        yield json.loads(line)["url"]
-    finally:
-        process.terminate()
-        await asyncio.wait_for(process.communicate(), DEADLINE)
+from tests.support.cli import phoenix_in
+from tests.support.serving import DEADLINE, serving
 
 
 async def test_only_who_brings_the_token_gets_in_and_it_leaves_the_address(tmp_path: Path) -> None:
-    async with served(phoenix_in(tmp_path)) as url, aiohttp.ClientSession(cookie_jar=_jar()) as session:
-        address = url.partition("?")[0]
+    async with serving(phoenix_in(tmp_path)) as served, aiohttp.ClientSession(cookie_jar=_jar()) as session:
+        address = served.address
         refused = await session.get(address)
         assert refused.status == 403
         assert "token" in await refused.text()
         assert (await session.get(f"{address}?token=wrong")).status == 403
-        entered = await session.get(url)
-        assert (entered.status, str(entered.url)) == (200, address)
+        entered = await session.get(served.invitation)
+        assert (entered.status, str(entered.url).partition("#")[0]) == (200, address)
         assert "default-src 'self'" in entered.headers["Content-Security-Policy"]
         foreign = await session.get(f"{address}ws", headers={"Origin": "http://elsewhere.example"})
         assert foreign.status == 403
@@ -70,8 +53,8 @@ async def test_listening_beyond_this_machine_is_warned_of(tmp_path: Path) -> Non
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 async def test_a_conversation_is_held_in_a_browser(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
-    async with served(phoenix) as url, browser() as tab:
-        await tab.open(url)
+    async with serving(phoenix) as served, browser() as tab:
+        await tab.open(served.invitation)
         await tab.until("document.querySelector('.xterm-helper-textarea') && document.body.className.includes('byte')")
         await tab.click(600, 300)
         await tab.type("count to 3\n")

@@ -1,0 +1,117 @@
+"""Who may talk to the server of `phoenix serve`: pure decisions over the headers of a request."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
+
+USUAL_PORTS: Final = {"http": 80, "https": 443}
+"""Ports that a browser leaves out of Host and Origin."""
+SAME_SITE: Final = frozenset({"same-origin", "none"})
+"""Sec-Fetch-Site of our own pages, and of an address that was typed or opened from outside a browser."""
+PRIVATE_PATHS: Final = ("/ws", "/download")
+"""What gives out more than the bare page: a browser always says from where it is asked for."""
+LONGEST_HEADER: Final = 4096
+"""Characters of a header that is looked at; no browser sends a longer Host, Origin or cookie of ours."""
+
+
+class Address(Struct, frozen=True):
+    """Where the server listens and what lets one in."""
+
+    host: str
+    port: int
+    token: str
+    public_url: str = ""
+    """What stands before the path in a browser, where a proxy is in between."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url})"
+
+    @property
+    def url(self) -> str:
+        """Without the token."""
+        return self.public_url.rstrip("/") or f"http://{_bracketed(self.host)}:{self.port}"
+
+    @property
+    def invitation(self) -> str:
+        """With the token, for the first visit."""
+        return f"{self.url}/?token={self.token}"
+
+    @property
+    def origin(self) -> str:
+        """What a browser sends as Origin for pages of this server."""
+        parts = urlsplit(self.url.lower())
+        return f"{parts.scheme}://{_authority(parts)}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What a browser, or the proxy before this server, may send as Host."""
+        own = urlsplit(f"http://{_bracketed(self.host)}:{self.port}".lower())
+        return frozenset({_authority(own), _authority(urlsplit(self.url.lower()))})
+
+    @property
+    def cookie_name(self) -> str:
+        """Browsers share cookies between all ports of a host, so the port is part of the name."""
+        return f"phoenix_{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """Shows that its holder was invited; opens the page and nothing else."""
+        return self._derived("cookie")
+
+    @property
+    def page_key(self) -> str:
+        """Opens a tab. The page keeps it where a browser keeps ports apart, as it does not with a cookie."""
+        return self._derived("page")
+
+    def _derived(self, purpose: str) -> str:
+        return hmac.digest(self.token.encode(), f"{purpose} {self.port}".encode(), "sha256").hex()
+
+
+def refusal(address: Address, path: str, headers: Mapping[str, str]) -> str:
+    """The reason why a request with these headers is not answered, empty where it may be.
+
+    Host defends against names that a foreign page binds to this machine, Origin and Sec-Fetch-Site against pages of
+    other sites, of other ports, and of other programs on this machine.
+    """
+    host, origin = headers.get("Host", "").lower(), headers.get("Origin")
+    site = headers.get("Sec-Fetch-Site")
+    if len(host) > LONGEST_HEADER or host not in address.hosts:
+        return f"Only {address.url} is this Phoenix; behind a proxy start it with --public-url."
+    if origin is not None and not same(origin.lower(), address.origin):
+        return f"Only {address.url} may talk to this Phoenix."
+    if site is not None and site not in SAME_SITE:
+        return f"Open {address.url} itself; no other page may ask for it."
+    if path.startswith("/ws") and origin is None:
+        return "A browser says where it comes from (Origin); this request does not."
+    if path.startswith(PRIVATE_PATHS) and origin is None and site is None:
+        return "A browser says where it comes from (Sec-Fetch-Site); this request does not."
+    return ""
+
+
+def same(text: str, secret: str) -> bool:
+    """Compare in constant time; text that is no ASCII, or overlong, is simply another one."""
+    return hmac.compare_digest(text[:LONGEST_HEADER].encode("utf-8", "backslashreplace"), secret.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """True for an address that only this machine reaches."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _authority(parts: SplitResult) -> str:
+    port = parts.port
+    shown = f":{port}" if port is not None and port != USUAL_PORTS.get(parts.scheme) else ""
+    return f"{_bracketed(parts.hostname or '')}{shown}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,94 @@
+"""One tab as textual-serve runs it, started without a shell, and with bounds on what a page may send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from asyncio.subprocess import Process
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiohttp import WSMsgType, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+from phoenix_tui.serving.handover import hand_over, program, shown_environment
+
+MOST_CELLS: Final = 1000
+"""Columns, and rows, of a tab; a page may ask for any number, and a screen takes memory for each cell."""
+LARGEST_MESSAGE: Final = 4 * 1024 * 1024
+"""Bytes of one message of a page: a long paste has less."""
+
+
+class Tab(AppService):
+    """A Phoenix of its own behind one websocket."""
+
+    def __init__(self, arguments: Sequence[str], websocket: web.WebSocketResponse, downloads: DownloadManager) -> None:
+        async def close() -> None:
+            await websocket.close()
+
+        super().__init__(
+            "",
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=close,
+            download_manager=downloads,
+        )
+        self._arguments = arguments
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        """Start Phoenix; it gets its keys once it has closed itself to other processes."""
+        environment = self._build_environment(width=width, height=height)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = process = await asyncio.create_subprocess_exec(
+                *program(theirs.fileno(), self._arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=shown_environment(environment),
+                pass_fds=(theirs.fileno(),),
+            )
+        self._telling = asyncio.create_task(asyncio.to_thread(hand_over, ours, environment))
+        assert process.stdin is not None
+        self._stdin = process.stdin
+        return process
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        """Tell the new size, within bounds."""
+        await super().set_terminal_size(bounded(width), bounded(height))
+
+
+def bounded(cells: object) -> int:
+    """A number of columns or rows that can be drawn."""
+    return min(max(cells, 1), MOST_CELLS) if isinstance(cells, int) else 80
+
+
+async def obey(websocket: web.WebSocketResponse, tab: Tab) -> None:
+    """Carry out what the page says until it is closed; a page that says nonsense is closed."""
+    async for message in websocket:
+        if message.type is not WSMsgType.TEXT:
+            continue
+        try:
+            kind, *rest = json.loads(message.data)
+            await _carry_out(websocket, tab, str(kind), rest[0] if rest else None)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            await websocket.close(code=1008, message=b"not understood")
+            return
+
+
+async def _carry_out(websocket: web.WebSocketResponse, tab: Tab, kind: str, value: Any) -> None:
+    match kind:
+        case "stdin":
+            await tab.send_bytes(value.encode("utf-8", "replace"))
+        case "resize":
+            await tab.set_terminal_size(value["width"], value["height"])
+        case "ping":
+            await websocket.send_json(["pong", str(value)[:100]])
+        case "blur":
+            await tab.blur()
+        case "focus":
+            await tab.focus()
+        case _:
+            pass
