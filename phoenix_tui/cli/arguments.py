@@ -38,6 +38,7 @@ class RunArguments(Struct, frozen=True):
     max_budget_usd: float | None
     timeout: float | None
     debug: bool
+    allow_debugger: bool
     screen_reader: bool
 
     @property
@@ -57,6 +58,7 @@ class CommandArguments(Struct, frozen=True):
     action: str = ""
     json: bool = False
     debug: bool = False
+    allow_debugger: bool = False
     reference: str = ""
     title: str = ""
     text: str = ""

@@ -10,6 +10,7 @@ from phoenix_tui.cli.arguments import CommandArguments, command_arguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.setup import prepare_command
 from phoenix_tui.config.paths import find_paths
+from tools.process.hardening import harden
 
 
 def run_command(parsed: Namespace) -> Exit:
@@ -18,6 +19,7 @@ def run_command(parsed: Namespace) -> Exit:
     Raises:
         CommandError: it cannot be done.
     """
+    harden(debuggable=parsed.allow_debugger)
     arguments = command_arguments(parsed)
     if arguments.command == "config":
         from phoenix_tui.cli.config_command import run_config  # noqa: PLC0415 - one command, one import

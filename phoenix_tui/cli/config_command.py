@@ -16,6 +16,7 @@ from phoenix_tui.config.load import Layer, environment_layer, merge, user_layer
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings
 from tools.contract import JsonObject
+from tools.process.environment import without_keys
 
 TEMPLATE = "# Phoenix settings; `phoenix config show` lists every key with its value and source.\n"
 
@@ -74,7 +75,7 @@ def _edit(paths: Paths, environment: Mapping[str, str]) -> None:
         write_private(paths.config_file, TEMPLATE)
     try:
         # The user's own editor needs the terminal; it is no tool of an agent (DESIGN 4).
-        status = subprocess.run([*editor, str(paths.config_file)], check=False, env=os.environ).returncode
+        status = subprocess.run([*editor, str(paths.config_file)], check=False, env=without_keys(os.environ)).returncode
     except OSError as error:
         raise CommandError(f"The editor '{editor[0]}' cannot be started; set EDITOR to one that can.") from error
     if status:

@@ -102,6 +102,9 @@ def _add_limits(parser: Parser) -> None:
 
 def _add_debug(parser: Parser) -> None:
     parser.add_argument("--debug", action="store_true", help="write a detailed log; show tracebacks")
+    parser.add_argument(
+        "--allow-debugger", action="store_true", help="let debuggers attach: then every program of yours can read keys"
+    )
 
 
 def command_parser() -> Parser:

@@ -21,6 +21,7 @@ def start(parsed: Namespace) -> int:
     Raises:
         CommandError: it cannot be done.
     """
+    harden(debuggable=parsed.allow_debugger)
     arguments = run_arguments(parsed)
     on_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     served = SERVED in os.environ
@@ -30,7 +31,6 @@ def start(parsed: Namespace) -> int:
         raise CommandError("Phoenix needs a terminal on stdin and stdout; `phoenix -p PROMPT` runs without one.")
     if not arguments.headless and on_terminal and setup.trust.trust in {Trust.UNKNOWN, Trust.CHANGED}:
         setup = _after_answer(arguments, setup)
-    harden(debuggable=setup.settings.flag("debug"))
     if arguments.headless:
         return _without_screen(arguments, setup)
     return _in_lines(arguments, setup) if in_lines else _with_screen(arguments, setup)

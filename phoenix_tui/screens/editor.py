@@ -12,6 +12,8 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
+from tools.process.environment import without_keys
+
 
 async def edit_outside(app: App[object], text: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """The text as the editor left it; None when it could not be started or failed.
@@ -25,7 +27,7 @@ async def edit_outside(app: App[object], text: str, environment: Mapping[str, st
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         with app.batch_update(), app.suspend():
-            process = await asyncio.create_subprocess_exec(*editor, name)
+            process = await asyncio.create_subprocess_exec(*editor, name, env=without_keys(os.environ))
             failed = await process.wait() != 0
         app.refresh(layout=True)
         return None if failed else (await asyncio.to_thread(path.read_text, "utf-8", "replace")).rstrip("\n")
@@ -41,7 +43,9 @@ async def open_outside(app: App[object], path: Path, line: int, environment: Map
     editor = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
     try:
         with app.batch_update(), app.suspend():
-            process = await asyncio.create_subprocess_exec(*editor, *place_arguments(editor[0], path, line))
+            process = await asyncio.create_subprocess_exec(
+                *editor, *place_arguments(editor[0], path, line), env=without_keys(os.environ)
+            )
             failed = await process.wait() != 0
         app.refresh(layout=True)
     except (OSError, SuspendNotSupported, IndexError):

@@ -69,3 +69,12 @@ def _is_harmless(name: str, value: str) -> bool:
     if name not in ALLOWED and not name.startswith(ALLOWED_PREFIXES):
         return False
     return not SECRET.search(name) and not URL_PASSWORD.search(value)
+
+
+KEY_NAMES = re.compile(r"_(API_KEY|AUTH_TOKEN)$", re.IGNORECASE)
+"""Keys of model services, which no program but Phoenix needs."""
+
+
+def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the user's own editor sees: everything but keys, which `/proc` would show for as long as it is open."""
+    return {name: value for name, value in environment.items() if not KEY_NAMES.search(name)}

@@ -73,7 +73,8 @@ def test_everything_of_the_contract_is_a_flag() -> None:
     line = (
         "-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p "
         "--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace "
-        "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --screen-reader hello"
+        "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --allow-debugger "
+        "--screen-reader hello"
     )
     given = parse(*shlex.split(line))
     assert given == RunArguments(
@@ -100,6 +101,7 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         max_budget_usd=0.5,
         timeout=9.0,
         debug=True,
+        allow_debugger=True,
         screen_reader=True,
     )
     assert parse("-r").resume == ""

@@ -116,17 +116,21 @@ async def test_a_command_cannot_signal_everyone_nor_phoenix(processes: Processes
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second uid to look from")
-def test_phoenix_environment_is_closed_to_commands_of_the_same_user() -> None:
+@pytest.mark.parametrize("file", ["environ", "maps", "fd/0"])
+def test_phoenix_memory_is_closed_to_commands_of_the_same_user_and_shows_no_key(file: str) -> None:
     script = (
         "import os, sys; from tools.process.hardening import harden; from tools.process.zygote import kernel\n"
         "os.setuid(65534); kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # which setuid takes away\n"
-        "child = f'cat /proc/{os.getpid()}/environ'\n"
+        f"child = f'cat /proc/{{os.getpid()}}/{file} < /dev/null && echo opened'\n"
         "harden(debuggable=sys.argv[1] == 'open'); os.system(child)"
     )
     shown: dict[str, bool] = {}
     for way in ("open", "closed"):
         command = ["/bin/sh", "-c", f'exec {sys.executable} -B -c "$0" {way}', script]
         environment = {"PHX_PLANTED": "planted-key", "PYTHONPATH": str(ROOT), "PATH": os.defpath}
-        done = subprocess.run(command, env=environment, capture_output=True, check=False, cwd=ROOT)
-        shown[way] = b"planted-key" in done.stdout
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, cwd=ROOT
+        )
+        assert b"planted-key" not in done.stdout
+        shown[way] = done.stdout.endswith(b"opened\n")
     assert shown == {"open": True, "closed": False}

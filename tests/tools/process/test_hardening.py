@@ -35,7 +35,7 @@ import os, subprocess
 from tools.process.hardening import harden
 harden()
 shown = open("/proc/self/environ", "rb").read().split(b"\\0")
-print(*sorted(entry.decode() for entry in shown if entry.startswith((b"PLANTED_API_KEY=", b"PLAIN="))))
+print(*sorted(entry.decode() for entry in shown if entry.startswith((b"PLANTED_API_KEY=", b"PLAIN=", b"LC_PLAIN="))))
 told = subprocess.run(["printenv", "PLANTED_API_KEY"], capture_output=True, text=True)
 print(os.environ["PLANTED_API_KEY"], told.stdout)
 """
@@ -43,6 +43,6 @@ print(os.environ["PLANTED_API_KEY"], told.stdout)
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is of Linux")
 def test_a_key_is_blank_where_the_system_shows_the_environment_and_as_it_was_to_phoenix() -> None:
-    environment = {**os.environ, "PLANTED_API_KEY": "sk-1234", "PLAIN": "words"}
+    environment = {**os.environ, "PLANTED_API_KEY": "sk-1234", "PLAIN": "words", "LC_PLAIN": "C"}
     done = subprocess.run([sys.executable, "-c", BLANKS], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == ["PLAIN=words", "PLANTED_API_KEY=*******", "sk-1234", "sk-1234"]
+    assert done.stdout.split() == ["LC_PLAIN=C", "PLAIN=*****", "PLANTED_API_KEY=*******", "sk-1234", "sk-1234"]
