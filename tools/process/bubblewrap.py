@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tools.process.zygote import places, wire
-from tools.process.zygote.places import Place
+from tools.process.zygote.places import PROC_READ_ONLY, Place
 
 PROGRAMS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
 
@@ -25,6 +25,8 @@ def bubblewrap_arguments(
     arguments += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     if not network:
         arguments.append("--unshare-net")
+    for name in PROC_READ_ONLY:
+        arguments += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
     emptied: list[str] = []
     for place in seen:
         arguments += _words(place)
@@ -34,7 +36,7 @@ def bubblewrap_arguments(
         arguments += ["--remount-ro", path]
     if not writable:
         arguments += ["--remount-ro", "/dev"]  # /dev/shm; device nodes are mounts of their own and stay usable
-    return [*arguments, "--chdir", str(working_dir), "--"]
+    return [*arguments, "--chdir", str(working_dir.resolve()), "--"]
 
 
 def _words(place: Place) -> list[str]:

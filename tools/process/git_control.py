@@ -24,8 +24,9 @@ COMMON_DIR: Final = "commondir"
 """Moves config, hooks and objects to another folder; git dies of an empty one, and "." means no move."""
 HERE: Final = ".\n"
 MOST_MODULES: Final = 200
-MOST_CONFIG: Final = 256 * 1024
-"""Characters of a configuration that are looked at for paths."""
+MOST_READ: Final = 256 * 1024
+"""Characters of a pointer or a configuration that are looked at."""
+DEEPEST_INCLUDE: Final = 4
 NAMED: Final = re.compile(r"^\s*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
 
 
@@ -69,7 +70,7 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
     yield from (Guarded(folder / name, is_file=True, content="") for name in FILES)
     yield from (Guarded(folder / name, is_file=False) for name in FOLDERS)
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
-    yield from (Guarded(path, is_file=not path.is_dir()) for path in _named(folder, worktree))
+    yield from _named(folder / "config", worktree)
     for linked in _folders(folder / "worktrees"):
         yield from _of_worktree(linked)
     for module in _modules(folder / "modules"):
@@ -82,20 +83,18 @@ def _of_worktree(folder: Path) -> Iterator[Guarded]:
     yield Guarded(folder / "gitdir", is_file=True, content="")
 
 
-def _named(folder: Path, worktree: Path) -> Iterator[Path]:
-    """Files of settings and folders of hooks that the repository's configuration names; hooks also while missing."""
-    try:
-        with (folder / "config").open(encoding="utf-8", errors="replace") as stream:
-            text = stream.read(MOST_CONFIG)
-    except OSError:
-        return
-    for key, named in NAMED.findall(text):
-        for base in (worktree, folder):
-            with contextlib.suppress(OSError, ValueError, RuntimeError):
-                path = (base / Path(named.strip()).expanduser()).resolve()
-                known = path.exists() or (key.lower() == "hookspath" and base == worktree)
-                if known and path != worktree and not worktree.is_relative_to(path):
-                    yield path
+def _named(config: Path, worktree: Path, depth: int = DEEPEST_INCLUDE) -> Iterator[Guarded]:
+    """Files of settings and folders of hooks that a repository's configuration names, those that are missing too."""
+    for key, named in NAMED.findall(_first_lines(config)) if depth else ():
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            word = Path(named.strip()).expanduser()
+            is_include = key.lower() == "path"
+            path = ((config.parent if is_include else worktree) / word).resolve()
+            if path != worktree and not worktree.is_relative_to(path):
+                is_file = key.lower() != "hookspath"
+                yield Guarded(path, is_file=is_file, content="" if is_file else None)
+            if is_include:
+                yield from _named(path, worktree, depth - 1)
 
 
 def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
@@ -131,7 +130,7 @@ def _first_lines(path: Path) -> str:
     if path.is_symlink() or not path.is_file():
         return ""
     with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="surrogateescape") as stream:
-        return stream.read(65536)
+        return stream.read(MOST_READ)
     return ""
 
 

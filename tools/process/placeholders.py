@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER_MODE = 0o500
 """Also the mark by which a folder is known that a killed Phoenix left behind."""
 FILE_MODE = 0o400
-MOST_CONTENT = 16
+CONTENTS = (b"", b".\n", b"../..\n")
 
 
 class Placeholders:
@@ -64,8 +64,21 @@ def is_left_over(path: Path) -> bool:
         return False
     if stat.S_ISDIR(status.st_mode):
         return mode == FOLDER_MODE and status.st_nlink <= 2 and not _entries(path)
-    small = stat.S_ISREG(status.st_mode) and status.st_size <= MOST_CONTENT
-    return mode == FILE_MODE and (small or stat.S_ISSOCK(status.st_mode))
+    if mode != FILE_MODE:
+        return False
+    return stat.S_ISSOCK(status.st_mode) or (stat.S_ISREG(status.st_mode) and _content(path) in CONTENTS)
+
+
+def _content(path: Path) -> bytes | None:
+    """The first bytes of a small file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 64)
+    finally:
+        os.close(descriptor)
 
 
 def _entries(path: Path) -> list[str]:

@@ -128,9 +128,10 @@ class Planner:
         if is_helper:
             inherited = helper_environment(inherited, command.working_dir)
         environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
+        resolved = confinement.temporary is not None  # the link to it may lie in a folder that is covered
         return wire.Request(
             mechanism,
-            str(command.working_dir),
+            str(command.working_dir.resolve() if resolved else command.working_dir),
             argv,
             [f"{name}={value}" for name, value in environment.items()],
             network=network,

@@ -103,7 +103,7 @@ class Layout:
         self._cover()
         self._show(git)
         if self._writes:
-            self._roots = [self._workspace, *git.writable]
+            self._roots = [root for root in (self._workspace, *git.writable) if root != Path(root.anchor)]
             for root in self._roots:
                 self._put(places.WRITABLE, root)
             self._copy_caches()
@@ -142,7 +142,7 @@ class Layout:
 
     def _copy_caches(self) -> None:
         for number, path in enumerate(cache_folders(self._around.environment, self._home)):
-            apart = not any(root == path or root in path.parents or path in root.parents for root in self._roots)
+            apart = not any(root == path or path in root.parents for root in self._roots)
             if apart and not self._is_covered(path):
                 layers = self.lease.layers / str(number)
                 for part in ("upper", "work"):
@@ -208,7 +208,7 @@ class Layout:
         for folder in path.parents:
             place = self._places.get(folder)
             if place is not None:
-                return place.kind in {places.EMPTY, places.INSTEAD, places.COPY}
+                return place.kind in {places.EMPTY, places.INSTEAD}
         return False
 
     def _pin(self) -> None:

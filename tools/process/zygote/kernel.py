@@ -35,12 +35,20 @@ M_ARENA_MAX = -8
 """Of mallopt(3)."""
 
 AT_FDCWD = -100
+AT_EMPTY_PATH = 0x1000
 AT_RECURSIVE = 0x8000
+OPEN_TREE_CLONE = 1
+MOVE_MOUNT_F_EMPTY_PATH = 0x04
+MOVE_MOUNT_T_EMPTY_PATH = 0x40
+RESOLVE_NO_SYMLINKS = 0x04
 MOUNT_ATTR_RDONLY = 1
 MOUNT_ATTR_NOSUID = 2
 MOUNT_ATTR_NODEV = 4
 
 # The same numbers on every architecture: these calls are younger than the common table.
+SYS_OPEN_TREE = 428
+SYS_MOVE_MOUNT = 429
+SYS_OPENAT2 = 437
 SYS_MOUNT_SETATTR = 442
 CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
@@ -55,6 +63,10 @@ class _MountAttributes(ctypes.Structure):
         ("propagation", ctypes.c_uint64),
         ("user_namespace", ctypes.c_uint64),
     )
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 def checked(result: int) -> int:
@@ -106,6 +118,37 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
     )
 
 
+def hold(path: str) -> int:
+    """A descriptor of what stands at `path`, no part of which may be a link: another command could have put it there.
+
+    Raises:
+        OSError: it is gone, or there is a link.
+    """
+    how = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS)
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    return syscall(SYS_OPENAT2, ctypes.c_int(AT_FDCWD), os.fsencode(path), ctypes.byref(how), size)
+
+
+def attach(held: int, path: str, added: int, cleared: int) -> None:
+    """Show what is held at `path` too, with these attributes of the new mount.
+
+    Raises:
+        OSError: it cannot be shown there.
+    """
+    flags = ctypes.c_uint(OPEN_TREE_CLONE | AT_RECURSIVE | AT_EMPTY_PATH | os.O_CLOEXEC)
+    tree = syscall(SYS_OPEN_TREE, ctypes.c_int(held), b"", flags)
+    try:
+        _set_attributes(tree, b"", added, cleared, AT_EMPTY_PATH)
+        target = hold(path)
+        try:
+            how = ctypes.c_uint(MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
+            syscall(SYS_MOVE_MOUNT, ctypes.c_int(tree), b"", ctypes.c_int(target), b"", how)
+        finally:
+            os.close(target)
+    finally:
+        os.close(tree)
+
+
 def set_read_only(target: str, *, read_only: bool) -> None:
     """Make one mount refuse writes, or accept them again."""
     set_attributes(target, *((MOUNT_ATTR_RDONLY, 0) if read_only else (0, MOUNT_ATTR_RDONLY)))
@@ -113,14 +156,18 @@ def set_read_only(target: str, *, read_only: bool) -> None:
 
 def set_attributes(target: str, added: int, cleared: int = 0, *, recursive: bool = False) -> None:
     """Add and clear attributes of a mount, or of all below it."""
+    _set_attributes(AT_FDCWD, os.fsencode(target), added, cleared, AT_RECURSIVE if recursive else 0)
+
+
+def _set_attributes(folder: int, path: bytes, added: int, cleared: int, flags: int) -> None:
     change = _MountAttributes()
     change.set = added
     change.clear = cleared
     syscall(
         SYS_MOUNT_SETATTR,
-        ctypes.c_int(AT_FDCWD),
-        os.fsencode(target),
-        ctypes.c_uint(AT_RECURSIVE if recursive else 0),
+        ctypes.c_int(folder),
+        path,
+        ctypes.c_uint(flags),
         ctypes.byref(change),
         ctypes.c_size_t(ctypes.sizeof(change)),
     )

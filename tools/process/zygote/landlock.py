@@ -17,6 +17,7 @@ RULE_PATH_BENEATH = 1
 
 WRITE_FILE = 1 << 1
 READ_FILE = 1 << 2
+DEVICE_NODES = 1 << 6 | 1 << 11
 CHANGES = WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 """Remove and make, of every kind."""
 REFER = 1 << 13
@@ -68,7 +69,7 @@ def restrict(writable: tuple[str, ...], secret: tuple[str, ...], *, network: boo
         rules.scoped = ABSTRACT_SOCKETS | SIGNALS
     ruleset = _create(rules)
     for path in writable:
-        _allow(ruleset, path, changes)
+        _allow(ruleset, path, changes & ~DEVICE_NODES)
     for path in DEVICES:
         _allow(ruleset, path, WRITE_FILE | READ_FILE | devices)
     hidden = (*secret, "/dev")

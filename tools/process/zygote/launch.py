@@ -66,8 +66,9 @@ def _become(request: Request, output: int, stdin: int, writer: int, guarded: tup
             landlock.hide_abstract_sockets()
         syscalls.restrict()
     elif request.mechanism == wire.LANDLOCK:
-        from tools.process.zygote import landlock, syscalls  # noqa: PLC0415 - Linux alone can load it
+        from tools.process.zygote import kernel, landlock, syscalls  # noqa: PLC0415 - Linux alone can load it
 
+        kernel.drop_capabilities()
         landlock.restrict(request.writable, request.secret, network=request.network)
         syscalls.restrict(internet=request.network)
     elif request.mechanism == wire.SUBREAPER:

@@ -15,8 +15,6 @@ from tools.process.zygote.wire import Request
 
 SIOCSIFFLAGS = 0x8914
 IFF_UP_RUNNING = 0x41
-PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "tty", "mtrr")
-"""Parts of /proc that belong to the machine; root may write some of them without any capability."""
 PROC_HIDDEN = ("kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug")
 LOCKED = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 SAFE = kernel.MS_NOSUID | kernel.MS_NODEV
@@ -84,7 +82,7 @@ def _open(place: Place) -> int:
         OSError: it is gone.
     """
     path = place.path if place.kind in places.FROM_THERE or place.kind == places.EMPTY else place.source
-    return os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+    return kernel.hold(path)
 
 
 def _copy(place: Place, opened: int) -> bool:
@@ -103,16 +101,14 @@ def _copy(place: Place, opened: int) -> bool:
 
 
 def _attach(place: Place, opened: int, emptied: list[str]) -> None:
-    source = f"/proc/self/fd/{opened}"
     is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
     _make(place.path, is_folder=is_folder)
     if place.kind == places.EMPTY:
         kernel.mount("tmpfs", place.path, "tmpfs", SAFE, "mode=0755,size=64k")
         emptied.append(place.path)
         return
-    kernel.mount(source, place.path, "", kernel.MS_BIND | kernel.MS_REC)
     writable = place.kind in {places.WRITABLE, places.INSTEAD}
-    kernel.set_attributes(place.path, *((0, kernel.MOUNT_ATTR_RDONLY) if writable else (kernel.MOUNT_ATTR_RDONLY, 0)))
+    kernel.attach(opened, place.path, *((0, kernel.MOUNT_ATTR_RDONLY) if writable else (kernel.MOUNT_ATTR_RDONLY, 0)))
 
 
 def _make(path: str, *, is_folder: bool) -> None:
@@ -127,7 +123,7 @@ def _make(path: str, *, is_folder: bool) -> None:
 
 def _replace_proc() -> None:
     kernel.mount("proc", "/proc", "proc", SAFE | kernel.MS_NOEXEC)
-    for path in filter(_exists, (f"/proc/{name}" for name in PROC_READ_ONLY)):
+    for path in filter(_exists, (f"/proc/{name}" for name in places.PROC_READ_ONLY)):
         kernel.mount(path, path, "", kernel.MS_BIND | kernel.MS_REC)
         kernel.set_read_only(path, read_only=True)
     for path in filter(_exists, (f"/proc/{name}" for name in PROC_HIDDEN)):

@@ -15,6 +15,9 @@ INSTEAD_READ_ONLY = "instead-read-only"
 COPY = "copy"
 """What stands there, whose changes go to the folder `upper` in `source` and nowhere else."""
 
+PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "tty", "mtrr")
+"""Parts of /proc that belong to the machine; root may write some of them without any capability."""
+
 FROM_THERE = frozenset({READ_ONLY, WRITABLE, COPY})
 
 
