@@ -13,16 +13,20 @@ from typing import Final
 
 from msgspec import Struct
 
-from tools.contract import Command, DiffDisplay, Finished, ProcessRunner
+from tools.contract import DiffDisplay, ProcessRunner
 from tools.files.content import TextContent, is_binary
 from tools.files.diff import diff_display
+from tools.git.reading import open_repository
 
-GIT: Final = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=off")
-"""Looks only: no lock is taken and no program that a repository names is started."""
-DIFF: Final = ("--relative", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=3")
-EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""git's name of a tree without files: what a repository without commits differs from."""
-SECONDS: Final = 10.0
+DIFF: Final = (
+    "--relative",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-renames",
+    "--unified=3",
+    "--ignore-submodules=dirty",  # to look for changes in one, git would run itself there
+)
 MOST_BYTES: Final = 4 * 1024 * 1024
 MOST_UNKNOWN: Final = 200
 """Files that git does not know whose lines are read."""
@@ -41,8 +45,14 @@ class Uncommitted(Struct, frozen=True):
 
 async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None:
     """What is not committed below a folder; None where git says nothing: it is not there, or no repository is."""
-    differs = await _git(runner, folder, "diff", "HEAD", *DIFF) or await _git(runner, folder, "diff", EMPTY, *DIFF)
-    listed = await _git(runner, folder, "ls-files", "--others", "--exclude-standard", "-z")
+    reader = await open_repository(runner, folder)
+    if reader is None:
+        return None
+    if reader.repository.unreadable:
+        return Uncommitted((), reader.repository.unreadable)
+    differs = await reader.ask("diff", *DIFF, reader.repository.compared_with, "--", most=MOST_BYTES)
+    others = ("ls-files", "--others", "--exclude-standard", *reader.exclude(), "-z")
+    listed = await reader.ask(*others, most=MOST_BYTES)
     if differs is None or listed is None:
         return None
     known = patches(differs.captured.head.decode("utf-8", "surrogateescape"))
@@ -72,15 +82,6 @@ def patches(text: str) -> Iterator[DiffDisplay]:
             removed=sum(line.startswith("-") for line in lines[2:]),
             created=f"\n{_NEW}" in head,
         )
-
-
-async def _git(runner: ProcessRunner, folder: Path, *arguments: str) -> Finished | None:
-    command = Command((*GIT, *arguments), folder, SECONDS, keep_head=MOST_BYTES, keep_tail=0, sandboxed=False)
-    try:
-        finished = await runner.run(command)
-    except OSError:
-        return None
-    return finished if finished.exit_code == 0 else None
 
 
 def _path_of(head: str, lines: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from phoenix_tui.widgets.completion_popup import Completion, Token, token_of
 from phoenix_tui.widgets.composer import Composer
-from tools.contract import ProcessRunner
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.completion import FileIndex
@@ -57,11 +56,11 @@ class Completer:
         self.arguments: Mapping[str, Arguments] = {}
         """What may follow a command, by its name; set when the services are there."""
 
-    def look_in(self, folder: Path, runner: ProcessRunner) -> None:
+    def look_in(self, folder: Path) -> None:
         """Files are those of this folder from now on."""
         from phoenix_tui.commands.completion import FileIndex  # noqa: PLC0415 - the first frame needs none of it
 
-        self._files = self._indexes.setdefault(folder, FileIndex(folder, runner))
+        self._files = self._indexes.setdefault(folder, FileIndex(folder))
         if "@" in self._composer.text:
             self.look()  # written before there was anything to look in
 

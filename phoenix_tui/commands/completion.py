@@ -11,14 +11,13 @@ from typing import Final
 from phoenix_tui.commands.catalogue import BY_NAME, matching
 from phoenix_tui.commands.fuzzy import Corpus, with_folders
 from phoenix_tui.widgets.completion_popup import Completion, Token
-from tools.contract import Command as Program
-from tools.contract import ProcessRunner
 from tools.files.walking import walk
+from tools.git.places import find_repository
 
 MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
-GIT_SECONDS: Final = 3.0
-LISTING_BYTES: Final = 8_000_000
+NEVER_WRITTEN: Final = frozenset({"__pycache__", "node_modules"})
+"""Folders of files that nobody writes about."""
 FRESH_SECONDS: Final = 2.0
 """How old a listing may be before the next `@` asks for another one."""
 FRESH_SHARE: Final = 20
@@ -50,9 +49,8 @@ class FileIndex:
     A listing is kept: it answers at once, and the next `@` after two seconds asks for a new one behind it.
     """
 
-    def __init__(self, folder: Path, runner: ProcessRunner, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
-        self._runner = runner
         self._clock = clock
         self._corpus = Corpus(())
         self._listed_at = float("-inf")
@@ -91,7 +89,7 @@ class FileIndex:
 
     async def _list(self) -> bool:
         began = self._clock()
-        files = await self._from_git() or await asyncio.to_thread(_walk, self._folder)
+        files = await asyncio.to_thread(_walk, self._folder)
         changed = files != self._files
         if changed:
             self._files, self._corpus = files, await asyncio.to_thread(_corpus, files)
@@ -99,28 +97,17 @@ class FileIndex:
         self._took = self._listed_at - began
         return changed
 
-    async def _from_git(self) -> list[str]:
-        never_written = ("-x", "__pycache__", "-x", "node_modules")
-        arguments = ("git", "ls-files", "-co", "--exclude-standard", *never_written, "-z")
-        listing = Program(arguments, self._folder, GIT_SECONDS, keep_head=LISTING_BYTES, keep_tail=0, sandboxed=False)
-        try:
-            finished = await self._runner.run(listing)
-        except OSError:
-            return []
-        if finished.exit_code != 0:
-            return []
-        return await asyncio.to_thread(_names, finished.captured.head)
-
-
-def _names(listing: bytes) -> list[str]:
-    names = listing.decode("utf-8", "replace").split("\0")
-    return sorted({name for name in names if name and "\n" not in name})[:MOST_FILES]
-
 
 def _corpus(files: Sequence[str]) -> Corpus:
     return Corpus(with_folders(files))
 
 
 def _walk(folder: Path) -> list[str]:
+    """Paths below a folder by its ignore files; git is not asked, for a repository decides what it runs (SECURITY V2).
+
+    What begins with a dot is listed in a repository, where it is written as other files are.
+    """
     beginning = len(str(folder).rstrip("/")) + 1
-    return [path[beginning:] for path in walk(folder, hidden=False, most=MOST_FILES).files if "\n" not in path]
+    hidden = find_repository(folder) is not None
+    found = walk(folder, hidden=hidden, most=MOST_FILES, leave_out=NEVER_WRITTEN).files
+    return [path[beginning:] for path in found if "\n" not in path]

@@ -142,7 +142,7 @@ class Desk:
             dock = self.parts.dock
             dock.load("")
             dock.chips.images = ()
-            dock.completer.look_in(self.launch.cwd, self.services.runner)
+            dock.completer.look_in(self.launch.cwd)
             dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
             if dock.route is not None:
                 dock.route.show(None)
@@ -192,7 +192,7 @@ class Desk:
         kept = self.beside.waiting(conversation) if self.beside is not None else None
         self.visible = visible = kept or Visible(conversation, self.parts, self._tell)
         dock = self.parts.dock
-        dock.completer.look_in(conversation.record.cwd, self.services.runner)
+        dock.completer.look_in(conversation.record.cwd)
         dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
         dock.chips.images = self._images_kept.pop(conversation.id, ())
         return visible

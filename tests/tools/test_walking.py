@@ -20,12 +20,8 @@ from engine.checkpoints.walk import Walker
 from phoenix_tui.commands.completion import FileIndex
 from tools.files.walking import walk
 
-class NoGit:
-    async def run(self, command):
-        raise OSError("no git here")
-
 async def mentioned(folder):
-    files = FileIndex(folder, NoGit())
+    files = FileIndex(folder)
     await files.refresh()
     return [one.text for one in await files.completions("new")]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,11 +29,17 @@ class Walked(Struct, frozen=True):
 
 
 def walk(
-    folder: Path, *, glob: str = "", ignored: bool = False, hidden: bool = True, most: int = MOST_WALKED
+    folder: Path,
+    *,
+    glob: str = "",
+    ignored: bool = False,
+    hidden: bool = True,
+    most: int = MOST_WALKED,
+    leave_out: Container[str] = frozenset[str](),
 ) -> Walked:
     """List the regular files under `folder`, at most so many; `.git` never, no link is followed.
 
-    `ignored` includes what ignore files exclude, `hidden` what begins with a dot.
+    `ignored` includes what ignore files exclude, `hidden` what begins with a dot; no folder in `leave_out` is entered.
 
     Raises:
         ToolInputError: the glob is malformed.
@@ -41,7 +47,7 @@ def walk(
     wanted = matcher(glob)
     found: list[str] = []
     base = len(os.path.join(folder, ""))  # noqa: PTH118 - ends in exactly one slash, also for the root
-    for path in _files(os.fspath(folder), ignored=ignored, hidden=hidden):
+    for path in _files(os.fspath(folder), ignored=ignored, hidden=hidden, leave_out=leave_out):
         if wanted(path[base:]):
             found.append(path)
             if len(found) >= most:
@@ -49,7 +55,7 @@ def walk(
     return Walked(tuple(sorted(found)))
 
 
-def _files(root: str, *, ignored: bool, hidden: bool) -> Iterator[str]:
+def _files(root: str, *, ignored: bool, hidden: bool, leave_out: Container[str]) -> Iterator[str]:
     """Paths of regular files; a folder that cannot be read is passed over."""
     waiting = [(root, ignored or blocks_rules_above(os.fsencode(root)))]
     while waiting:
@@ -60,7 +66,8 @@ def _files(root: str, *, ignored: bool, hidden: bool) -> Iterator[str]:
             if entry.name == ".git" or (not hidden and entry.name.startswith(".")):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                waiting.append((entry.path, asks_nobody))
+                if entry.name not in leave_out:
+                    waiting.append((entry.path, asks_nobody))
             elif entry.is_file(follow_symlinks=False):
                 yield entry.path
 

@@ -1,0 +1,1 @@
+"""What Phoenix itself asks of git, so that nothing a repository contains decides what runs."""

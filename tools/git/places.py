@@ -1,0 +1,122 @@
+"""Where a repository keeps its files, read without git and without its configuration (SECURITY V2)."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+SMALL: Final = 4096
+"""Bytes of a file that holds one line: HEAD, a reference, a pointer."""
+MOST_REFERENCES: Final = 64 * 1024 * 1024
+"""Bytes of packed references; a million of them have that many."""
+MOST_STEPS: Final = 5
+"""Symbolic references one behind the other, as git follows them."""
+NAME: Final = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
+EMPTY_TREES: Final = {
+    "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+}
+"""Names of a tree without files: what a repository without commits differs from."""
+
+
+class Repository(Struct, frozen=True):
+    """One working tree and the files of git that describe it."""
+
+    worktree: Path
+    own: Path
+    """The git folder of this working tree: HEAD and index."""
+    common: Path
+    """The one it shares with other working trees: objects, references, configuration."""
+    head: str = ""
+    """Name of the newest commit; empty before the first."""
+    unreadable: str = ""
+    """Why it cannot be read without git, as a sentence."""
+
+    @property
+    def objects_by(self) -> str:
+        """The hash that names objects."""
+        return "sha256" if len(self.head) == 64 else "sha1"
+
+    @property
+    def compared_with(self) -> str:
+        """What uncommitted changes are changes of."""
+        return self.head or EMPTY_TREES[self.objects_by]
+
+
+def find_repository(folder: Path) -> Repository | None:
+    """The repository that `folder` lies in, None where there is none; reads some hundred bytes and starts nothing."""
+    real = folder.resolve()
+    for place in (real, *real.parents):
+        own = _git_folder(place / ".git")
+        if own is not None:
+            common = _common(own)
+            if _is_folder(common / "reftable"):
+                sentence = "This repository keeps its references in tables (reftable), which Phoenix does not read."
+                return Repository(place, own, common, unreadable=sentence)
+            return Repository(place, own, common, _head(own, common))
+    return None
+
+
+def read_small(path: Path, limit: int = SMALL) -> bytes:
+    """The beginning of a regular file, empty for anything else: no pipe or device is opened."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return b""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return b""
+    try:
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return b""
+
+
+def _git_folder(pointer: Path) -> Path | None:
+    folder = pointer
+    if not _is_folder(pointer):
+        word, _, target = read_small(pointer).partition(b":")
+        if word != b"gitdir" or not target.strip():
+            return None
+        folder = pointer.parent / os.fsdecode(target.strip())
+    return folder if read_small(folder / "HEAD") and _is_folder(_common(folder) / "objects") else None
+
+
+def _common(own: Path) -> Path:
+    named = read_small(own / "commondir").strip()
+    return own / os.fsdecode(named) if named else own
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _head(own: Path, common: Path) -> str:
+    """The commit that HEAD names; empty where nothing does yet."""
+    said = read_small(own / "HEAD").strip()
+    for _ in range(MOST_STEPS):
+        if not said.startswith(b"ref:"):
+            return said.decode("ascii") if NAME.fullmatch(said) else ""
+        name = said[4:].strip()
+        if not name.startswith(b"refs/") or b".." in name or b"\0" in name:
+            return ""
+        path = os.fsdecode(name)
+        said = read_small(own / path).strip() or read_small(common / path).strip() or _packed(common, name)
+    return ""
+
+
+def _packed(common: Path, name: bytes) -> bytes:
+    found = re.search(
+        rb"^([0-9a-f]{40,64}) " + re.escape(name) + rb"$",
+        read_small(common / "packed-refs", MOST_REFERENCES),
+        re.MULTILINE,
+    )
+    return found[1] if found else b""
