@@ -100,6 +100,11 @@ class Planner:
         """Remove the temporary files of a conversation that goes away."""
         await asyncio.to_thread(self._around.scratch.forget, owner)
 
+    @property
+    def scratch_folder(self) -> Path | None:
+        """The folder that holds all private ones; None before a command needed one."""
+        return self._around.scratch.base
+
     def close(self) -> None:
         """Remove all private folders; blocks."""
         self._around.scratch.close()

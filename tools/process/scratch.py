@@ -45,7 +45,7 @@ class Scratch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._base: Path | None = None
+        self.base: Path | None = None
         self._descriptor = -1
         self._leased: set[tuple[str, int]] = set()
         self._ended: set[str] = set()
@@ -77,9 +77,9 @@ class Scratch:
         """Take the folders back; they stay for the next command of their conversation while they are small."""
         with self._lock:
             self._leased.discard((lease.owner, lease.slot))
-            if self._base is None or any(owner == lease.owner for owner, _ in self._leased):
+            if self.base is None or any(owner == lease.owner for owner, _ in self._leased):
                 return
-            folder = self._base / lease.owner
+            folder = self.base / lease.owner
             if lease.owner in self._ended or self._is_too_large(folder):
                 self._ended.discard(lease.owner)
                 self._measured.pop(lease.owner, None)
@@ -89,31 +89,31 @@ class Scratch:
         """Remove what a conversation that goes away has left, now or with its last command."""
         with self._lock:
             name = _folder_name(owner)
-            if self._base is None:
+            if self.base is None:
                 return
             if any(leased == name for leased, _ in self._leased):
                 self._ended.add(name)
             else:
-                remove(self._base / name)
+                remove(self.base / name)
 
     def close(self) -> None:
         """Remove everything."""
         with self._lock:
-            if self._base is not None:
-                remove(self._base)
+            if self.base is not None:
+                remove(self.base)
                 os.close(self._descriptor)
-                self._base = None
+                self.base = None
 
     def _opened(self) -> Path:
-        if self._base is None:
+        if self.base is None:
             sweep(Path(tempfile.gettempdir()))
             base = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
             self._descriptor = os.open(base / "new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (base / "new").rename(base / LOCK)  # no sweep of another Phoenix finds it before it is held
             (base / "empty").touch(mode=0o444)
-            self._base = base
-        return self._base
+            self.base = base
+        return self.base
 
     def _is_too_large(self, folder: Path) -> bool:
         now = time.monotonic()

@@ -1,0 +1,150 @@
+"""V5: git itself works in the sandbox, in a repository, a linked worktree and a submodule; its control part stays."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.outside import folder_outside_temp
+from tests.support.processes import as_it_is
+from tests.support.sandboxes import CONFINED, sandbox
+from tools.contract import Command, SandboxMode
+from tools.process.git_control import git_control
+from tools.process.link import spawn_zygote
+from tools.process.placeholders import Placeholders, is_left_over
+from tools.process.sandbox import Surroundings, Wanted, confine
+from tools.process.supervision import Supervision
+
+DAILY = """
+set -e
+echo $RANDOM > one; git add one; git commit -qm one; git status --short
+git checkout -q -b side; echo 2 > two; git add -A; git commit -qm two
+git checkout -q -; echo 3 > one; git stash -q; git stash pop -q; git commit -qam three
+git merge -q --no-edit side; git rebase -q HEAD~1; git tag v1; git cherry-pick --no-commit HEAD~1 || git reset -q --hard
+git reset -q --hard; git gc -q; git repack -adq; git fsck; git reflog | wc -l; git notes add -m x; git clean -fdxq
+git bisect start -q; git bisect reset; git switch -q -c other; git restore .; git log --oneline | wc -l
+echo all of it
+"""
+ATTACK = """
+G=$(git rev-parse --absolute-git-dir); C=$(cd $(git rev-parse --git-common-dir); pwd)
+for f in $C/config $G/config.worktree $C/hooks/pre-commit $G/commondir $C/info/attributes $C/objects/info/alternates
+do echo evil >> $f; rm -f $f; echo evil > x; mv -f x $f; ln -sf /etc/passwd $f; done
+git config core.fsmonitor evil; git config --worktree core.fsmonitor evil; mv $C/hooks $C/h; mv $C/info $C/i; mv $C $C.x
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    settings = ("user.name=a", "user.email=a@b", "protocol.file.allow=always")
+    options = [word for setting in settings for word in ("-c", setting)]
+    done = subprocess.run(["git", "-C", str(folder), *options, *words], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """`main`, a linked worktree `linked` and a submodule `main/sub`, each with a commit."""
+    with folder_outside_temp() as folder:
+        for name in ("main", "library"):
+            git(folder, "init", "-q", name)
+            (folder / name / "one").write_text("1", "ascii")
+            git(folder / name, "add", "one")
+            git(folder / name, "commit", "-qm", "zero")
+        git(folder / "main", "submodule", "--quiet", "add", "../library", "sub")
+        git(folder / "main", "commit", "-qm", "sub")
+        git(folder / "main", "worktree", "add", "-q", "../linked", "HEAD")
+        for name in ("main", "main/sub"):
+            git(folder / name, "config", "user.name", "a")
+            git(folder / name, "config", "user.email", "a@b")
+        yield folder
+
+
+def control(folder: Path) -> dict[str, bytes | None]:
+    """Everything below `.git` folders that makes git run something."""
+    names = ("config", "config.worktree", "commondir", "info/attributes", "objects/info/alternates", "hooks")
+    places = [path.parent for path in folder.rglob("HEAD") if "logs" not in path.parts and "refs" not in path.parts]
+    found: dict[str, bytes | None] = {}
+    for path in (place / name for place in places for name in names):
+        content = b" ".join(sorted(os.fsencode(entry) for entry in path.iterdir())) if path.is_dir() else None
+        found[str(path)] = path.read_bytes() if path.is_file() else content
+    return found
+
+
+@pytest.mark.parametrize("name", ["main", "linked", "main/sub"])
+async def test_daily_git_works_and_nothing_that_runs_is_changed(name: str, place: Path) -> None:
+    before = control(place)
+    async with sandbox(place / name) as box:
+        said = await box.sh(DAILY)
+        assert said.endswith("all of it\n"), said
+        assert "??" not in said, "placeholders are nothing to git"
+        await box.sh(ATTACK)
+    assert control(place) == before
+    assert git(place / name, "status", "--short", "--ignored") in {"", "?? x\n"}
+    assert not (place / name / ".vscode").exists()
+
+
+@pytest.mark.parametrize("target", ["{outside}", "{outside}/.git", "{outside}/.git/worktrees/x", "..", "/"])
+def test_a_pointer_of_the_repository_opens_no_other_folder(target: str, place: Path) -> None:
+    """The contents of `.git` are the repository's: what they name must name them back."""
+    hostile = place / "hostile"
+    hostile.mkdir()
+    other = place / "main" / ".git"
+    (other / "worktrees" / "x").mkdir(parents=True)
+    (other / "worktrees" / "x" / "HEAD").write_text("ref: refs/heads/x\n", "ascii")
+    (other / "worktrees" / "x" / "gitdir").write_text(f"{place}/elsewhere/.git\n", "ascii")
+    (other / "worktrees" / "x" / "commondir").write_text("../..\n", "ascii")
+    (hostile / ".git").write_text("gitdir: " + target.format(outside=place / "main") + "\n", "ascii")
+    assert git_control(hostile).writable == ()
+    assert git_control(place / "linked").writable != ()
+
+
+@pytest.mark.parametrize("swapped", ["lib", "lib/inner", "lib/inner/.git"])
+async def test_a_folder_that_becomes_a_link_behind_the_plan_is_not_followed(swapped: str, place: Path) -> None:
+    """A job swaps a folder for a link between the plan of the next command and its mounts."""
+    workspace, victim = place / "main", place / "victim"
+    git(workspace, "init", "-q", "lib/inner")
+    git(place, "init", "-q", "victim/inner")
+    script = (
+        f"echo x > {victim}/no; echo x > {victim}/inner/no; echo x > {victim}/inner/.git/no; echo x > {victim}/hooks/no"
+    )
+    command = Command(("/bin/sh", "-c", script), workspace, sandbox=CONFINED)
+    async with sandbox(workspace) as box:
+        supervision = Supervision(spawn_zygote(), box.processes.planner, as_it_is)
+        plan = await box.processes.planner.plan(command)
+        aim = {"lib": victim, "lib/inner": victim / "inner", "lib/inner/.git": victim / "inner" / ".git"}[swapped]
+        before = sorted(path for path in victim.rglob("*"))
+        (workspace / swapped).rename(workspace / "was")
+        (workspace / swapped).symlink_to(aim)
+        with contextlib.suppress(OSError):
+            running = await supervision.start_planned(command, plan)
+            await supervision.see_through(running, 20, asyncio.Event())
+    assert sorted(path for path in victim.rglob("*")) == before
+
+
+def test_what_a_killed_phoenix_left_is_known_and_removed(place: Path) -> None:
+    workspace = place / "main"
+    killed, after = Surroundings({}), Surroundings({})
+    left = confine(Wanted(SandboxMode.WORKSPACE, workspace), killed).placeholders
+    assert all(map(is_left_over, left))
+    again = confine(Wanted(SandboxMode.WORKSPACE, workspace), after)
+    after.placeholders.release(again.placeholders)
+    assert not any(path.exists() for path in left)
+    for around in (killed, after):
+        around.scratch.close()
+
+
+@pytest.mark.parametrize("name", [".envrc", ".mcp.json", ".vscode"])
+def test_what_is_the_users_own_is_never_taken_for_a_placeholder(name: str, place: Path) -> None:
+    path = place / name
+    path.mkdir(mode=0o755) if name == ".vscode" else path.write_text("mine", "ascii")
+    if name == ".mcp.json":
+        path.chmod(0o400)
+    placeholders = Placeholders()
+    assert not placeholders.is_claimed(path)
+    placeholders.release([path])
+    assert path.exists()

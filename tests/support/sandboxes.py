@@ -1,0 +1,65 @@
+"""Commands in a sandbox for tests: `async with sandbox(...) as box`, then `await box.sh("script")`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from tests.support.processes import as_it_is
+from tools.contract import Caller, Command, Finished, Sandbox, SandboxMode
+from tools.process.bubblewrap import bubblewrap
+from tools.process.plan import BUBBLEWRAP
+from tools.process.start import Processes, ProcessSettings, start_processes
+from tools.process.zygote import landlock, wire
+
+CONFINED = Sandbox(SandboxMode.WORKSPACE, network=False)
+
+
+class Box(Struct, frozen=True):
+    """A running process control whose commands are confined."""
+
+    processes: Processes
+    folder: Path
+
+    async def sh(
+        self, script: str, folder: Path | None = None, conversation: str = "one", limits: Sandbox = CONFINED
+    ) -> str:
+        """The output of a shell script, errors included."""
+        command = Command(("/bin/bash", "-c", script), folder or self.folder, timeout=60, sandbox=limits)
+        ended = await self.processes.jobs.run(command, Caller(conversation, "call", script))
+        assert isinstance(ended, Finished)
+        return (ended.captured.head + ended.captured.tail).decode("utf-8", "replace")
+
+
+@contextlib.asynccontextmanager
+async def sandbox(folder: Path, mechanism: str = wire.NAMESPACE, hidden: tuple[Path, ...] = ()) -> AsyncIterator[Box]:
+    """Process control with this mechanism; skips the test where there is none."""
+    processes = await start_processes(ProcessSettings(as_it_is, hidden=hidden))
+    try:
+        support = await processes.probe()
+        if mechanism == wire.LANDLOCK:
+            usable = landlock.abi() > 0
+        else:
+            usable = support.guards_files and (mechanism != BUBBLEWRAP or bool(bubblewrap()))
+        if not usable:
+            pytest.skip("this mechanism is not to be had here")
+        processes.planner.sandbox = mechanism
+        yield Box(processes, folder)
+    finally:
+        await processes.close()
+
+
+@contextlib.contextmanager
+def home(folder: Path) -> Iterator[Path]:
+    """Makes `folder` the home folder of this process for a while."""
+    before = os.environ.get("HOME", "")
+    os.environ["HOME"] = str(folder)
+    try:
+        yield folder
+    finally:
+        os.environ["HOME"] = before
