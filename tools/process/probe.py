@@ -21,10 +21,13 @@ SUPERVISION_SENTENCES = {
     "best effort, a program that forks and detaches in between may survive.",
 }
 SANDBOX_SENTENCES = {
-    wire.NAMESPACE: "Commands run in namespaces of their own: writes, processes and protected files are enforced.",
-    BUBBLEWRAP: "Commands run under bubblewrap: writes, processes and protected files are enforced.",
-    wire.LANDLOCK: "Namespaces are blocked here, so Landlock enforces where commands may write and whom they may "
-    "signal; .git/hooks, .git/config and shell start files inside the working directory are not protected.",
+    wire.NAMESPACE: "Sandboxed commands run in namespaces of their own, which enforce files, keys, sockets, processes "
+    "and the network. They write in the working directory, a private /tmp and copies of caches.",
+    BUBBLEWRAP: "Sandboxed commands run under bubblewrap, which enforces files, keys, sockets, processes and the "
+    "network. They write in the working directory and a private /tmp; caches are read-only.",
+    wire.LANDLOCK: "Namespaces are blocked here, so Landlock enforces where sandboxed commands write, which keys they "
+    "cannot read and that they have no network; sockets of other programs, .git/hooks and .git/config in the working "
+    "directory are not protected.",
     "": "This system can enforce no sandbox: namespaces are blocked, bubblewrap does not work and Landlock is missing.",
 }
 ENFORCEMENT = {
