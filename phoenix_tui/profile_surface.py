@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from engine.records import PermissionMode
+from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.executor.requests import RunCaps
@@ -26,8 +27,8 @@ class ProfileChoice(Struct, frozen=True):
     """Empty: the model in use."""
     mode: PermissionMode | None = None
     """None: the mode in use."""
-    sandbox: str = ""
-    """What it asks of the next start: how commands are confined does not change while Phoenix runs."""
+    sandbox: SandboxMode | None = None
+    """None: the sandbox in use."""
 
 
 class ProfilesSurface(Protocol):
@@ -36,6 +37,11 @@ class ProfilesSurface(Protocol):
     @property
     def own_mode(self) -> PermissionMode:
         """The mode of a conversation without a profile."""
+        ...
+
+    @property
+    def own_sandbox(self) -> tuple[SandboxMode, bool]:
+        """The sandbox of a conversation without a profile, and True where it was chosen."""
         ...
 
     @property

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
+from engine.ports.profiles import narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
 from phoenix_tui.profile_surface import ProfileChoice, ProfilesSurface
 from phoenix_tui.surface import Launch
@@ -21,33 +22,42 @@ class ProfileUse(Struct, frozen=True):
     mode: PermissionMode | None = None
     """None: the mode in use stays."""
     special: str = ""
-    """What the profile sets, in words; empty where it sets neither model nor mode."""
-    remark: str = ""
-    """What it asks for and cannot have now."""
+    """What the profile sets, in words; empty where it sets neither model, mode nor sandbox."""
 
 
-def use_of(launch: Launch, profiles: ProfilesSurface, name: str) -> ProfileUse:
-    """Begin as `name`; what the profile before it set goes back to what it was.
+def use_of(launch: Launch, profiles: ProfilesSurface, name: str, mode_now: PermissionMode) -> ProfileUse:
+    """Begin as `name`, whose mode and sandbox only narrow; what the profile before it set goes back to what it was.
 
     Raises:
         EngineError: there is no such profile, or its file is wrong.
     """
     choice, before = profiles.chosen(name), _before(launch, profiles)
-    model, mode = choice.model, choice.mode
+    model, mode = choice.model, choice.mode and narrower_mode(mode_now, choice.mode)
+    sandbox, required = launch.sandbox, launch.sandbox_required
     if before is not None and before.model:
         model = model or profiles.own_model or launch.model
     if before is not None and before.mode is not None:
-        mode = mode or profiles.own_mode
+        mode = choice.mode or profiles.own_mode
+    if before is not None and before.sandbox is not None:
+        sandbox, required = profiles.own_sandbox
+    if choice.sandbox is not None:
+        sandbox, required = narrower_sandbox(sandbox, choice.sandbox), True
     words = (
         f"model {clean_line(choice.model)}" if choice.model else "",
-        f"mode {choice.mode.value}" if choice.mode is not None else "",
+        f"mode {mode.value}" if mode is not None and choice.mode is not None else "",
+        f"sandbox {sandbox.value}" if choice.sandbox is not None else "",
     )
     return ProfileUse(
-        replace(launch, profile=choice.profile, append_system_prompt=choice.append_system_prompt),
+        replace(
+            launch,
+            profile=choice.profile,
+            append_system_prompt=choice.append_system_prompt,
+            sandbox=sandbox,
+            sandbox_required=required,
+        ),
         model,
         mode,
         ", ".join(filter(None, words)),
-        f"Its sandbox counts with `--profile {name}`." if choice.sandbox else "",
     )
 
 

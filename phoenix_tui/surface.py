@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
+from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from engine.executor.composing import History
@@ -282,6 +283,9 @@ class Launch(Struct, frozen=True):
     append_system_prompt: str = ""
     supervisor: bool = False
     """Whether a supervisor decides who answers in new conversations."""
+    sandbox: SandboxMode = SandboxMode.WORKSPACE
+    sandbox_required: bool = False
+    """True where the sandbox of new conversations was chosen; False for the default."""
     conversation_id: str = ""
     """Open this one instead of a new one."""
     reopened: bool = False
@@ -322,4 +326,6 @@ class Launch(Struct, frozen=True):
             system_prompt=self.system_prompt,
             append_system_prompt=self.append_system_prompt,
             supervisor=self.supervisor,
+            sandbox=self.sandbox,
+            sandbox_required=self.sandbox_required,
         )

@@ -10,8 +10,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
-from tools.clean import clean_line
+from tools.clean import clean_line, reveal
+from tools.command_access import command_access
 from tools.contract import (
+    ACCESS_RANK,
+    Access,
     Caller,
     Command,
     Finished,
@@ -19,6 +22,7 @@ from tools.contract import (
     JobInfo,
     JsonObject,
     PlainDisplay,
+    Sandbox,
     TerminalDisplay,
     ToolClass,
     ToolContext,
@@ -29,7 +33,9 @@ from tools.contract import (
 )
 from tools.failure import explain, failed
 from tools.process.programs import find_program
+from tools.refusals import refusal_note
 from tools.shell_output import MOST_BYTES, leftover_names, outcome_lines, readable
+from tools.wording import one_line
 
 DEFAULT_TIMEOUT = 30.0
 SLOW_TIMEOUT = 900.0
@@ -46,6 +52,12 @@ _SCHEMA = object_schema(
         },
         "slow": {"type": "boolean", "description": "Allow 900 seconds, for builds and long tests."},
         "background": {"type": "boolean", "description": "Start it as a job and return at once, for servers."},
+        "access": {
+            "type": "string",
+            "enum": [Access.NETWORK.value, Access.OUTSIDE.value],
+            "description": "Only after the sandbox refused something: network, or outside for no sandbox. Asks.",
+        },
+        "why": {"type": "string", "description": "With access: one clause for the user, why it is needed."},
     },
     ["command"],
 )
@@ -57,6 +69,14 @@ _SPEC = ToolSpec(
     _SCHEMA,
     ToolClass.RUN,
 )
+DECLARED = {
+    Access.CONFINED: "",
+    Access.NETWORK: "the agent asks for the network",
+    Access.OUTSIDE: "the agent asks to leave the sandbox",
+}
+"""Reason of a need that the model declares and nothing is known of."""
+MOST_OF_WHY = 200
+"""Characters of the model's own reason."""
 _WAYS = "Read it with job_output, end it with job_kill."
 _HINTS = (
     (
@@ -76,6 +96,9 @@ class BashInput(Struct, frozen=True):
     command: str
     timeout: float | None
     background: bool
+    access: Access = Access.CONFINED
+    """Declared by the model."""
+    why: str = ""
 
     @classmethod
     def parse(cls, args: JsonObject) -> BashInput:
@@ -84,7 +107,7 @@ class BashInput(Struct, frozen=True):
         Raises:
             ToolInputError: they make no sense.
         """
-        fields = Arguments(args, ("command", "timeout", "slow", "background"))
+        fields = Arguments(args, ("command", "timeout", "slow", "background", "access", "why"))
         command = fields.text("command")
         if not command.strip():
             raise ToolInputError("The argument command is empty.")
@@ -93,7 +116,8 @@ class BashInput(Struct, frozen=True):
         background = fields.flag("background")
         default = SLOW_TIMEOUT if fields.flag("slow") else DEFAULT_TIMEOUT
         timeout = fields.number("timeout", default, 1, SLOW_TIMEOUT)
-        return cls(command, None if background and not fields.has("timeout") else timeout, background)
+        limit = None if background and not fields.has("timeout") else timeout
+        return cls(command, limit, background, _access(fields.text("access", "")), fields.text("why", ""))
 
 
 class Bash(Struct, frozen=True):
@@ -110,7 +134,18 @@ class Bash(Struct, frozen=True):
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the whole command."""
         wanted = BashInput.parse(args)
-        return ToolRequest(clean_line(wanted.command).strip(), (), PlainDisplay(wanted.command), wanted.command)
+        known, reason = command_access(wanted.command)
+        declared = ACCESS_RANK[wanted.access] > ACCESS_RANK[known]
+        return ToolRequest(
+            clean_line(wanted.command).strip(),
+            (),
+            PlainDisplay(wanted.command),
+            wanted.command,
+            access=wanted.access if declared else known,
+            access_reason=DECLARED[wanted.access] if declared else reason,
+            known_access=known,
+            why=_quotable(wanted.why),
+        )
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Run it to the end, or until the user sends it to the background; or start the job."""
@@ -123,7 +158,7 @@ class Bash(Struct, frozen=True):
             ended = await self.jobs.run(command, caller, context.report)
         except OSError as error:
             return failed(f"The command could not be started. {explain(error, str(context.working_dir))}")
-        return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended)
+        return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended, context.sandbox)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
         self.spill_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,6 +171,7 @@ class Bash(Struct, frozen=True):
             keep_head=MOST_BYTES // 2,
             keep_tail=MOST_BYTES // 2,
             spill=self.spill_folder / f"output-{name[:16]}.txt",
+            sandbox=context.sandbox,
         )
 
     async def _start(self, wanted: BashInput, command: Command, context: ToolContext) -> ToolOutput:
@@ -154,15 +190,29 @@ class Bash(Struct, frozen=True):
         )
 
 
+def _quotable(why: str) -> str:
+    """The model's own words as they can stand between quotation marks."""
+    return reveal(one_line(why, MOST_OF_WHY)).translate(dict.fromkeys(map(ord, "“”„‟"), "'"))
+
+
+def _access(name: str) -> Access:
+    if name and name not in {Access.NETWORK, Access.OUTSIDE}:
+        raise ToolInputError(f"access must be {Access.NETWORK} or {Access.OUTSIDE}, not {name}.")
+    return Access(name) if name else Access.CONFINED
+
+
 def _title(wanted: BashInput) -> str:
     """What it is listed as, as a job."""
     return clean_line(wanted.command).strip()
 
 
-def _output(wanted: BashInput, finished: Finished) -> ToolOutput:
+def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutput:
     output = readable(finished.captured)
     endings = outcome_lines(finished, wanted.timeout)
     hints = [hint for pattern, hint in _HINTS if pattern.search(wanted.command)]
+    if note := refusal_note(finished, output, sandbox):
+        hints.append(note)
+        output = f"{output.rstrip()}\n{note}"
     body = output.rstrip("\n") or "[no output]"
     return ToolOutput(
         text="\n".join([body, *endings, *hints]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -39,6 +39,10 @@ class Access(StrEnum):
     """The network, with the file system confined as before."""
     OUTSIDE = "outside"
     """No sandbox at all: other folders, daemons, keys."""
+
+
+ACCESS_RANK: Final = {access: rank for rank, access in enumerate(Access)}
+"""How much each gives beyond the one before it."""
 
 
 class Sandbox(Struct, frozen=True):
@@ -188,6 +192,12 @@ class ToolRequest(Struct, frozen=True):
     """Access it needs beyond the sandbox, as declared by the model or known of the program."""
     access_reason: str = ""
     """Why it needs that, as one clause for the question."""
+    known_access: Access = Access.CONFINED
+    """The part of `access` that is known of the program, whatever the model declares."""
+    why: str = ""
+    """The model's own words for it, one cleaned line."""
+    mode: str = ""
+    """The most permissive mode that sub-agents it starts have by their profiles; empty: none has one of its own."""
 
 
 # What a tool says while it runs.
@@ -230,6 +240,10 @@ class ToolContext(Struct, frozen=True):
     """How others are told who wrote a file: "sub-agent 'find tests'"; empty for a conversation of the user."""
     sandbox: Sandbox = UNCONFINED
     """Limits this call runs under."""
+    admitted: tuple[Path, ...] | None = None
+    """Resolved paths that the decision about this call was made for; it opens no others. None: not checked."""
+    kept_out: tuple[Path, ...] = ()
+    """Keys and Phoenix's own files, which a walk through a folder passes over."""
 
 
 class Tool(Protocol):

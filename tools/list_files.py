@@ -83,7 +83,8 @@ def _list(wanted: ListFilesInput, context: ToolContext) -> ToolOutput:
     location = admit(wanted.path, context)
     if not stat.S_ISDIR(location.path.stat(follow_symlinks=False).st_mode):
         raise ToolFailure(f"{location.shown} is a file, not a folder; use read_file.")
-    return _output(walk(location.path, glob=wanted.glob, ignored=wanted.ignored), wanted, context)
+    walked = walk(location.path, glob=wanted.glob, ignored=wanted.ignored, without=context.kept_out)
+    return _output(walked, wanted, context)
 
 
 def _output(walked: Walked, wanted: ListFilesInput, context: ToolContext) -> ToolOutput:

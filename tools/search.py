@@ -138,7 +138,7 @@ def _walk(wanted: SearchInput, context: ToolContext, also: tuple[Path, ...]) -> 
     location = admit(wanted.path, context, also)
     if stat.S_ISREG(location.path.stat(follow_symlinks=False).st_mode):
         return Walked((str(location.path),))
-    return walk(location.path, glob=wanted.glob)
+    return walk(location.path, glob=wanted.glob, without=context.kept_out)
 
 
 def _commands(wanted: SearchInput, files: Sequence[str], working_dir: Path) -> Iterator[Command]:

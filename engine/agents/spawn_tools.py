@@ -16,7 +16,7 @@ from engine.agents.orders import (
     background_order,
     spawn_order,
 )
-from engine.ports.profiles import ProfileError, Profiles
+from engine.ports.profiles import FREEDOM, Profile, ProfileError, Profiles
 from engine.records import RunPriority
 from tools.arguments import object_schema
 from tools.clean import clean_line
@@ -88,8 +88,8 @@ class SpawnAgents:
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
         """Show the tasks."""
         order = spawn_order(args)
-        _check(self._profiles, order.tasks, working_dir)
-        return _shown(order.tasks, f"{SEQUENTIAL}, " if order.sequential else "")
+        profiles = _resolved(self._profiles, order.tasks, working_dir)
+        return _shown(order.tasks, profiles, f"{SEQUENTIAL}, " if order.sequential else "")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Start them; the result is theirs."""
@@ -127,8 +127,7 @@ class SpawnTask:
         order = background_order(args)
         if isinstance(order, ResumeOrder):
             return ToolRequest(clean_line(f"{order.agent_id}: {order.message}"), preview=PlainDisplay(order.message))
-        _check(self._profiles, (order,), working_dir)
-        return _shown((order,), "in the background, ")
+        return _shown((order,), _resolved(self._profiles, (order,), working_dir), "in the background, ")
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         """Start it and return."""
@@ -151,17 +150,33 @@ def _limits() -> JsonObject:
     }
 
 
-def _check(profiles: Profiles, tasks: Sequence[TaskOrder], working_dir: Path) -> None:
-    """Before anybody is asked: every profile exists."""
-    for one in tasks:
-        try:
-            profiles.resolve(one.profile, working_dir)
-        except ProfileError as error:
-            raise ToolInputError(error.sentence) from error
+def _resolved(profiles: Profiles, tasks: Sequence[TaskOrder], working_dir: Path) -> list[Profile]:
+    """The profile of each task, found before anybody is asked."""
+    try:
+        return [profiles.resolve(one.profile, working_dir) for one in tasks]
+    except ProfileError as error:
+        raise ToolInputError(error.sentence) from error
 
 
-def _shown(tasks: Sequence[TaskOrder], how: str) -> ToolRequest:
+def _shown(tasks: Sequence[TaskOrder], profiles: Sequence[Profile], how: str) -> ToolRequest:
     names = [clean_line(one.title or one.task) for one in tasks]
     noun = counted(len(tasks), "sub-agent")
-    lines = [f"{place}. {one.profile or 'general'}: {one.task}" for place, one in enumerate(tasks, 1)]
-    return ToolRequest(f"{how}{noun}: {' · '.join(names)}", preview=PlainDisplay("\n\n".join(lines)))
+    lines = [
+        f"{place}. {one.profile or 'general'}{_freedom(profile)}: {one.task}"
+        for place, (one, profile) in enumerate(zip(tasks, profiles, strict=True), 1)
+    ]
+    # A project's profile is narrowed to its parent's mode when the sub-agent is made.
+    modes = [one.permission_mode for one in profiles if one.permission_mode is not None and not one.project]
+    return ToolRequest(
+        f"{how}{noun}: {' · '.join(names)}",
+        preview=PlainDisplay("\n\n".join(lines)),
+        mode=max(modes, key=FREEDOM.__getitem__).value if modes else "",
+    )
+
+
+def _freedom(profile: Profile) -> str:
+    """Mode and sandbox that a profile sets, in words."""
+    mode = f"mode {profile.permission_mode.value}" if profile.permission_mode is not None else ""
+    sandbox = f"sandbox {profile.sandbox} or narrower" if profile.sandbox else ""
+    words = ", ".join(filter(None, (mode, sandbox)))
+    return f" ({words})" if words else ""

@@ -16,7 +16,7 @@ from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
 from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
-from engine.permissions.rules import Call, parse_rule, refusal
+from engine.permissions.rules import Call, Rule, parse_rule, refusal
 from engine.ports import ProviderError, RemoveQueued, Write
 from engine.records import Attachment, StoredMessage, ToolCallRecord
 from engine.updates import Question
@@ -86,12 +86,20 @@ def keep_rule(session: Session, choice: Choice, text: str, question: Question) -
     now = session.ports.clock.now()
     if choice is not Choice.ALWAYS:
         session.rules[rule] = now
+        _note_access(session, rule, question)
         return ""
     try:
         session.ports.rules.add(str(rule), now)
     except OSError as error:
         return f"The rule could not be saved: {error.strerror or error}."
+    _note_access(session, rule, question)
     return ""
+
+
+def _note_access(session: Session, rule: Rule, question: Question) -> None:
+    """A rule for this very command covers the access that was shown with it, while the conversation is open."""
+    if not rule.pattern.endswith("*"):
+        session.rule_access[rule] = question.request.access
 
 
 async def ask(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from engine.executor.time_limit import TimeLimit
 from engine.machine.events import Event
 from engine.machine.messages import LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
+from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
 from engine.ports import Clock, Ids, Library, Providers, QueueStore, Store
 from engine.ports.agents import AgentStore
@@ -31,7 +32,7 @@ from engine.records import ContextView, ConversationRecord, StoredMessage
 from engine.rewinding.rewinding import Rewinding
 from engine.routes import Offer
 from engine.updates import AgentView, ContextChanged, Question
-from tools.contract import ImageReader, JobBoard, Tool
+from tools.contract import Access, Enforcement, ImageReader, JobBoard, Tool
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,11 @@ NEVER = 101
 """A threshold in per cent that no window reaches."""
 KEPT_SECONDS = 300.0
 """How long they stay while nothing runs."""
+
+
+async def nothing_enforced() -> Enforcement:
+    """Return that no sandbox can be enforced."""
+    return Enforcement.NONE
 
 
 class Ports(Struct, frozen=True):
@@ -60,6 +66,8 @@ class Ports(Struct, frozen=True):
     agents: AgentStore | None = None
     """With the profiles: sub-agents can be had."""
     profiles: Profiles | None = None
+    enforcement: Callable[[], Awaitable[Enforcement]] = nothing_enforced
+    """Says how far this system can enforce a sandbox."""
 
 
 class SubAgents(Protocol):
@@ -91,6 +99,12 @@ class EngineSettings(Struct, frozen=True):
     """From how full a window on older messages are summarized (SPEC C12); above 100 never."""
     instructions: Callable[[Path], str] = lambda _cwd: ""
     """The project's AGENTS.md for a folder, empty while it is not trusted."""
+    own: tuple[Path, ...] = ()
+    """Phoenix's own files and folders, which no tool opens."""
+    home: Path = Path("/nonexistent")
+    """The user's home folder, below which keys and shell start files lie."""
+    sandbox_network: bool = True
+    """Commands that are allowed to may use the network inside the sandbox."""
     readable: tuple[Path, ...] = ()
     """Folders outside a working directory that reading tools may use freely: where long output is spilled."""
     diagnostics: Diagnostics | None = None
@@ -179,6 +193,10 @@ class Session(Struct, eq=False):
     """Allowed for this conversation only, while it is open, and since when (Unix time)."""
     question: Question | None = None
     """The approval that is open."""
+    asked: AskedCall | None = None
+    """The facts that the newest question showed."""
+    rule_access: dict[Rule, Access] = field(default_factory=dict[Rule, Access])
+    """Access beyond the sandbox that a rule was given for while the conversation is open."""
     drafted_question: Question | None = None
     """What the current call would ask; open only once the machine waits for the answer."""
     compaction: CompactionDraft | None = None

@@ -9,17 +9,19 @@ import msgspec
 from msgspec import Struct
 
 from engine.codec import encode_display
+from engine.executor.approving import approved, limits_of, place_of, rules_of
 from engine.executor.session import Session
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
 from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
-from engine.permissions.rules import Rule, parse_rule, suggest
+from engine.permissions.asked import AskedCall
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
+from engine.permissions.rules import suggest
 from engine.ports import StorageError
 from engine.ports.profiles import SPAWN_TOOLS
-from engine.records import ConversationRecord, PermissionMode
+from engine.records import ConversationRecord
 from engine.rewinding.keeper import CHANGING
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
@@ -29,7 +31,9 @@ from tools.contract import (
     ProcessesEnded,
     ProcessStarted,
     Progress,
+    Report,
     Tool,
+    ToolClass,
     ToolContext,
     ToolInputError,
     ToolOutput,
@@ -73,19 +77,20 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
         _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
         return
     _announce(session, act.call, ready.request, facts)
-    decision = _decide(session, act, ready)
+    limits = await limits_of(session)
+    decision = _decide(session, act, ready, limits)
     match decision:
-        case Allow(outside):
+        case Allow():
             await _look_before(session, ready)
             facts.started = session.ports.clock.monotonic()
-            output = await _run(session, act.call, ready, outside, facts)
+            output = await _run(session, act.call, ready, decision, facts)
             if output.agents:
                 agents = tuple(AgentTask(agent.id, agent.task) for agent in output.agents)
                 session.post(lambda: AgentsStarted(act.gen, act.call.id, agents))
             else:
                 await _store_images(session, act, output)
-        case Ask(reason):
-            await _ask(session, act, ready, reason)
+        case Ask():
+            await _ask(session, act, ready, limits, decision)
         case Deny(text):
             _finish(session, act, ToolOutput(text, is_error=True))
         case _:
@@ -131,22 +136,16 @@ def parse_arguments(text: str) -> JsonObject:
         raise ToolInputError(f"the arguments are not one JSON object ({reason}).") from error
 
 
-def _decide(session: Session, act: ExecTool, ready: ReadyCall) -> Decision:
+def _decide(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -> Decision:
     state = session.state
     typed = isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
-    mode = session.record.permission_mode
-    unattended = mode in {PermissionMode.PLAN, PermissionMode.DENY}
-    if act.approved or (typed and not unattended):
-        return Allow(outside=True)
     if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):
         return Deny(f"The profile {session.profile.name} is locked: its agent does not write its own file.")
-    place = Place(session.record.cwd, session.settings.readable)
-    return decide(ready.tool.spec, ready.request, mode, place, _rules(session))
-
-
-def _rules(session: Session) -> list[Rule]:
-    kept = (parse_rule(text) for text in session.ports.rules.rules())
-    return [*session.rules, *(rule for rule in kept if rule is not None)]
+    spec, request = ready.tool.spec, ready.request
+    decision = decide(spec, request, limits, place_of(session), rules_of(session), typed=typed)
+    if act.approved and isinstance(decision, Ask):
+        return approved(session, act.call.id, spec, request, limits, decision)
+    return decision
 
 
 def _announce(session: Session, call: ToolCall, request: ToolRequest | None, facts: CallFacts) -> None:
@@ -155,7 +154,7 @@ def _announce(session: Session, call: ToolCall, request: ToolRequest | None, fac
         session.publisher.publish(ToolStarted(call, request))
 
 
-async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool, facts: CallFacts) -> ToolOutput:
+async def _run(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, facts: CallFacts) -> ToolOutput:
     def report(progress: Progress) -> None:
         match progress:
             case OutputChunk(text=text):
@@ -168,14 +167,29 @@ async def _run(session: Session, call: ToolCall, ready: ReadyCall, outside: bool
                 assert_never(progress)
         session.publisher.publish(ToolProgressed(call.id, progress))
 
-    context = ToolContext(session.record.id, call.id, session.record.cwd, outside, report, actor(session.record))
     try:
+        context = _context(session, call, ready, grant, report)
         return await ready.tool.run(ready.args, context)
     except ToolInputError as error:
         return ToolOutput(f"{call.name}: {error}", is_error=True)
     except Exception as error:  # one of the two places: a tool that breaks is an error result
         log.exception("tool %s failed", call.name)
         return ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+
+def _context(session: Session, call: ToolCall, ready: ReadyCall, grant: Allow, report: Report) -> ToolContext:
+    request, is_file = ready.request, ready.tool.spec.tool_class in {ToolClass.READ, ToolClass.EDIT}
+    return ToolContext(
+        session.record.id,
+        call.id,
+        session.record.cwd,
+        grant.outside,
+        report,
+        actor(session.record),
+        grant.sandbox,
+        admitted=request.paths if is_file else None,
+        kept_out=place_of(session).kept_out(request) if is_file else (),
+    )
 
 
 def actor(record: ConversationRecord) -> str:
@@ -200,7 +214,7 @@ async def _store_images(session: Session, act: ExecTool, output: ToolOutput) -> 
     _finish(session, act, output, tuple(blocks))
 
 
-async def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -> None:
+async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits, asks: Ask) -> None:
     """Ask the user, unless the tool foresees that a yes would be for nothing."""
     record, tool = session.record, ready.tool
     if isinstance(tool, Foreseeing):
@@ -210,7 +224,9 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, reason: str) -
         except ToolInputError as error:
             _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
             return
-    rule = suggest(tool.spec, ready.request, record.cwd)
+    rule, reason = suggest(tool.spec, ready.request, record.cwd) if asks.lasting else None, asks.reason
+    times = session.asked.times + 1 if act.approved and session.asked is not None else 1
+    session.asked = AskedCall(act.call.id, ready.request, limits, times)
     session.drafted_question = Question(
         act.call,
         ready.request,

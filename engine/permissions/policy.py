@@ -1,34 +1,79 @@
-"""The permission policy: mode, rules and paths give one decision per call."""
+"""The permission policy: mode, sandbox, rules and paths give one decision per call (docs/security.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Final, TypeAlias, assert_never
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from engine.permissions.place import Place
 from engine.permissions.rules import Rule, matches
+from engine.ports.profiles import FREEDOM
 from engine.records import PermissionMode
-from tools.contract import ToolClass, ToolRequest, ToolSpec
+from tools.contract import (
+    ACCESS_RANK,
+    UNCONFINED,
+    Access,
+    Enforcement,
+    Sandbox,
+    SandboxMode,
+    ToolClass,
+    ToolRequest,
+    ToolSpec,
+)
 
 
 class Allow(Struct, frozen=True):
-    """Run it; `outside` where it may leave the working directory."""
+    """Run it under these limits; `outside` where it may leave the working directory."""
 
     outside: bool = False
+    sandbox: Sandbox = UNCONFINED
 
 
 class Ask(Struct, frozen=True):
-    """Ask the user first, for this reason."""
+    """Ask the user first, for this reason; a yes runs it as `grant` says."""
 
     reason: str
+    grant: Allow = Allow(outside=True)
+    lasting: bool = True
+    """False where no rule can take the place of the question."""
 
 
 class Deny(Struct, frozen=True):
     """Do not run it; the model reads `text`."""
 
     text: str
+
+
+Decision: TypeAlias = Allow | Ask | Deny
+
+
+class Limits(Struct, frozen=True):
+    """Mode and sandbox of a conversation, and what of the sandbox this system enforces."""
+
+    mode: PermissionMode
+    sandbox: SandboxMode = SandboxMode.OFF
+    required: bool = False
+    """The sandbox was chosen: where it cannot be enforced every mode asks."""
+    network: bool = True
+    """The setting `sandbox_network`."""
+    enforcement: Enforcement = Enforcement.NONE
+
+    @property
+    def unattended(self) -> bool:
+        """True for modes that ask nobody."""
+        return self.mode in {PermissionMode.PLAN, PermissionMode.DENY}
+
+    @property
+    def confines(self) -> bool:
+        """True where a command can run in the sandbox."""
+        return self.sandbox is not SandboxMode.OFF and self.enforcement is not Enforcement.NONE
+
+    @property
+    def confines_network(self) -> bool:
+        """True where a command can run in the sandbox without network."""
+        return self.confines and self.enforcement is Enforcement.FULL
 
 
 WORDS: Final = {
@@ -38,50 +83,152 @@ WORDS: Final = {
     ToolClass.SPAWN: "sub-agents need",
 }
 """What a class of tools is called in the reason of a question."""
-
-Decision: TypeAlias = Allow | Ask | Deny
-
-
-class Place(Struct, frozen=True):
-    """Where a call counts as inside: the working directory, and for reading Phoenix's own spill folder."""
-
-    working_dir: Path
-    readable: tuple[Path, ...] = ()
-
-    def outside(self, spec: ToolSpec, request: ToolRequest) -> list[Path]:
-        """The paths of a call that lie elsewhere."""
-        inside = (self.working_dir, *self.readable) if spec.tool_class is ToolClass.READ else (self.working_dir,)
-        return [path for path in request.paths if not any(path.is_relative_to(folder) for folder in inside)]
+OWN_PATH: Final = "{path} belongs to Phoenix itself: no tool opens its settings, keys and records."
+READ_ONLY: Final = "The sandbox of this conversation is read-only: {name} changes nothing. /sandbox changes that."
+NO_NETWORK: Final = "sandbox_network is off, so it would run outside the sandbox"
+NO_SANDBOX: Final = "this system cannot enforce the sandbox, so it would run without one"
+NO_NETWORK_LIMIT: Final = "this system cannot keep a sandboxed command from the network"
 
 
-def decide(spec: ToolSpec, request: ToolRequest, mode: PermissionMode, place: Place, rules: Iterable[Rule]) -> Decision:
-    """What happens to a call (CONTRACT 6)."""
+def decide(
+    spec: ToolSpec,
+    request: ToolRequest,
+    limits: Limits,
+    place: Place,
+    rules: Mapping[Rule, Access],
+    *,
+    typed: bool = False,
+) -> Decision:
+    """Return what happens to a call.
+
+    A rule counts for calls up to the access it maps to, and for what is known of the program itself. `typed` is a
+    command line of the user's own, which counts as a yes.
+    """
+    if own := place.own_path(spec, request):
+        return Deny(OWN_PATH.format(path=own))
+    if spec.tool_class is ToolClass.RUN:
+        return _command(spec, request, limits, place, rules, typed=typed)
+    if spec.tool_class is ToolClass.SPAWN:
+        return _spawn(spec, request, limits, place, rules)
+    return _file(spec, request, limits, place, rules)
+
+
+def _refused(spec: ToolSpec, limits: Limits) -> Deny:
+    return Deny(f"Permission mode '{limits.mode.value}' does not allow {spec.name}.")
+
+
+# Commands.
+
+
+def _command(
+    spec: ToolSpec,
+    request: ToolRequest,
+    limits: Limits,
+    place: Place,
+    rules: Mapping[Rule, Access],
+    *,
+    typed: bool,
+) -> Decision:
+    if limits.unattended:
+        return _refused(spec, limits)
+    need = _need(request, limits)
+    grant = _granted(need, limits)
+    auto = limits.mode is PermissionMode.AUTO
+    if typed or _is_ruled(spec, request, need, place, rules):
+        return grant
+    if limits.sandbox is SandboxMode.OFF:
+        return grant if auto else Ask(_mode_reason(spec, limits), grant)
+    if not limits.confines:
+        return grant if auto and not limits.required else Ask(_unenforced(spec, limits), grant)
+    if need is Access.OUTSIDE:
+        return Ask(_outside_reason(request, limits), grant)
+    if auto and (limits.network or limits.confines_network):
+        return grant
+    if not limits.confines_network:
+        return Ask(f"{_mode_reason(spec, limits)}; {NO_NETWORK_LIMIT}", grant)
+    if need is Access.NETWORK:
+        return Ask(f"{request.access_reason or 'needs the network'}{_of(request)}", grant)
+    return Allow(sandbox=Sandbox(limits.sandbox, network=False))
+
+
+def _need(request: ToolRequest, limits: Limits) -> Access:
+    """What a command needs beyond its sandbox; the network has to be sought outside where no sandbox gives it."""
+    if request.access is Access.NETWORK and not limits.network and limits.sandbox is not SandboxMode.OFF:
+        return Access.OUTSIDE
+    return request.access
+
+
+def _granted(need: Access, limits: Limits) -> Allow:
+    """Limits of a command that a person, a rule or the mode allows."""
+    if not limits.confines or need is Access.OUTSIDE:
+        return Allow(outside=True)
+    # Where the network cannot be turned off, asking for that would refuse what was just allowed.
+    return Allow(sandbox=Sandbox(limits.sandbox, network=limits.network or not limits.confines_network))
+
+
+def _is_ruled(spec: ToolSpec, request: ToolRequest, need: Access, place: Place, rules: Mapping[Rule, Access]) -> bool:
+    """A rule was a yes for a command, not for whatever a model asks for beside it."""
+    return any(
+        ACCESS_RANK[need] <= max(ACCESS_RANK[Access.NETWORK], ACCESS_RANK[granted], ACCESS_RANK[request.known_access])
+        and matches(rule, spec, request, place.working_dir)
+        for rule, granted in rules.items()
+    )
+
+
+def _outside_reason(request: ToolRequest, limits: Limits) -> str:
+    reason = request.access_reason or "needs more than the sandbox gives"
+    consequence = "it would run outside the sandbox" if request.access is Access.OUTSIDE else NO_NETWORK
+    return f"{reason}; {consequence}{_of(request)}" if limits.confines else f"{reason}{_of(request)}"
+
+
+def _of(request: ToolRequest) -> str:
+    """The model's own words, marked as such."""
+    return f". The agent says: “{request.why}”" if request.why else ""
+
+
+def _unenforced(spec: ToolSpec, limits: Limits) -> str:
+    return f"{_mode_reason(spec, limits)}; {NO_SANDBOX}" if limits.mode is not PermissionMode.AUTO else NO_SANDBOX
+
+
+def _mode_reason(spec: ToolSpec, limits: Limits) -> str:
+    return f"in mode {limits.mode.value} {WORDS[spec.tool_class]} your yes"
+
+
+# Sub-agents and files.
+
+
+def _spawn(
+    spec: ToolSpec, request: ToolRequest, limits: Limits, place: Place, rules: Mapping[Rule, Access]
+) -> Decision:
+    if limits.unattended:
+        return _refused(spec, limits)
+    if limits.mode is PermissionMode.AUTO:
+        return Allow(outside=True)
+    if request.mode and FREEDOM[PermissionMode(request.mode)] > FREEDOM[limits.mode]:
+        reason = f"by their profile they work in mode {request.mode}, this conversation in mode {limits.mode.value}"
+        return Ask(reason, lasting=False)
+    if any(matches(rule, spec, request, place.working_dir) for rule in rules):
+        return Allow(outside=True)
+    return Ask(_mode_reason(spec, limits))
+
+
+def _file(spec: ToolSpec, request: ToolRequest, limits: Limits, place: Place, rules: Mapping[Rule, Access]) -> Decision:
+    edits = spec.tool_class is ToolClass.EDIT
     outside = place.outside(spec, request)
-    free = _runs_freely(spec.tool_class, mode)
-    match mode:
-        case PermissionMode.AUTO:
-            return Allow(outside=True)
-        case PermissionMode.PLAN | PermissionMode.DENY:
-            if free and not outside:
-                return Allow()
-            return Deny(f"Permission mode '{mode.value}' does not allow {spec.name}.")
-        case PermissionMode.ASK | PermissionMode.ACCEPT_EDITS:
-            if free and not outside:
-                return Allow()
-            if any(matches(rule, spec, request, place.working_dir) for rule in rules):
-                return Allow(outside=True)
-            return Ask(_reason(spec, mode, outside))
-        case _:
-            assert_never(mode)
-
-
-def _runs_freely(tool_class: ToolClass, mode: PermissionMode) -> bool:
-    if tool_class is ToolClass.READ:
-        return True
-    return tool_class is ToolClass.EDIT and mode is PermissionMode.ACCEPT_EDITS
-
-
-def _reason(spec: ToolSpec, mode: PermissionMode, outside: list[Path]) -> str:
-    if outside:
-        return f"outside the working directory: {outside[0]}"
-    return f"in mode {mode.value} {WORDS[spec.tool_class]} your yes"
+    guarded = place.guarded(spec, request)
+    auto = limits.mode is PermissionMode.AUTO
+    free = not edits or limits.mode in {PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO}
+    if limits.unattended:
+        return Allow() if free and not outside and not guarded else _refused(spec, limits)
+    if edits and limits.sandbox is SandboxMode.READ_ONLY:
+        return Deny(READ_ONLY.format(name=spec.name))
+    if guarded:
+        return Ask(guarded, Allow(outside=bool(outside)), lasting=False)
+    if not outside and free:
+        return Allow()
+    grant = Allow(outside=bool(outside))
+    if auto and limits.sandbox is SandboxMode.OFF:
+        return grant
+    if any(matches(rule, spec, request, place.working_dir) for rule in rules):
+        return grant
+    return Ask(f"outside the working directory: {outside[0]}" if outside else _mode_reason(spec, limits), grant)

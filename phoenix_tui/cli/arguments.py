@@ -33,6 +33,7 @@ class RunArguments(Struct, frozen=True):
     ephemeral: bool
     permission_mode: str | None
     sandbox: str | None
+    sandbox_network: bool | None
     trust: bool
     max_turns: int | None
     max_budget_usd: float | None

@@ -19,9 +19,12 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.reporters import Reporter
-from tools.contract import ImageRejected
+from tools.contract import ImageRejected, SandboxMode, ToolClass
 
 NOBODY_ASKED = "nobody is there to ask; run with --permission-mode accept-edits or auto"
+NOBODY_ASKED_IN_SANDBOX = (
+    "nobody is there to ask; --permission-mode auto runs commands in the sandbox, --sandbox off without one"
+)
 STOPPING = 2.0
 """Seconds a stopped run gets to end properly."""
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
@@ -149,7 +152,9 @@ class HeadlessRun:
             self._interrupt(Exit.FAILED)
 
     def _deny(self, conversation: Conversation, question: Question) -> None:
-        answer = conversation.answer(question.call.id, Answer(Choice.DENY, reason=NOBODY_ASKED))
+        in_sandbox = question.tool_class is ToolClass.RUN and conversation.record.sandbox is not SandboxMode.OFF
+        reason = NOBODY_ASKED_IN_SANDBOX if in_sandbox else NOBODY_ASKED
+        answer = conversation.answer(question.call.id, Answer(Choice.DENY, reason=reason))
         task = asyncio.ensure_future(answer)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)

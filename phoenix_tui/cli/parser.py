@@ -94,6 +94,13 @@ def _add_limits(parser: Parser) -> None:
         "--permission-mode", choices=PERMISSION_MODES, metavar="MODE", help="ask, accept-edits, auto, plan or deny"
     )
     group.add_argument("--sandbox", choices=SANDBOXES, metavar="KIND", help="off, workspace or read-only")
+    group.add_argument(
+        "--no-sandbox-network",
+        action="store_false",
+        dest="sandbox_network",
+        default=None,
+        help="no sandboxed command has network",
+    )
     group.add_argument("--trust", action="store_true", help="trust this folder's own Phoenix files as they are now")
     group.add_argument("--max-turns", type=_count, metavar="N", help="model replies of one run")
     group.add_argument("--max-budget-usd", type=_amount, metavar="X", help="cost of one run")

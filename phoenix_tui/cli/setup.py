@@ -141,6 +141,7 @@ def _flags(arguments: RunArguments) -> dict[str, Value | None]:
         "profile": arguments.profile,
         "permission_mode": arguments.permission_mode,
         "sandbox": arguments.sandbox,
+        "sandbox_network": arguments.sandbox_network,
         "max_turns": arguments.max_turns,
         "max_budget_usd": arguments.max_budget_usd,
         "timeout": arguments.timeout,

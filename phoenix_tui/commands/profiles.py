@@ -23,7 +23,7 @@ async def profile(bench: Bench, name: str) -> None:
 async def use_profile(bench: Bench, name: str) -> None:
     """Begin new conversations as this one, and the one on the desk if nothing was said in it yet."""
     desk = bench.desk
-    use = use_of(desk.launch, desk.services.profiles, name)
+    use = use_of(desk.launch, desk.services.profiles, name, desk.mode)
     desk.launch = use.launch
     desk.prefer(model=use.model, mode=use.mode)
     record = desk.conversation.record if desk.conversation is not None else None
@@ -34,7 +34,6 @@ async def use_profile(bench: Bench, name: str) -> None:
     sentences = (
         f"{begins} as {name}{f': {use.special}' if use.special else ''}.",
         "This one stays as it is." if begun else "",
-        use.remark,
     )
     bench.tell(" ".join(filter(None, sentences)))
 

@@ -13,19 +13,16 @@ from msgspec import Struct, convert, field
 from phoenix_tui.config.settings import (
     BUILT_IN_KINDS,
     KEYS,
-    MODE_FREEDOM,
     ONLY_OF_KIND,
     PROVIDER_KEYS,
-    SANDBOX_FREEDOM,
     ConfigError,
     Key,
     ProviderSettings,
     Settings,
     Value,
+    narrows,
 )
 
-DEFAULT_MODE = "ask"
-"""What an unset permission mode means where a project wants to narrow it."""
 LINES = "screen_reader"
 DUMB = "TERM=dumb"
 """Where a setting comes from that such a terminal decides: it can draw no screen."""
@@ -115,10 +112,12 @@ def merge(user: Layer, project: Layer, environment: Layer, flags: Layer) -> Sett
     sources = dict.fromkeys(KEYS, "default") | user.sources
     notices: list[str] = []
     for name, value in project.values.items():
-        if _narrows(name, str(value), str(values[name])):
+        if narrows(name, value, values[name]):
             values[name], sources[name] = value, project.sources[name]
         elif value != values[name]:
-            notices.append(f"{project.sources[name]}: a project can only narrow {name}; '{value}' is ignored.")
+            notices.append(
+                f"{project.sources[name]}: a project or profile can only narrow {name}; '{value}' is ignored."
+            )
     for layer in (environment, flags):
         values |= layer.values
         sources |= layer.sources
@@ -172,11 +171,6 @@ def _known_keys(known: Mapping[str, Key], *, project: bool) -> str:
     if project:
         return f"A project may set {', '.join(known)}."
     return f"Known are {', '.join(known)} and [providers.NAME]."
-
-
-def _narrows(name: str, wanted: str, current: str) -> bool:
-    freedom = MODE_FREEDOM if name == "permission_mode" else SANDBOX_FREEDOM
-    return freedom[wanted] < freedom[current or DEFAULT_MODE]
 
 
 def _providers(value: object, text: str, path: Path) -> list[ProviderSettings]:

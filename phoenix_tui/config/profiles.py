@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from phoenix_tui.config.load import Layer
-from phoenix_tui.config.settings import MODE_FREEDOM, SANDBOX_FREEDOM, ConfigError, Settings, Value
+from phoenix_tui.config.settings import ConfigError, Settings, Value, narrows
 
 if TYPE_CHECKING:
     from engine.ports.profiles import Profile
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from phoenix_tui.config.trust import TrustFile
 
 NARROWED = ("permission_mode", "sandbox")
-"""What a project can only narrow."""
+"""Settings that a profile can only narrow, whoever wrote it."""
 
 
 def open_profiles(folder: Path, trust: TrustFile) -> ProfileFiles:
@@ -59,13 +59,13 @@ def profile_layer(profile: Profile) -> Layer:
 
 
 def with_profile(user: Layer, narrowing: Layer, profile: Profile | None) -> tuple[Layer, Layer]:
-    """The user's settings and the project's, with a profile on top of those it comes from."""
+    """The user's settings and what narrows them, with a profile on top: its mode and sandbox only narrow."""
     if profile is None:
         return user, narrowing
     layer = profile_layer(profile)
-    if not profile.project:
-        return Layer(user.values | layer.values, user.sources | layer.sources, user.providers), narrowing
-    above = [name for name in layer.values if name not in NARROWED and not _widens(name, layer, user)]
+    above = [
+        name for name in layer.values if name not in NARROWED and not (profile.project and _widens(name, layer, user))
+    ]
     below = [name for name in layer.values if name in NARROWED and _narrower(name, layer, narrowing)]
     return _laid(user, layer, above), _laid(narrowing, layer, below)
 
@@ -108,5 +108,4 @@ def _widens(name: str, layer: Layer, user: Layer) -> bool:
 
 
 def _narrower(name: str, layer: Layer, narrowing: Layer) -> bool:
-    freedom = MODE_FREEDOM if name == "permission_mode" else SANDBOX_FREEDOM
-    return name not in narrowing.values or freedom[str(layer.values[name])] < freedom[str(narrowing.values[name])]
+    return name not in narrowing.values or narrows(name, layer.values[name], narrowing.values[name])

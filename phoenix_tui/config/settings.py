@@ -10,9 +10,22 @@ from phoenix_tui.config.choices import IMAGES, NOTIFICATIONS, PERMISSION_MODES, 
 
 Value: TypeAlias = str | int | float | bool
 
-SANDBOX_FREEDOM = {name: -rank for rank, name in enumerate(SANDBOXES)}
-MODE_FREEDOM = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1}
+SANDBOX_FREEDOM: dict[Value, int] = {name: -rank for rank, name in enumerate(SANDBOXES)}
+MODE_FREEDOM: dict[Value, int] = {"auto": 4, "accept-edits": 3, "ask": 2, "plan": 1, "deny": 1}
 """How much a mode lets happen; a project may only go down (CONTRACT 4)."""
+DEFAULT_MODE = "ask"
+"""Meaning of an unset permission mode where a project or a profile narrows it."""
+FREEDOM: dict[str, dict[Value, int]] = {
+    "permission_mode": MODE_FREEDOM | {"": MODE_FREEDOM[DEFAULT_MODE]},
+    "sandbox": SANDBOX_FREEDOM,
+    "sandbox_network": {False: 0, True: 1},
+}
+"""Settings that a project or a profile can only narrow: how much each value lets happen."""
+
+
+def narrows(name: str, wanted: Value, current: Value) -> bool:
+    """True where `wanted` lets less happen than `current`."""
+    return FREEDOM[name][wanted] < FREEDOM[name][current]
 
 
 class ConfigError(Exception):
@@ -66,7 +79,8 @@ KEYS = {
         Key("model", str, "", meaning="model of new conversations"),
         Key("profile", str, "", meaning="agent profile of new conversations"),
         Key("permission_mode", str, "", PERMISSION_MODES, projects=True, meaning="what runs without asking"),
-        Key("sandbox", str, "off", SANDBOXES, projects=True, meaning="where commands may write"),
+        Key("sandbox", str, "workspace", SANDBOXES, projects=True, meaning="limits of calls in new conversations"),
+        Key("sandbox_network", bool, True, projects=True, meaning="allowed commands have network inside the sandbox"),
         Key("max_turns", int, 0, meaning="most model replies of a run"),
         Key("max_budget_usd", float, 0.0, meaning="most dollars of a run"),
         Key("timeout", float, 0.0, meaning="most seconds of a run"),

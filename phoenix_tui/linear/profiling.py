@@ -27,13 +27,11 @@ async def _profile(front: LinearFront, name: str) -> None:
         name = found[chosen].name if chosen is not None else ""
     if not name:
         return
-    use = use_of(front.talk.launch, profiles, name)
+    use = use_of(front.talk.launch, profiles, name, front.talk.mode)
     front.talk.launch = use.launch
     front.talk.model, front.talk.mode = use.model or front.talk.model, use.mode or front.talk.mode
     stays = "" if front.talk.conversation is None else " This one stays as it is; /new begins one."
-    front.say(
-        f"New conversations begin as {name}{f', {use.special}' if use.special else ''}.{stays} {use.remark}".strip()
-    )
+    front.say(f"New conversations begin as {name}{f', {use.special}' if use.special else ''}.{stays}")
 
 
 COMMANDS: Final = {"profile": LinearCommand("choose the profile of new conversations", _profile)}

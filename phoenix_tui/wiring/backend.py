@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -95,6 +96,7 @@ async def open_backend(
         rewinding=rewinding(store, paths),
         agents=store.agents,
         profiles=profiles,
+        enforcement=processes.enforcement,
     )
     engine = Engine(ports, engine_settings(setup, trust, unwatched=strict_guide))
     return Backend(engine, store.library, registry, models, processes, engine.tool_names, profiles)
@@ -106,6 +108,9 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
     return EngineSettings(
         instructions=Instructions(paths.instructions_file, trust),
         readable=(paths.outputs,),
+        own=own_paths(paths, setup.cwd),
+        home=Path.home(),
+        sandbox_network=settings.flag("sandbox_network"),
         diagnostics=None if setup.ephemeral else Diagnostics(paths.log_file.parent),
         auto_title=settings.flag("auto_title") and not unwatched,
         turn_summaries=settings.flag("turn_summaries") and not unwatched and not setup.ephemeral,
@@ -118,6 +123,32 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         cheap_model=settings.text("cheap_model"),
         route_wait=0.0 if unwatched else settings.number("route_wait"),
     )
+
+
+def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
+    """Phoenix's settings, keys and records, resolved; its folders as a whole unless `cwd` lies in them."""
+    files = (
+        paths.config_file,
+        paths.credentials_file,
+        paths.rules_file,
+        paths.trust_file,
+        paths.keymap_file,
+        paths.instructions_file,
+        paths.profiles,
+        paths.themes,
+        *(paths.database.with_name(f"{paths.database.name}{end}") for end in ("", "-journal", "-wal", "-shm")),
+        paths.attachments,
+        paths.data / "backups",
+        paths.checkpoints.parent,
+        paths.memory,
+        paths.models,
+        paths.state / "open",
+        paths.locks,
+        paths.log_file.parent,
+        paths.outputs,
+    )
+    folders = (folder for folder in (paths.config, paths.data, paths.state) if not cwd.is_relative_to(folder.resolve()))
+    return tuple(dict.fromkeys(path.resolve() for path in (*folders, *files)))
 
 
 def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:

@@ -21,7 +21,9 @@ from phoenix_tui.cli.setup import Setup
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.providers import why_no_budget
+from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings import caps_of, caps_with
+from tools.contract import SandboxMode
 
 
 async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, images: list[bytes]) -> Exit:
@@ -35,9 +37,12 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
     except OSError as error:
         raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
     try:
-        await _check_sandbox(backend, setup)
+        if not arguments.resumes:
+            await _check_sandbox(backend, *chosen_sandbox(setup.settings))
         await backend.engine.start()
         conversation = await _conversation(backend, arguments, setup)
+        record = conversation.record
+        await _check_sandbox(backend, record.sandbox, record.sandbox_required)
         caps = await _caps(backend, setup, conversation.record)
         reporter = _reporter(arguments, conversation, backend.tool_names)
         outcome = Outcome(conversation.id, conversation.record.model)
@@ -53,9 +58,9 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await backend.close()
 
 
-async def _check_sandbox(backend: Backend, setup: Setup) -> None:
-    """A sandbox that cannot be enforced stops an unattended run: nobody is there to be asked (FAULTS 72)."""
-    if setup.settings.text("sandbox") == "off":
+async def _check_sandbox(backend: Backend, sandbox: SandboxMode, required: bool) -> None:
+    """A chosen sandbox that cannot be enforced stops an unattended run: nobody is there to be asked (FAULTS 72)."""
+    if sandbox is SandboxMode.OFF or not required:
         return
     support = await backend.processes.probe()
     if not support.sandbox:
@@ -80,7 +85,10 @@ async def _conversation(backend: Backend, arguments: RunArguments, setup: Setup)
         if conversation.read_only:
             record = conversation.record
             raise OwnedElsewhere(record.id, record.owner_pid or 0)
-    await conversation.change(await _changes(backend, arguments))
+    changes = await _changes(backend, arguments)
+    if wider := widened(conversation.record, changes):
+        write_progress(wider)
+    await conversation.change(changes)
     return conversation
 
 
@@ -92,6 +100,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         raise _refused(error) from error
     if choice.sentence:
         write_progress(choice.sentence)
+    sandbox, required = chosen_sandbox(settings)
     return ConversationOptions(
         cwd=setup.cwd,
         model=choice.reference,
@@ -101,6 +110,8 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         system_prompt=arguments.system_prompt or "",
         append_system_prompt=settings.text("append_system_prompt"),
         supervisor=settings.flag("route"),
+        sandbox=sandbox,
+        sandbox_required=required,
     )
 
 
@@ -111,7 +122,12 @@ async def _changes(backend: Backend, arguments: RunArguments) -> ConversationCha
         model = await full_reference(arguments.model, backend.providers) if arguments.model else None
     except ProviderError as error:
         raise _refused(error) from error
-    return ConversationChanges(arguments.name, model=model, permission_mode=PermissionMode(mode) if mode else None)
+    return ConversationChanges(
+        arguments.name,
+        model=model,
+        permission_mode=PermissionMode(mode) if mode else None,
+        sandbox=SandboxMode(arguments.sandbox) if arguments.sandbox else None,
+    )
 
 
 async def _caps(backend: Backend, setup: Setup, record: ConversationRecord) -> RunCaps:

@@ -32,16 +32,18 @@ def run_linear(arguments: RunArguments, setup: Setup) -> int:
     link = spawn_zygote(terminal=0)
     try:
         choice = chosen_model(setup)
-        launch = launch_of(arguments, setup, choice, resumed_conversation(arguments, setup))
+        conversation_id, wider = resumed_conversation(arguments, setup)
+        launch = launch_of(arguments, setup, choice, conversation_id)
         sys.stdout.write(f"Phoenix {VERSION}, screen reader mode (from {setup.settings.sources['screen_reader']}).\n")
         sys.stdout.flush()
-        return asyncio.run(_talk(launch, setup, choice, link))
+        return asyncio.run(_talk(launch, setup, choice, link, wider))
     finally:
         link.close()
 
 
-async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -> int:
-    opener = ServiceOpener(setup, os.environ, link, choice.reference, (choice.sentence,) if choice.sentence else ())
+async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, notice: str) -> int:
+    notices = tuple(filter(None, (choice.sentence, notice)))
+    opener = ServiceOpener(setup, os.environ, link, choice.reference, notices)
     try:
         services = await opener.open()
     except CannotOpen as error:

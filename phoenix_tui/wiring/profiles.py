@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
-from engine.ports.profiles import BUILT_IN, GENERAL
+from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode, narrower_sandbox
 from engine.records import PermissionMode
 from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.setup import Setup
@@ -17,7 +17,9 @@ from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.profile_surface import ProfileChoice
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import caps_with
+from tools.contract import SandboxMode
 
 
 def profile_files(setup: Setup) -> ProfileFiles:
@@ -38,6 +40,14 @@ class ProfileBoard(Struct, frozen=True):
             return PermissionMode(self.setup.settings_now("").text("permission_mode") or PermissionMode.ASK)
         except ConfigError:
             return PermissionMode.ASK
+
+    @property
+    def own_sandbox(self) -> tuple[SandboxMode, bool]:
+        """The sandbox of a conversation without a profile, and True where it was chosen."""
+        try:
+            return chosen_sandbox(self.setup.settings_now(""))
+        except ConfigError:
+            return SandboxMode.WORKSPACE, True
 
     @property
     def own_model(self) -> str:
@@ -88,8 +98,8 @@ class ProfileBoard(Struct, frozen=True):
             profile="" if changes_nothing else found.name,
             append_system_prompt=settings.text("append_system_prompt"),
             model=found.model,
-            mode=found.mode_under(self.own_mode) if found.permission_mode is not None else None,
-            sandbox=found.sandbox,
+            mode=narrower_mode(self.own_mode, found.permission_mode) if found.permission_mode is not None else None,
+            sandbox=narrower_sandbox(self.own_sandbox[0], SandboxMode(found.sandbox)) if found.sandbox else None,
         )
 
 

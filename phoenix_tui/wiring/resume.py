@@ -18,15 +18,18 @@ from engine.store.ownership import Instance
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.wiring.sandboxes import widened
+from tools.contract import SandboxMode
 
 
-def resumed_id(arguments: RunArguments, setup: Setup) -> str:
-    """The id to open; with --fork that of a fresh copy.
+def resumed_id(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
+    """The id to open, with --fork that of a fresh copy, and a sentence where a flag widens its sandbox.
 
     Raises:
         CommandError: there is no such conversation, or more than one.
     """
-    return _at_a_glance(arguments, setup) or asyncio.run(_from_the_store(arguments, setup))
+    found = _at_a_glance(arguments, setup)
+    return (found, "") if found else asyncio.run(_from_the_store(arguments, setup))
 
 
 def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
@@ -53,7 +56,7 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
     return "" if record is None or _alters(record, _changes(arguments)) else record.id
 
 
-async def _from_the_store(arguments: RunArguments, setup: Setup) -> str:
+async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
     from phoenix_tui.wiring.backend import open_the_store  # noqa: PLC0415 - 20 ms that a glance does not need
 
     try:
@@ -64,11 +67,11 @@ async def _from_the_store(arguments: RunArguments, setup: Setup) -> str:
         found = await _named(store, arguments, setup)
         if arguments.fork:
             found = (await store.library.fork(found, str(uuid.uuid4()), time.time())).id
-        await _change(store, found, arguments)
+        wider = await _change(store, found, arguments)
     except StorageError as error:
         raise CommandError(str(error), Exit.FAILED) from error
     else:
-        return found
+        return found, wider
     finally:
         await store.close()
 
@@ -87,23 +90,31 @@ async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:
 def _changes(arguments: RunArguments) -> ConversationChanges:
     """What the flags change of a conversation."""
     mode = PermissionMode(arguments.permission_mode) if arguments.permission_mode else None
-    return ConversationChanges(arguments.name, model=arguments.model, permission_mode=mode)
+    sandbox = SandboxMode(arguments.sandbox) if arguments.sandbox else None
+    return ConversationChanges(arguments.name, model=arguments.model, permission_mode=mode, sandbox=sandbox)
 
 
 def _alters(record: ConversationRecord, changes: ConversationChanges) -> bool:
     """Whether anything would be another value."""
     asked = ((changes.title, record.title), (changes.model, record.model))
     mode = changes.permission_mode
-    return any(new is not None and new != old for new, old in asked) or mode not in {None, record.permission_mode}
+    chosen = changes.sandbox is not None and (changes.sandbox, True) != (record.sandbox, record.sandbox_required)
+    renamed = any(new is not None and new != old for new, old in asked)
+    return renamed or chosen or mode not in {None, record.permission_mode}
 
 
-async def _change(store: Store, conversation_id: str, arguments: RunArguments) -> None:
-    """Apply the flags that change a conversation; one that another process owns opens read-only, unchanged."""
+async def _change(store: Store, conversation_id: str, arguments: RunArguments) -> str:
+    """Apply the flags that change a conversation; one that another process owns opens read-only, unchanged.
+
+    Gives the sentence about a wider sandbox.
+    """
     changes = _changes(arguments)
     if changes == ConversationChanges():
-        return
+        return ""
     try:
         await store.take(conversation_id)
     except OwnedElsewhere:
-        return
+        return ""
+    before = await store.conversation(conversation_id)
     await store.change(conversation_id, changes, time.time())
+    return widened(before, changes) if before is not None else ""

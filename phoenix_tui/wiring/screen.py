@@ -29,6 +29,7 @@ from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
 from phoenix_tui.open_mark import left_open
 from phoenix_tui.surface import Launch, Services
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
 
@@ -52,22 +53,22 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
     _check(arguments)
     link = _spawn_zygote()
     try:
-        conversation_id = resumed_conversation(arguments, setup)
+        conversation_id, wider = resumed_conversation(arguments, setup)
         choice = chosen_model(setup)
         launch = launch_of(arguments, setup, choice, conversation_id)
         if not conversation_id and _begins_nothing(arguments):
             reopened = left_open(setup.paths.state / "open", setup.cwd)
             launch = replace(launch, conversation_id=reopened, reopened=bool(reopened))
-        return _show(launch, setup, choice, link)
+        return _show(launch, setup, choice, link, wider)
     finally:
         link.close()
         terminal_state.restore()
 
 
-def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink) -> int:
+def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, notice: str) -> int:
     from phoenix_tui.app import PhoenixApp  # noqa: PLC0415 - Textual, after the arguments were found good
 
-    services = LateServices(setup, link, choice)
+    services = LateServices(setup, link, choice, notice)
     report = partial(keep_report, setup.paths.log_file.parent, setup.credentials.secrets())
     app = PhoenixApp(launch, services.open, driver_class=_driver(), keep_report=report)
 
@@ -111,6 +112,8 @@ class LateServices:
     setup: Setup
     link: ZygoteLink
     choice: ModelChoice
+    notice: str = ""
+    """Sentence about the conversation that is resumed."""
     _opener: ServiceOpener | None = None
 
     async def open(self) -> Services:
@@ -124,7 +127,7 @@ class LateServices:
 
     def _notices(self) -> tuple[str, ...]:
         """The welcome panel itself says that only the guide is there."""
-        return () if self.choice.is_guide else (self.choice.sentence,)
+        return tuple(filter(None, ("" if self.choice.is_guide else self.choice.sentence, self.notice)))
 
     async def close(self, *, crashed: bool) -> None:
         """End what the app leaves."""
@@ -148,10 +151,10 @@ def _spawn_zygote() -> ZygoteLink:
     return link
 
 
-def resumed_conversation(arguments: RunArguments, setup: Setup) -> str:
-    """The conversation that -c or -r names, or none."""
+def resumed_conversation(arguments: RunArguments, setup: Setup) -> tuple[str, str]:
+    """The conversation that -c or -r names, or none, and a sentence where flags widen its limits."""
     if not arguments.continue_last and not arguments.resume:
-        return ""
+        return "", ""
     from phoenix_tui.wiring.resume import resumed_id  # noqa: PLC0415 - the store, before the screen only here
 
     return resumed_id(arguments, setup)
@@ -192,6 +195,7 @@ def _listens(port: int) -> bool:
 def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conversation_id: str) -> Launch:
     """What the command line and the settings ask for."""
     settings = setup.settings
+    sandbox, required = chosen_sandbox(settings)
     return Launch(
         cwd=setup.cwd,
         state_folder=setup.paths.state,
@@ -204,6 +208,8 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         system_prompt=arguments.system_prompt or "",
         append_system_prompt=settings.text("append_system_prompt"),
         supervisor=settings.flag("route"),
+        sandbox=sandbox,
+        sandbox_required=required,
         conversation_id=conversation_id,
         pick=arguments.resume == "",
         prompt=arguments.prompt or "",

@@ -23,7 +23,9 @@ from phoenix_tui.wiring.leftovers import end_leftovers
 from phoenix_tui.wiring.onboarding import ModelOffers
 from phoenix_tui.wiring.profiles import ProfileBoard
 from phoenix_tui.wiring.providers import why_no_budget
+from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import SettingsBoard
+from tools.contract import SandboxMode
 from tools.process.link import ZygoteLink
 
 COLLECTOR_THRESHOLDS = (5_000, 10, 50)
@@ -108,10 +110,11 @@ class ServiceOpener:
 
     async def _warning(self, backend: Backend) -> str:
         sentences = [backend.engine.warning, *self.setup.notices(), *self.notices]
-        if self.setup.settings.text("sandbox") != "off":
+        sandbox, required = chosen_sandbox(self.setup.settings)
+        if required and sandbox is not SandboxMode.OFF:
             support = await backend.processes.probe()
             if not support.sandbox:
-                sentences.append(f"{support.sandbox_sentence} Commands that ask for it are refused.")
+                sentences.append(f"{support.sandbox_sentence} Commands ask in every mode.")
         changed = [file for file in await asyncio.to_thread(backend.models.list) if file.state is FileState.CHANGED]
         sentences += [
             f"{file.path} is not, or no longer, the file whose digest is known: "

@@ -55,6 +55,8 @@ class Phoenix:
             "PHOENIX_MODEL": "demo/guide",
             "PHOENIX_AUTO_TITLE": "false",
             "PHOENIX_TURN_SUMMARIES": "false",
+            # Journeys that expect a question for every command; tests of the default pass PHOENIX_SANDBOX="".
+            "PHOENIX_SANDBOX": "off",
             **self.extra,
         }
 

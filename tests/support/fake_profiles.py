@@ -8,11 +8,12 @@ from pathlib import Path
 
 from engine.executor.requests import EngineError, RunCaps
 from engine.ports import Profile, ProfileError
-from engine.ports.profiles import BUILT_IN, GENERAL
+from engine.ports.profiles import BUILT_IN, GENERAL, narrower_mode
 from engine.records import PermissionMode
 from phoenix_tui.config.profile_files import ProfileFiles, ProfileTrouble
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.profile_surface import ProfileChoice
+from tools.contract import SandboxMode
 
 
 @dataclass
@@ -22,6 +23,7 @@ class FakeProfiles:
     cwd: Path
     own_mode: PermissionMode = PermissionMode.ASK
     own_model: str = ""
+    own_sandbox: tuple[SandboxMode, bool] = (SandboxMode.WORKSPACE, False)
     real: ProfileFiles = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +61,12 @@ class FakeProfiles:
         except ProfileError as error:
             raise EngineError(str(error)) from error
         nothing = (found.name, found.source) == (GENERAL, BUILT_IN)
-        mode = found.mode_under(self.own_mode) if found.permission_mode is not None else None
+        mode = narrower_mode(self.own_mode, found.permission_mode) if found.permission_mode is not None else None
         prompt = "" if nothing else found.prompt
-        return ProfileChoice("" if nothing else found.name, prompt, found.model, mode, found.sandbox)
+        return ProfileChoice(
+            "" if nothing else found.name,
+            prompt,
+            found.model,
+            mode,
+            SandboxMode(found.sandbox) if found.sandbox else None,
+        )

@@ -53,6 +53,8 @@ def admit(text: str, context: ToolContext, also: tuple[Path, ...] = ()) -> Locat
     """
     path = resolve(text, context.working_dir)
     name = shown(path, context.working_dir)
+    if context.admitted is not None and path not in context.admitted:
+        raise ToolFailure(f"{name} leads elsewhere than when this call was allowed; nothing was done.")
     for folder in (context.working_dir, *also):
         root = Path(os.path.realpath(folder))
         if path.is_relative_to(root):

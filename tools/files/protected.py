@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -163,8 +164,9 @@ SECRET_PLACES: Final = (
 
 
 def secret_paths(home: Path) -> tuple[Path, ...]:
-    """Paths below `home` that hold keys, whether or not they exist."""
-    return tuple(home / name for name in SECRET_PLACES)
+    """Paths below `home` that hold keys, whether or not they exist; behind a link where it leads, too."""
+    named = [home / name for name in SECRET_PLACES]
+    return tuple(dict.fromkeys((*named, *(Path(os.path.realpath(path)) for path in named))))
 
 
 def is_secret(path: Path, home: Path) -> bool:
@@ -180,7 +182,21 @@ def protection(path: Path, home: Path) -> str:
             return part
     if path.name.casefold() in _FOLDED_FILES:
         return path.name
+    return _home_place(path, home)
+
+
+def _home_place(path: Path, home: Path) -> str:
     return next((name for name in (*SHELL_FILES, *SECRET_PLACES) if path.is_relative_to(home / name)), "")
+
+
+def protected_part(path: Path, working_dir: Path, home: Path) -> str:
+    """`protection` of a resolved `path`, by its part below the working directory where it lies inside.
+
+    So a checkout below `~/.claude/worktrees` is not protected as a whole.
+    """
+    if not path.is_relative_to(working_dir):
+        return protection(path, home)
+    return protection(path.relative_to(working_dir), home) or _home_place(path, home)
 
 
 _FOLDED_FOLDERS: Final = frozenset(name.casefold() for name in CONTROL_FOLDERS)

@@ -36,10 +36,12 @@ def walk(
     hidden: bool = True,
     most: int = MOST_WALKED,
     leave_out: Container[str] = frozenset[str](),
+    without: Iterable[Path] = (),
 ) -> Walked:
     """List the regular files under `folder`, at most so many; `.git` never, no link is followed.
 
-    `ignored` includes what ignore files exclude, `hidden` what begins with a dot; no folder in `leave_out` is entered.
+    `ignored` includes what ignore files exclude, `hidden` what begins with a dot; no folder in `leave_out` is entered,
+    and the paths in `without` are passed over.
 
     Raises:
         ToolInputError: the glob is malformed.
@@ -47,7 +49,8 @@ def walk(
     wanted = matcher(glob)
     found: list[str] = []
     base = len(os.path.join(folder, ""))  # noqa: PTH118 - ends in exactly one slash, also for the root
-    for path in _files(os.fspath(folder), ignored=ignored, hidden=hidden, leave_out=leave_out):
+    passed_over = frozenset(map(os.fspath, without))
+    for path in _files(os.fspath(folder), passed_over, ignored=ignored, hidden=hidden, leave_out=leave_out):
         if wanted(path[base:]):
             found.append(path)
             if len(found) >= most:
@@ -55,7 +58,9 @@ def walk(
     return Walked(tuple(sorted(found)))
 
 
-def _files(root: str, *, ignored: bool, hidden: bool, leave_out: Container[str]) -> Iterator[str]:
+def _files(
+    root: str, passed_over: frozenset[str], *, ignored: bool, hidden: bool, leave_out: Container[str]
+) -> Iterator[str]:
     """Paths of regular files; a folder that cannot be read is passed over."""
     waiting = [(root, ignored or blocks_rules_above(os.fsencode(root)))]
     while waiting:
@@ -63,7 +68,7 @@ def _files(root: str, *, ignored: bool, hidden: bool, leave_out: Container[str])
         listing = _listing(folder)
         asks_nobody = asks_nobody or blocks_rules(os.fsencode(folder), listing)
         for entry in _left(folder, listing, asks_nobody=asks_nobody):
-            if entry.name == ".git" or (not hidden and entry.name.startswith(".")):
+            if entry.name == ".git" or (not hidden and entry.name.startswith(".")) or entry.path in passed_over:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in leave_out:

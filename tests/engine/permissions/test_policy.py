@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Place, decide
+from engine.permissions.place import Place
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
 from engine.permissions.rules import Rule, matches, parse_rule, suggest
 from engine.records import PermissionMode
 from tools.contract import ToolClass, ToolRequest, ToolSpec
@@ -20,7 +21,7 @@ BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
 
 def decision(tool_class: ToolClass, mode: str, paths: tuple[Path, ...] = INSIDE) -> Decision:
     spec = ToolSpec("tool", "", {}, tool_class)
-    return decide(spec, ToolRequest("x", paths), PermissionMode(mode), Place(CWD, (SPILL,)), ())
+    return decide(spec, ToolRequest("x", paths), Limits(PermissionMode(mode)), Place(CWD, (SPILL,)), {})
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_reading_spilled_output_is_free_and_writing_it_is_not() -> None:
 
 def test_a_question_says_in_plain_words_why_it_is_asked() -> None:
     assert decision(ToolClass.RUN, "ask") == Ask("in mode ask commands need your yes")
-    assert decision(ToolClass.EDIT, "ask") == Ask("in mode ask edits need your yes")
+    assert decision(ToolClass.EDIT, "ask") == Ask("in mode ask edits need your yes", Allow())
     assert decision(ToolClass.RUN, "accept-edits") == Ask("in mode accept-edits commands need your yes")
 
 

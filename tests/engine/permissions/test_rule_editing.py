@@ -8,13 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from engine.permissions.policy import Allow, Place, decide
+from engine.permissions.place import Place
+from engine.permissions.policy import Allow, Limits, decide
 from engine.permissions.rules import Call, Rule, allows, meaning, parse_rule, refusal, suggest
 from engine.records import PermissionMode
 from tests.support.plain_runner import PlainRunner
 from tests.support.tool_bench import NoJobs
 from tools.bash import Bash
-from tools.contract import ToolClass, ToolRequest, ToolSpec
+from tools.contract import Access, ToolClass, ToolRequest, ToolSpec
 
 CWD = Path("/work/project")
 BASH = ToolSpec("bash", "", {}, ToolClass.RUN)
@@ -59,7 +60,7 @@ def test_an_accepted_edit_always_lets_the_call_run_and_a_refused_one_says_why(
     why = refusal(edited, call)
     rule = parse_rule(edited)
     runs = rule is not None and isinstance(
-        decide(spec_of(call), call.request, PermissionMode.ASK, Place(CWD), (rule,)), Allow
+        decide(spec_of(call), call.request, Limits(PermissionMode.ASK), Place(CWD), {rule: Access.CONFINED}), Allow
     )
     assert runs is (why == "")
     assert not why or why.endswith(".")

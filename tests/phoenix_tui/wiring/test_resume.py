@@ -30,7 +30,7 @@ class Installation:
 
     def resumed(self, *flags: str) -> str:
         arguments = run_arguments(run_parser().parse_args(list(flags)))
-        return resumed_id(arguments, prepare(arguments, self._environment))
+        return resumed_id(arguments, prepare(arguments, self._environment))[0]
 
     def add(self, *ids: str) -> None:
         async def work() -> None:

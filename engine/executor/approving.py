@@ -1,0 +1,59 @@
+"""What a yes was for: the limits and facts of a call, held until it runs (docs/security.md, principle 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.executor.session import Session
+from engine.permissions.asked import differences
+from engine.permissions.place import Place
+from engine.permissions.policy import Ask, Decision, Deny, Limits
+from engine.permissions.rules import Rule, parse_rule
+from engine.ports.profiles import narrower_mode, narrower_sandbox
+from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
+
+MOST_TIMES: Final = 3
+"""Questions about one call; what still changes after that is refused."""
+KEPT_CHANGING: Final = "{name} was not run: what it would do changed each time after the user had said yes."
+
+
+async def limits_of(session: Session) -> Limits:
+    """Mode and sandbox of a conversation as they are now; a sub-agent's sandbox is never wider than its parent's."""
+    record = session.record
+    mode, sandbox, required = record.permission_mode, record.sandbox, record.sandbox_required
+    if session.above is not None:
+        parent = await limits_of(session.above)
+        sandbox, required = narrower_sandbox(sandbox, parent.sandbox), required or parent.required
+        if session.profile is None or session.profile.permission_mode is None:
+            mode = narrower_mode(mode, parent.mode)
+    enforcement = Enforcement.NONE if sandbox is SandboxMode.OFF else await session.ports.enforcement()
+    return Limits(mode, sandbox, required, session.settings.sandbox_network, enforcement)
+
+
+def place_of(session: Session) -> Place:
+    """Where the calls of a conversation count as inside, and what none of them opens."""
+    settings = session.settings
+    return Place(session.record.cwd, settings.readable, settings.own, settings.home)
+
+
+def rules_of(session: Session) -> dict[Rule, Access]:
+    """Rules that hold for a conversation, each with the access that it was given for here."""
+    kept = (parse_rule(text) for text in session.ports.rules.rules())
+    found = [*session.rules, *(rule for rule in kept if rule is not None)]
+    return {rule: session.rule_access.get(rule, Access.CONFINED) for rule in found}
+
+
+def approved(
+    session: Session, call_id: str, spec: ToolSpec, request: ToolRequest, limits: Limits, decision: Ask
+) -> Decision:
+    """Return what a yes comes to: the grant for what was shown, else another question, and at last a refusal."""
+    asked = session.asked
+    if asked is None or asked.call_id != call_id:
+        # The card of a supervisor's decision is the question about the sub-agents it starts.
+        return decision.grant if spec.tool_class is ToolClass.SPAWN and decision.lasting else decision
+    changed = differences(asked, request, limits)
+    if not changed:
+        return decision.grant
+    if asked.times >= MOST_TIMES:
+        return Deny(KEPT_CHANGING.format(name=spec.name))
+    return Ask(f"changed after your yes: {changed}. {decision.reason}", decision.grant, decision.lasting)

@@ -1,0 +1,56 @@
+"""Where the paths of a call lie: inside, outside, protected, a place of keys, or Phoenix's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from tools.contract import ToolClass, ToolRequest, ToolSpec
+from tools.files.protected import is_secret, protected_part, secret_paths
+
+
+class Place(Struct, frozen=True):
+    """The working directory, Phoenix's own paths, and what of them reading tools may use freely."""
+
+    working_dir: Path
+    readable: tuple[Path, ...] = ()
+    """Folders of Phoenix's own where long output is spilled."""
+    own: tuple[Path, ...] = ()
+    """Settings, keys and records: no tool opens them."""
+    home: Path = Path("/nonexistent")
+
+    def outside(self, spec: ToolSpec, request: ToolRequest) -> list[Path]:
+        """The paths of a call that lie elsewhere."""
+        inside = (self.working_dir, *self.readable) if spec.tool_class is ToolClass.READ else (self.working_dir,)
+        return [path for path in request.paths if not _is_in(path, inside)]
+
+    def own_path(self, spec: ToolSpec, request: ToolRequest) -> str:
+        """The first path of a call that is Phoenix's own, empty where none is."""
+        open_to_it = self.readable if spec.tool_class is ToolClass.READ else ()
+        own = (*self.own, Path(f"/proc/{os.getpid()}"))  # its environment and memory hold keys
+        return next((str(path) for path in request.paths if _is_in(path, own) and not _is_in(path, open_to_it)), "")
+
+    def guarded(self, spec: ToolSpec, request: ToolRequest) -> str:
+        """Why a person has to see this call, whatever mode and rules say; empty where nothing asks for it."""
+        for path in request.paths:
+            if is_secret(path, self.home):
+                verb = "reads" if spec.tool_class is ToolClass.READ else "changes"
+                return f"{verb} {path}, a place of keys"
+            if spec.tool_class is ToolClass.EDIT and (part := protected_part(path, self.working_dir, self.home)):
+                return f"changes {part}, which other programs obey outside the sandbox"
+        return ""
+
+    def kept_out(self, request: ToolRequest) -> tuple[Path, ...]:
+        """Paths that a call passes over where it meets them, unless it named one of them or one inside it."""
+        every = (*self.own, *secret_paths(self.home))
+        return tuple(path for path in every if not _is_in_any(request.paths, path))
+
+
+def _is_in(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _is_in_any(paths: tuple[Path, ...], folder: Path) -> bool:
+    return any(path.is_relative_to(folder) for path in paths)

@@ -1,0 +1,29 @@
+"""The sandbox that settings and flags give to a conversation, and the sentences about limits that became wider."""
+
+from __future__ import annotations
+
+from engine.ports import ConversationChanges
+from engine.ports.profiles import FREEDOM, SANDBOX_FREEDOM
+from engine.records import ConversationRecord
+from phoenix_tui.config.settings import Settings
+from tools.contract import SandboxMode
+
+
+def chosen_sandbox(settings: Settings) -> tuple[SandboxMode, bool]:
+    """The sandbox of a new conversation, and True where somebody chose it."""
+    return SandboxMode(settings.text("sandbox")), settings.sources["sandbox"] != "default"
+
+
+def widened(record: ConversationRecord, changes: ConversationChanges) -> str:
+    """Say which limits of a stored conversation the flags of a resume widen; empty where they widen none."""
+    said: list[str] = []
+    mode, sandbox = changes.permission_mode, changes.sandbox
+    if mode is not None and FREEDOM[mode] > FREEDOM[record.permission_mode]:
+        said.append(f"--permission-mode {mode.value} widens this conversation's mode, which was {_mode(record)}.")
+    if sandbox is not None and SANDBOX_FREEDOM[sandbox] > SANDBOX_FREEDOM[record.sandbox]:
+        said.append(f"--sandbox {sandbox.value} widens this conversation's sandbox, which was {record.sandbox.value}.")
+    return " ".join(said)
+
+
+def _mode(record: ConversationRecord) -> str:
+    return record.permission_mode.value

@@ -1,0 +1,32 @@
+"""Signs in a command's output that its sandbox refused something, and how to ask for more."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tools.contract import Finished, Sandbox, SandboxMode
+
+NETWORK_SIGNS: Final = re.compile(
+    r"network is unreachable|ENETUNREACH|name resolution|could not resolve|resolve host|name or service not known"
+    r"|nodename nor servname|getaddrinfo|EAI_AGAIN|no address associated|failed to lookup address|dns error"
+    r"|cannot assign requested address|no route to host|connection refused|network request failed",
+    re.IGNORECASE,
+)
+FILE_SIGNS: Final = re.compile(
+    r"read-only file ?system|EROFS|permission denied|EACCES|operation not permitted|EPERM", re.IGNORECASE
+)
+ASK_MORE: Final = "the agent can ask for more with access and why, and /sandbox changes the sandbox"
+
+
+def refusal_note(finished: Finished, output: str, sandbox: Sandbox) -> str:
+    """One line on what the sandbox of a failed command refuses, empty where nothing points to it."""
+    if sandbox.mode is SandboxMode.OFF or finished.exit_code == 0 or finished.timed_out:
+        return ""
+    refused: list[str] = []
+    if not sandbox.network and NETWORK_SIGNS.search(output):
+        refused.append("has no network")
+    if FILE_SIGNS.search(output):
+        read_only = sandbox.mode is SandboxMode.READ_ONLY
+        refused.append("writes nowhere" if read_only else "writes only in the working directory and hides keys")
+    return f"[sandbox: this command {' and '.join(refused)}; {ASK_MORE}]" if refused else ""
