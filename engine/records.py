@@ -379,13 +379,6 @@ class FoundText(Struct, frozen=True):
     """How often it does."""
 
 
-class IndexProgress(Struct, frozen=True):
-    """How many of the messages from before the search index are in it."""
-
-    done: int
-    total: int
-
-
 class Recovery(Struct, frozen=True):
     """What boot recovery did to one conversation (SPEC c10)."""
 

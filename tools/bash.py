@@ -15,10 +15,8 @@ from tools.command_access import command_access
 from tools.contract import (
     ACCESS_RANK,
     Access,
-    Caller,
     Command,
     Finished,
-    JobBoard,
     JobInfo,
     JsonObject,
     PlainDisplay,
@@ -32,6 +30,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import explain, failed
+from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
 from tools.shell_output import MOST_BYTES, leftover_names, outcome_lines, readable

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
 from tools.contract import (
-    JobBoard,
     JobInfo,
     JsonObject,
     TerminalDisplay,
@@ -19,6 +18,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import ToolFailure, failed
+from tools.job_board import JobBoard
 from tools.shell_output import readable
 
 _SCHEMA = object_schema({"job_id": {"type": "string", "description": "The id that bash gave."}}, ["job_id"])

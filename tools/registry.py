@@ -7,8 +7,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from tools.bash import Bash
-from tools.contract import ImageReader, JobBoard, ProcessRunner, Tool
+from tools.contract import ImageReader, ProcessRunner, Tool
 from tools.files.ledger import ReadLedger
+from tools.job_board import JobBoard
 from tools.job_tools import JobKill, JobOutput
 from tools.list_files import ListFiles
 from tools.patch import Patch

@@ -32,7 +32,8 @@ from engine.records import ContextView, ConversationRecord, StoredMessage
 from engine.rewinding.rewinding import Rewinding
 from engine.routes import Offer
 from engine.updates import AgentView, ContextChanged, Question
-from tools.contract import Access, Enforcement, ImageReader, JobBoard, Tool
+from tools.contract import Access, Enforcement, ImageReader, Tool
+from tools.job_board import JobBoard
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from engine.records import (
     ConversationRecord,
     ConversationSummary,
     FoundText,
-    IndexProgress,
     NewConversation,
     PermissionMode,
     Recovery,
@@ -306,6 +305,13 @@ class Store(Protocol):
     async def close(self) -> None:
         """Finish queued writes and close; releases every ownership."""
         ...
+
+
+class IndexProgress(Struct, frozen=True):
+    """Messages from before the search index that are in it, of how many."""
+
+    done: int
+    total: int
 
 
 class Library(Protocol):

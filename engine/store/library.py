@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
-from engine.records import ConversationRecord, FoundText, IndexProgress, SearchAnswer
+from engine.ports.storage import IndexProgress
+from engine.records import ConversationRecord, FoundText, SearchAnswer
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
 from engine.store import conversations, expiring, importing, run_records, transfer, turn_summaries

@@ -11,19 +11,9 @@ from engine.machine.messages import Role, TextBlock, ToolResultBlock, ToolUseBlo
 from engine.ports import ModelMessage, ModelReply, ModelRequest, Provider, StreamItem
 from tests.support.plain_runner import PlainRunner
 from tools.bash import Bash
-from tools.contract import (
-    Caller,
-    Captured,
-    Command,
-    Finished,
-    JobInfo,
-    ProcessRunner,
-    Report,
-    Tool,
-    ToolContext,
-    ToolOutput,
-)
+from tools.contract import Captured, Command, Finished, JobInfo, ProcessRunner, Report, Tool, ToolContext, ToolOutput
 from tools.files.ledger import ReadLedger
+from tools.job_board import Caller
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from tests.support.plain_runner import PlainRunner
 from tools.contract import (
-    Caller,
     Captured,
     Command,
     Finished,
@@ -23,6 +22,7 @@ from tools.contract import (
     ToolContext,
     ToolOutput,
 )
+from tools.job_board import Caller
 
 
 @dataclass

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from tools.contract import Caller, Captured, Command, Finished, JobInfo, Report
+from tools.contract import Captured, Command, Finished, JobInfo, Report
+from tools.job_board import Caller
 from tools.process.supervision import Running, Supervision
 
 ENDED_KEPT = 20
@@ -40,7 +41,7 @@ class Awaited(Struct, eq=False):
 
 
 class JobTable:
-    """Implements `tools.contract.JobBoard`."""
+    """Implements `tools.job_board.JobBoard`."""
 
     def __init__(self, supervision: Supervision) -> None:
         self._supervision = supervision

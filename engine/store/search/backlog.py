@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from engine.records import IndexProgress
+from engine.ports.storage import IndexProgress
 from engine.store.schema_search import FIRST_ID, OLDER_TEXTS
 
 SLICE_BYTES: Final = 120_000

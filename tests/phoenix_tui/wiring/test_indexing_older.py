@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from engine.ports import Library, StorageError
-from engine.records import IndexProgress
+from engine.ports.storage import IndexProgress
 from phoenix_tui.wiring import indexing
 from tests.support.waiting import PATIENCE
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.processes import Watch, start_plain, watching
 from tests.support.waiting import poll, poll_blocking
-from tools.contract import Caller, Command, Finished, JobInfo, OutputChunk, Progress
+from tools.contract import Command, Finished, JobInfo, OutputChunk, Progress
+from tools.job_board import Caller
 from tools.process.jobs import Awaited
 from tools.process.start import Processes
 

@@ -1,0 +1,58 @@
+"""The port to background commands: `tools.process` implements it, the tools and the engine are given it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from tools.contract import Captured, Command, Finished, JobInfo, Report
+
+
+class Caller(Struct, frozen=True):
+    """Whose command it is, and what it would be listed as."""
+
+    conversation_id: str
+    call_id: str
+    title: str
+
+
+class JobBoard(Protocol):
+    """Background commands of all conversations, and those in the foreground that may become some."""
+
+    async def start(self, command: Command, conversation_id: str, title: str) -> JobInfo:
+        """Start it and return at once."""
+        ...
+
+    async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
+        """Run to the end as `ProcessRunner.run` does; the job it has become where `background` let it go before.
+
+        Raises:
+            OSError: the program cannot be started.
+        """
+        ...
+
+    def background(self, conversation_id: str, call_id: str) -> JobInfo | None:
+        """Let the command of a call go on as a job without a time limit; None where none of it runs, or any longer."""
+        ...
+
+    def watch(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Tell `listener` whose jobs have changed, whenever one begins or ends; the result ends it."""
+        ...
+
+    def jobs(self, conversation_id: str) -> tuple[JobInfo, ...]:
+        """Those of one conversation, oldest first, ended ones included."""
+        ...
+
+    def output(self, job_id: str) -> Captured:
+        """What it has printed so far. Raises KeyError for an unknown id."""
+        ...
+
+    async def kill(self, job_id: str) -> JobInfo:
+        """End its whole tree. Raises KeyError for an unknown id."""
+        ...
+
+    async def end_all(self, conversation_id: str) -> None:
+        """End every job of a conversation that goes away."""
+        ...
