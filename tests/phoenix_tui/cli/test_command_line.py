@@ -73,6 +73,7 @@ def test_everything_of_the_contract_is_a_flag() -> None:
     line = (
         "-p --output-format stream-json --include-partial-messages -m a/b -C /x -n title --profile p "
         "--system-prompt s --append-system-prompt t -i one -i two --permission-mode plan --sandbox workspace "
+        "--no-sandbox-network "
         "--max-turns 3 --max-budget-usd 0.5 --timeout 9 --ephemeral --trust --debug --allow-debugger "
         "--screen-reader hello"
     )
@@ -96,6 +97,7 @@ def test_everything_of_the_contract_is_a_flag() -> None:
         ephemeral=True,
         permission_mode="plan",
         sandbox="workspace",
+        sandbox_network=False,
         trust=True,
         max_turns=3,
         max_budget_usd=0.5,

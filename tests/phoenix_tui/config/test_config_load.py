@@ -23,7 +23,7 @@ def test_a_flag_beats_the_environment_which_beats_the_user_who_beats_the_default
     assert settings.text("model") == "a/flag"
     assert settings.number("timeout") == 6.0
     assert settings.number("max_turns") == 3
-    assert settings.text("sandbox") == "off"
+    assert settings.text("sandbox") == "workspace"
     assert settings.sources["model"] == "--model"
     assert settings.sources["timeout"] == "PHOENIX_TIMEOUT"
     assert settings.sources["max_turns"] == f"{PATH}:3"
@@ -106,8 +106,8 @@ def test_a_project_narrows_mode_and_sandbox_and_widens_nothing() -> None:
     settings = merge(user, wide, Layer(), Layer())
     assert (settings.text("permission_mode"), settings.text("sandbox")) == ("ask", "workspace")
     assert settings.notices == (
-        f"{PATH}:1: a project can only narrow permission_mode; 'auto' is ignored.",
-        f"{PATH}:2: a project can only narrow sandbox; 'off' is ignored.",
+        f"{PATH}:1: a project or profile can only narrow permission_mode; 'auto' is ignored.",
+        f"{PATH}:2: a project or profile can only narrow sandbox; 'off' is ignored.",
     )
 
 

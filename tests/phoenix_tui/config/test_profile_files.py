@@ -226,17 +226,31 @@ def begun(
 
 def test_a_profile_beats_the_users_file_and_names_its_line(files: ProfileFiles, cwd: Path) -> None:
     path = put(
-        files.folder, "mine", "---\nmodel: a/b\n\nmax_turns: 7\ntimeout: 60\npermission_mode: auto\n---\nBe kind."
+        files.folder, "mine", "---\nmodel: a/b\n\nmax_turns: 7\ntimeout: 60\npermission_mode: plan\n---\nBe kind."
     )
     user = Layer({"model": "demo/guide", "theme": "light", "max_turns": 5}, {"model": "u", "theme": "u"})
     settings = begun(files, cwd, "mine", user)
     assert (settings.text("model"), settings.text("theme"), settings.text("permission_mode")) == (
         "a/b",
         "light",
-        "auto",
+        "plan",
     )
     assert (settings.number("max_turns"), settings.number("timeout")) == (7, 60)
     assert (settings.sources["model"], settings.sources["max_turns"]) == (f"{path}:2", f"{path}:4")
+
+
+def test_a_profile_of_the_user_narrows_mode_and_sandbox_and_widens_neither(files: ProfileFiles, cwd: Path) -> None:
+    """SECURITY V6: its mode is not what the user sees when the name is typed; the flag says it aloud."""
+    path = put(files.folder, "mine", "---\npermission_mode: auto\nsandbox: off\n---\n")
+    settings = begun(files, cwd, "mine")
+    assert (settings.text("permission_mode"), settings.text("sandbox")) == ("", "workspace")
+    assert settings.notices == (
+        f"{path}:2: a project or profile can only narrow permission_mode; 'auto' is ignored.",
+        f"{path}:3: a project or profile can only narrow sandbox; 'off' is ignored.",
+    )
+    assert begun(files, cwd, "mine", Layer({"permission_mode": "auto"}, {"permission_mode": "u"})).text(
+        "permission_mode"
+    ) == ("auto")
 
 
 def test_its_prompt_stands_before_what_the_user_adds(files: ProfileFiles, cwd: Path) -> None:
@@ -274,8 +288,8 @@ def test_a_projects_profile_only_narrows(files: ProfileFiles, cwd: Path) -> None
     assert (settings.text("permission_mode"), settings.text("sandbox")) == ("", "workspace")
     assert (settings.number("max_turns"), settings.number("timeout")) == (40, 10)
     assert settings.notices == (
-        f"{path}:3: a project can only narrow permission_mode; 'auto' is ignored.",
-        f"{path}:4: a project can only narrow sandbox; 'off' is ignored.",
+        f"{path}:3: a project or profile can only narrow permission_mode; 'auto' is ignored.",
+        f"{path}:4: a project or profile can only narrow sandbox; 'off' is ignored.",
     )
 
 

@@ -14,6 +14,7 @@ from phoenix_tui.cli.setup import prepare
 from phoenix_tui.config.project import find_project
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.wiring.profiles import ProfileBoard, profile_files
+from tools.contract import SandboxMode
 
 MINE = "---\nmodel: a/b\npermission_mode: auto\nsandbox: read-only\n---\nBe kind.\n"
 
@@ -38,9 +39,9 @@ def test_what_is_chosen_is_what_a_start_with_it_would_give(tmp_path: Path) -> No
     assert (choice.profile, choice.model, choice.mode, choice.sandbox) == (
         "mine",
         "a/b",
-        PermissionMode.AUTO,
-        "read-only",
-    )
+        PermissionMode.ASK,
+        SandboxMode.READ_ONLY,
+    ), "its mode is narrowed to the user's own"
     begun = board(tmp_path, "--append-system-prompt", "In French.", "--profile", "mine").setup.settings
     assert choice.append_system_prompt == begun.text("append_system_prompt") == "Be kind.\n\nIn French."
 
