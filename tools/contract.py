@@ -298,9 +298,8 @@ class Command(Struct, frozen=True):
     """Bytes of output kept at either end; what lies between is counted and dropped."""
     spill: Path | None = None
     """Where the whole output goes once more than head and tail has come."""
-    sandboxed: bool = True
     sandbox: Sandbox | None = None
-    """Limits of this command; None: those of `ProcessSettings`, or none at all with `sandboxed=False`."""
+    """Limits of this command; None: those of `ProcessSettings`."""
 
 
 class Captured(Struct, frozen=True):

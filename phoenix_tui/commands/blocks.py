@@ -19,7 +19,7 @@ from phoenix_tui.screens.turns import TurnsScreen
 from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
 from phoenix_tui.widgets.transcript.targets import Deed, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
-from tools.contract import Command
+from tools.contract import UNCONFINED, Command
 
 VIEWER_SECONDS: Final = 10.0
 
@@ -101,7 +101,7 @@ def viewer_of(platform: str, environment: Mapping[str, str]) -> str:
 
 async def _shown(bench: Bench, viewer: str, path: Path) -> bool:
     names = {name: os.environ[name] for name in DISPLAY_NAMES if name in os.environ}
-    command = Command((viewer, str(path)), path.parent, VIEWER_SECONDS, names, sandboxed=False)
+    command = Command((viewer, str(path)), path.parent, VIEWER_SECONDS, names, sandbox=UNCONFINED)
     try:
         return (await bench.desk.services.runner.run(command)).exit_code == 0
     except OSError:

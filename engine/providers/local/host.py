@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tools.contract import Command, OutputChunk, ProcessRunner, Progress
+from tools.contract import UNCONFINED, Command, OutputChunk, ProcessRunner, Progress
 
 TAIL_LINES = 8
 """Lines of output quoted when a program ends too early."""
@@ -61,7 +61,7 @@ class RunnerHost:
 
     async def start(self, argv: tuple[str, ...], environment: Mapping[str, str], stdin: bytes) -> RunnerProgram:
         """Start the run as a task."""
-        command = Command(argv, self._working_dir, environment=environment, stdin=stdin, sandboxed=False)
+        command = Command(argv, self._working_dir, environment=environment, stdin=stdin, sandbox=UNCONFINED)
         return RunnerProgram(self._runner, command)
 
 
