@@ -16,8 +16,9 @@ import pytest
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT
 from tests.support.sandboxes import CONFINED, home, sandbox
-from tests.support.waiting import poll_blocking
+from tests.support.waiting import poll, poll_blocking
 from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
+from tools.job_board import Caller
 from tools.process import scratch
 from tools.process.caches import cache_folders
 from tools.process.plan import BUBBLEWRAP
@@ -156,6 +157,23 @@ def test_a_socket_or_key_place_that_is_the_home_folder_itself_hides_nothing(plac
     (place / ".aws").symlink_to(place)
     assert key_places({}, place) == (place / ".ssh",)
     assert cache_folders({"UV_CACHE_DIR": str(place), "XDG_CACHE_HOME": "/"}, place) == (place / ".cache",)
+
+
+@pytest.mark.parametrize("mechanism", [wire.NAMESPACE, BUBBLEWRAP, wire.LANDLOCK])
+async def test_a_command_that_becomes_a_job_keeps_its_sandbox(mechanism: str, place: Path) -> None:
+    script = "echo began; until test -e go; do sleep 0.01; done; cat ~/.ssh/key; echo x > ~/no; echo x > in; echo over"
+    command = Command(("/bin/bash", "-c", script), place / "work", sandbox=CONFINED)
+    async with sandbox(place / "work", mechanism) as box:
+        jobs = box.processes.jobs
+        task = asyncio.create_task(jobs.run(command, Caller("one", "call", "x")))
+        assert await poll(lambda: jobs.background("one", "call") is not None)
+        await task
+        (job,) = jobs.jobs("one")
+        (place / "work" / "go").touch()
+        assert await poll(lambda: b"over" in jobs.output(job.id).head)
+        assert b"secret" not in jobs.output(job.id).head
+    assert not exists(place / "no")
+    assert exists(place / "work" / "in")
 
 
 async def test_many_commands_at_once_have_folders_and_keep_none(place: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from msgspec import Struct
 
 from tests.support.processes import as_it_is
-from tools.contract import Caller, Command, Finished, Sandbox, SandboxMode
+from tools.contract import Command, Finished, Sandbox, SandboxMode
+from tools.job_board import Caller
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
 from tools.process.start import Processes, ProcessSettings, start_processes

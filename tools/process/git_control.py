@@ -19,7 +19,9 @@ FILES: Final = (
     "objects/info/alternates",
     "objects/info/http-alternates",
 )
-FOLDERS: Final = ("hooks", "remotes", "branches")
+HOOKS: Final = "hooks"
+OLD_FOLDERS: Final = ("remotes", "branches")
+"""Addresses as git kept them before it had a file of settings."""
 COMMON_DIR: Final = "commondir"
 """Moves config, hooks and objects to another folder; git dies of an empty one, and "." means no move."""
 HERE: Final = ".\n"
@@ -68,7 +70,8 @@ def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
         yield Guarded(folder, is_file=False)
         return
     yield from (Guarded(folder / name, is_file=True, content="") for name in FILES)
-    yield from (Guarded(folder / name, is_file=False) for name in FOLDERS)
+    yield Guarded(folder / HOOKS, is_file=False)
+    yield from (Guarded(folder / name, is_file=False) for name in OLD_FOLDERS if (folder / name).is_dir())
     yield Guarded(folder / COMMON_DIR, is_file=True, content=HERE)
     yield from _named(folder / "config", worktree)
     for linked in _folders(folder / "worktrees"):

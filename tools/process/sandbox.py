@@ -137,12 +137,12 @@ class Layout:
         covered = tuple(self._places)
         for path in needed:
             resolved = path.resolve()
-            if resolved.exists() and any(folder in resolved.parents or folder == resolved for folder in covered):
+            if resolved.exists() and any(folder == resolved or _inside(resolved, folder) for folder in covered):
                 self._put(places.READ_ONLY, resolved)
 
     def _copy_caches(self) -> None:
         for number, path in enumerate(cache_folders(self._around.environment, self._home)):
-            apart = not any(root == path or path in root.parents for root in self._roots)
+            apart = not any(root == path or _inside(root, path) for root in self._roots)
             if apart and not self._is_covered(path):
                 layers = self.lease.layers / str(number)
                 for part in ("upper", "work"):
@@ -152,7 +152,7 @@ class Layout:
     def _guard(self, git: GitControl) -> None:
         """Keep as it is what runs later outside the sandbox."""
         for guarded in (*git.guarded, *self._control(), *self._of_home()):
-            root = next((root for root in self._roots if root in guarded.path.parents), None)
+            root = next((root for root in self._roots if _inside(guarded.path, root)), None)
             if root is None:
                 continue
             target: Path | None = guarded.path
@@ -176,6 +176,8 @@ class Layout:
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)
 
     def _of_home(self) -> Iterator[Guarded]:
+        if not any(root == self._home or _inside(self._home, root) for root in self._roots):
+            return
         for name in SHELL_FILES:
             yield Guarded(_resolved(self._home / name), is_file=True)
 
@@ -186,7 +188,7 @@ class Layout:
             self._hide(path)
         for path in self._wanted.shown:
             resolved = path.resolve()
-            if resolved.is_dir() and any(folder in resolved.parents for folder in own):
+            if resolved.is_dir() and any(_inside(resolved, folder) for folder in own):
                 self._put(places.READ_ONLY, resolved)
 
     def _hide(self, path: Path) -> None:
@@ -200,7 +202,7 @@ class Layout:
         """Cover each socket that is still seen, except for those of the workspace's own programs."""
         is_shared = self._workspace in (*self._home.parents, self._home, *temp_folders())
         for path in bound_sockets():
-            inside = self._workspace in path.parents and not is_shared
+            inside = _inside(path, self._workspace) and not is_shared
             if not inside and not self._is_covered(path):
                 self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
 
@@ -214,7 +216,7 @@ class Layout:
     def _pin(self) -> None:
         """Mount the folders above a guarded place on themselves, so that they cannot be renamed away."""
         guarded = sorted((path for path, place in self._places.items() if place.kind != places.WRITABLE), key=_depth)
-        inside = [path for path in guarded if any(root in path.parents for root in self._roots)]
+        inside = [path for path in guarded if any(_inside(path, root) for root in self._roots)]
         fixed = set(inside)
         for folder in dict.fromkeys(path.parent for path in inside):
             above = [folder, *folder.parents]
@@ -240,6 +242,11 @@ def _repository_around(workspace: Path) -> list[Path]:
 
 def _resolved(path: Path) -> Path:
     return path.resolve() if path.exists() else path.parent.resolve() / path.name
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    """As `folder in path.parents`, which would make an object for each of them."""
+    return str(path).startswith(f"{folder}/")
 
 
 def _depth(path: Path) -> int:

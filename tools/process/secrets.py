@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -36,12 +37,18 @@ def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     return tuple(sorted(path for path in found if not home.is_relative_to(path)))
 
 
+@cache
+def _usual(home: Path) -> tuple[Path, ...]:
+    return secret_paths(home)
+
+
 def _named(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
-    yield from secret_paths(home)
+    usual_places = _usual(home)
+    yield from usual_places
     moved = environment.get("XDG_CONFIG_HOME", "")
     if moved.startswith("/"):
         usual = home / ".config"
-        yield from (Path(moved) / path.relative_to(usual) for path in secret_paths(home) if path.is_relative_to(usual))
+        yield from (Path(moved) / path.relative_to(usual) for path in usual_places if path.is_relative_to(usual))
     for name in NAMED_BY:
         yield from (Path(entry) for entry in environment.get(name, "").split(":") if entry.startswith("/"))
     cargo = environment.get("CARGO_HOME", "")

@@ -18,8 +18,8 @@ from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
 from tests.support.waiting import poll
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
-from tools.process.bubblewrap import bubblewrap_arguments
-from tools.process.plan import Planner, SandboxUnavailableError
+from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
+from tools.process.plan import BUBBLEWRAP, Planner, SandboxUnavailableError
 from tools.process.sandbox import Surroundings, Wanted, confine
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
@@ -185,9 +185,13 @@ async def test_the_self_test_waits_for_the_first_command_in_a_sandbox(workspace:
         await processes.close()
 
 
+@pytest.mark.parametrize("mechanism", [wire.NAMESPACE, BUBBLEWRAP, wire.LANDLOCK])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-async def test_cancelling_in_the_sandbox_leaves_no_process(shape: Shape, watch: Watch) -> None:
+async def test_cancelling_in_the_sandbox_leaves_no_process(shape: Shape, mechanism: str, watch: Watch) -> None:
+    if mechanism == BUBBLEWRAP and not bubblewrap():
+        pytest.skip("bubblewrap is not installed")
     async with sandboxed(SandboxMode.WORKSPACE) as processes:
+        processes.planner.sandbox = mechanism
         task = asyncio.create_task(processes.runner.run(watch.command(shape.script)))
         assert await poll(partial(watch.stands, shape.processes))
         task.cancel()
