@@ -15,6 +15,7 @@ from textual.filter import LineFilter
 
 from phoenix_tui.driver import QuietDriver
 from phoenix_tui.ending import Ending
+from phoenix_tui.key_gate import KeyGate
 from phoenix_tui.key_order import KeyOrder, Typed
 from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
@@ -58,7 +59,7 @@ class PhoenixApp(App[None]):
         take({})
         self._workspace = WorkspaceScreen(launch)
         self.ending = Ending(self, self._workspace.ready, keep_report)
-        self._key_order = KeyOrder(self, self._hand_on)
+        self.key_order = KeyOrder(self, self._hand_on, KeyGate(self, self._workspace.parts.dock.composer))
         self._typed_early: list[Typed] | None = []
         """What came before anything had the focus: Textual would drop it. None once the workspace listens."""
 
@@ -104,7 +105,7 @@ class PhoenixApp(App[None]):
         elif self._typed_early is not None:
             self._typed_early.append(event)
         else:
-            await self._key_order.take(event)
+            await self.key_order.take(event)
 
     async def _hand_on(self, event: events.Event) -> None:
         if not (isinstance(event, events.Key) and event.key == "escape"):
@@ -117,10 +118,10 @@ class PhoenixApp(App[None]):
         early, self._typed_early = self._typed_early or [], None
         drawn = self._workspace.ready.stillness.in_one() if early else None
         for each in early:
-            await self._key_order.take(each)
-        self._key_order.then(self._workspace.parts.dock.composer.keys.started)
+            await self.key_order.take(each)
+        self.key_order.then(self._workspace.parts.dock.composer.keys.started)
         if drawn is not None:
-            self._key_order.then(drawn)
+            self.key_order.then(drawn)
 
     def on_mount(self) -> None:
         """Catch the signals that end a program; open the services once the first frame is drawn."""

@@ -10,10 +10,13 @@ from typing import Any, Final, TypeAlias
 from textual import events
 from textual.app import App
 from textual.dom import DOMNode
+from textual.timer import Timer
+
+from phoenix_tui.key_gate import SETTLE, KeyGate, Outcome, Typed, Verdict
 
 LONGEST_WAIT: Final = 1.0
 """Seconds that a key is held back by those before it."""
-Typed: TypeAlias = events.Key | events.Paste
+HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
 
 
 class KeyOrder:
@@ -21,14 +24,18 @@ class KeyOrder:
 
     Textual carries out priority bindings at once, but gives any other key to the widget in focus, from where it goes
     up to the app through one queue after the other. Of two keys in one read (a slow line, a busy loop) the second
-    would be done first, or reach what the first has closed.
+    would be done first, or reach what the first has closed. A letter that acts waits for what follows (`key_gate.py`).
     """
 
-    def __init__(self, app: App[Any], hand_on: Callable[[events.Event], Awaitable[None]]) -> None:
+    def __init__(self, app: App[Any], hand_on: HandOn, gate: KeyGate) -> None:
         self._app = app
         self._hand_on = hand_on
+        self._gate = gate
         self._held: deque[Typed | Callable[[], None]] = deque()
         self._under_way: Typed | None = None
+        self._waits: events.Key | None = None
+        """A letter that acts unless more is typed."""
+        self._timer: Timer | None = None
 
     async def take(self, event: Typed) -> None:
         """Hand a key on, or hold it until its turn comes."""
@@ -36,7 +43,68 @@ class KeyOrder:
             self._held.append(event)
             if len(self._held) == 1:
                 self._not_for_ever()
-            return
+        elif self._waits is not None:
+            await self._decide(self._waits, event)
+        else:
+            await self._judge(event)
+
+    async def settle(self) -> bool:
+        """Let the letter that waits act, as after `SETTLE` seconds; False where none waits."""
+        letter = self._forget()
+        if letter is None:
+            return False
+        if self._gate.is_where_it_was:
+            await self._act(letter)
+        elif self._gate.to_text(letter):
+            await self._start(letter)
+        else:
+            await self._go_on()
+        return True
+
+    def rest(self) -> None:
+        """Forget what was typed before, as after a long pause."""
+        self._gate.rest()
+
+    async def _judge(self, event: Typed) -> None:
+        match self._gate.judge(event):
+            case Verdict.WAIT if isinstance(event, events.Key):
+                self._waits = event
+                self._timer = self._app.set_timer(SETTLE, self.settle)
+            case Verdict.TEXT if isinstance(event, events.Key) and not self._gate.to_text(event):
+                pass  # nobody reads it
+            case Verdict.DROP:
+                pass
+            case _:
+                await self._start(event)
+
+    async def _decide(self, letter: events.Key, event: Typed) -> None:
+        """What the key behind it makes of a letter that waits, and then of that key."""
+        self._forget()
+        match self._gate.follows(event):
+            case Outcome.ACT | Outcome.CONFIRM as outcome:
+                await self._act(letter)
+                if outcome is Outcome.CONFIRM:
+                    return
+            case Outcome.TEXT:
+                if self._gate.to_text(letter):
+                    await self._start(letter)
+            case Outcome.DROP:
+                pass
+        await self.take(event)
+
+    async def _act(self, letter: events.Key) -> None:
+        self._gate.act(letter)
+        await self._start(letter)
+
+    def _forget(self) -> events.Key | None:
+        """The letter that waited, which waits no longer."""
+        letter, self._waits = self._waits, None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        return letter
+
+    async def _start(self, event: Typed) -> None:
         target = self._app.focused or self._app.screen
         self._under_way = event
         await self._hand_on(event)
@@ -44,7 +112,7 @@ class KeyOrder:
 
     def then(self, call: Callable[[], None]) -> None:
         """Once all keys so far are done."""
-        if self._under_way is None:
+        if self._under_way is None and self._waits is None:
             call()
         else:
             self._held.append(call)
@@ -68,7 +136,13 @@ class KeyOrder:
         if self._under_way is not event:
             return
         self._under_way = None
+        await self._go_on()
+
+    async def _go_on(self) -> None:
+        """Take what waited for its turn; a call waits for the letter before it, too."""
         while self._held and self._under_way is None:
+            if self._waits is not None and not isinstance(self._held[0], events.Key | events.Paste):
+                return
             held = self._held.popleft()
             if isinstance(held, events.Key | events.Paste):
                 await self.take(held)

@@ -136,7 +136,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("queue_edit", "enter,e", "queue('edit')", "edit it", U, priority=False),
     Key("queue_earlier", "shift+up,K", "queue('move', -1)", "send it earlier", U, priority=False),
     Key("queue_later", "shift+down,J", "queue('move', 1)", "send it later", U, priority=False),
-    Key("queue_remove", "delete,d,backspace", "queue('remove')", "remove it", U, priority=False),
+    Key("queue_remove", "delete,d", "queue('remove')", "remove it", U, priority=False),
     Key("queue_send", "s", "queue('send')", "stop the run and send it now", U, priority=False),
     Key("row_up", "up,k", "row(-1)", "up", L, priority=False),
     Key("row_down", "down,j", "row(1)", "down", L, priority=False),
@@ -171,6 +171,22 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("answer_always", "a", "answer('a')", "yes, always: shows the rule first", Q, priority=False),
     Key("answer_no", "n", "answer('n')", "no", Q, priority=False),
     Key("answer_reason", "r", "answer('r')", "no, with a reason", Q, priority=False),
+    *(
+        Key(f"answer_{n}", f"{n}", f"answer('{n}')", f"answer {n} of the question", Q, priority=False)
+        for n in range(1, 6)
+    ),
+    Key(
+        "choice_before",
+        "up,left",
+        "choose(-1)",
+        "choose the answer before; beyond the first: the queue",
+        Q,
+        priority=False,
+    ),
+    Key("choice_after", "down,right", "choose(1)", "choose the next answer; beyond the last: back", Q, priority=False),
+    Key("choice_take", "enter", "take", "give the chosen answer", Q, priority=False),
+    Key("request_up", "shift+up", "scroll_asked(-1)", "read a long request upwards", Q, priority=False),
+    Key("request_down", "shift+down", "scroll_asked(1)", "read on in a long request", Q, priority=False),
     Key("block_up", "up,k", "block('up')", "block above", B, priority=False),
     Key("block_down", "down,j", "block('down')", "block below", B, priority=False),
     Key("block_first", "home,g", "block('first')", "first block", B, priority=False),
@@ -257,7 +273,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("hit_next", "down,j,n,ctrl+n", "answer('next')", "the next hit", Scope.HIT),
     Key("image_previous", "left,up,k", "step(-1)", "the one before", Scope.IMAGES),
     Key("image_next", "right,down,j,space,tab", "step(1)", "the next one", Scope.IMAGES),
-    Key("image_remove", "delete,d,backspace", "take_away", "take it out of the message", Scope.IMAGES),
+    Key("image_remove", "delete,d", "take_away", "take it out of the message", Scope.IMAGES),
     Key("image_close", "enter,q", "close", "close, as Esc does", Scope.IMAGES),
     Key("paste_keep", "ctrl+s,ctrl+enter", "keep", "keep it as it is now", Scope.PASTE),
     Key("paste_editor", "ctrl+g", "outside", "write it in $EDITOR", Scope.PASTE),
@@ -289,6 +305,13 @@ BESIDE: Final[dict[Scope, tuple[Scope, ...]]] = {
     Scope.APPROVALS: (Scope.AGENTS,),
 }
 """Scopes whose keys count together with those of others."""
+COUNTED: Final = frozenset({*(f"go_{n}" for n in range(1, 10)), *(f"answer_{n}" for n in range(1, 6))})
+"""Actions that the help names together."""
+ANSWER_KEYS: Final = (
+    *("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason"),
+    *(f"answer_{n}" for n in range(1, 6)),
+)
+"""Actions that answer a question at once."""
 KEYS_BY_ID: Final[dict[str, Key]] = {key.id: key for key in KEYS}
 UNBOUND: Final = "none"
 """A key that no keyboard has: takes an action its key."""
@@ -343,10 +366,8 @@ def _key_name(key: str) -> str:
 
 def help_rows(keymap: Mapping[str, str]) -> list[tuple[Scope, str, str]]:
     """Scope, keys and meaning of every action, with the user's own keys in place."""
-    rows = [
-        (key.scope, key_names(keymap.get(key.id, key.keys)), key.meaning)
-        for key in KEYS
-        if not key.id.startswith("go_")
-    ]
+    rows = [(key.scope, key_names(keymap.get(key.id, key.keys)), key.meaning) for key in KEYS if key.id not in COUNTED]
     rows.insert(0, (W, "Alt+1 … Alt+9", "conversation 1 to 9 of the list"))
+    first = next(place for place, row in enumerate(rows) if row[0] is Q)
+    rows.insert(first, (Q, "1 … 5", "the answer of that number"))
     return rows

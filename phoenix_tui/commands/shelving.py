@@ -66,11 +66,11 @@ async def put_aside(bench: Bench, ids: Sequence[str], *, delete: bool) -> None:
         bench.undo.append(UndoStep(moved, back))
         del bench.undo[:-MOST_STEPS]
     await desk.overview.reload()
-    done = ("In the trash" if delete else "Archived") if len(moved) == 1 else ""
-    done = done or (f"{len(moved)} {'in the trash' if delete else 'archived'}" if moved else "")
+    what = "" if len(moved) == 1 else f" {len(moved)}"
+    done = (f"Moved{what} to the trash" if delete else f"Archived{what}") if moved else ""
     _report(
         bench,
-        f"{done}. {key('restore')} in the list brings back." if done else "",
+        f"{done} · {key('restore')} undoes." if done else "",
         len(ids) - len(resting),
         len(refused),
     )

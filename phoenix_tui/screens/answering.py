@@ -11,7 +11,7 @@ from textual.binding import BindingType
 
 from engine.executor.requests import Answer, Choice, Refused
 from phoenix_tui.approvals import Pending, as_asked
-from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
@@ -32,7 +32,7 @@ class AnsweringSheet(Sheet[str]):
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = "AnsweringSheet QuestionPanel { margin: 1 0 0 0; padding: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(Scope.QUESTION),
+        *bindings(Scope.QUESTION, *ANSWER_KEYS),
         *bindings(Scope.APPROVALS),
     ]
 

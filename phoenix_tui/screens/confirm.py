@@ -19,8 +19,8 @@ class ConfirmScreen(Sheet[bool]):
     """Gives True for y, False for n; Enter says neither."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "say(True)", "Yes"),
-        Binding("n", "say(False)", "No"),
+        Binding("y", "say(True)", "Yes", id="confirm.yes"),
+        Binding("n", "say(False)", "No", id="confirm.no"),
         Binding("ctrl+q", "say(True)", "Yes", priority=True),
     ]
 

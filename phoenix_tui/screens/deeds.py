@@ -53,9 +53,14 @@ class Deeds:
         await bench.sending.resume(interrupted=interrupted)
 
     async def answer(self, bench: Bench, call_id: str, answer: Answer) -> None:
-        """Answer the question in view: the conversation's own, or that of one of its sub-agents."""
-        engine = bench.desk.services.engine
-        await bench.desk.attempt(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
+        """Answer the question in view: the conversation's own, or that of one of its sub-agents.
+
+        A reason that came too late stands in the composer: it is no message before it is sent.
+        """
+        engine, composer = bench.desk.services.engine, bench.dock.composer
+        taken = await bench.desk.attempt(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
+        if not taken and answer.reason:
+            composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
 
     async def keep_key(self, bench: Bench, secret: str) -> None:
         """Keep an API key."""

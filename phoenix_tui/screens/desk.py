@@ -216,10 +216,10 @@ class Desk:
             self.overview.select(conversation.id)
             return conversation
 
-    async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:
-        """Ask something of the open conversation and say why it was refused, if it was."""
+    async def attempt(self, request: Callable[[ConversationSurface], object]) -> bool:
+        """Ask something of the open conversation and say why it was refused, if it was; True where it was not."""
         if self.conversation is None:
-            return
+            return False
         try:
             outcome = request(self.conversation)
             if asyncio.iscoroutine(outcome):
@@ -228,6 +228,7 @@ class Desk:
             outcome = Refused(str(error))
         if isinstance(outcome, Refused):
             self._tell(outcome.reason, bad=True)
+        return not isinstance(outcome, Refused)
 
 
 def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:

@@ -12,7 +12,7 @@ from engine.executor.requests import EngineError
 from phoenix_tui.labels import MODE_MEANINGS
 from phoenix_tui.onboarding_surface import InstallProgress, Onboarding
 from phoenix_tui.screens.parts import Parts, Teller
-from phoenix_tui.widgets.welcome_panel import GUIDE, Welcome
+from phoenix_tui.widgets.welcome_panel import GUIDE, MEGABYTE, Welcome
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""
@@ -78,6 +78,14 @@ class Welcoming:
     def can_install(self) -> bool:
         """Whether Enter means yes now: the offer is in sight and visibly chosen."""
         return self._offers and self._facts.offer_chosen
+
+    @property
+    def install_question(self) -> str:
+        """What an installation would bring, as a question."""
+        offer = self._facts.offer
+        if offer is None:
+            return "Install a model?"
+        return f"Download {offer.name}, {offer.download_bytes / MEGABYTE:,.0f} MB, from {offer.source}?"
 
     def choose(self, chosen: bool) -> bool:
         """Choose the offer, or drop the choice: who writes wants something else. False when there is none."""

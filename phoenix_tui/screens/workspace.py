@@ -124,6 +124,8 @@ class WorkspaceScreen(PhoenixScreen[None]):
     @on(Composer.HelpWanted)
     @on(Composer.LeaveWanted)
     @on(Composer.ModeChanged)
+    @on(Composer.DraftHeld)
+    @on(Composer.NothingToComplete)
     @on(Dock.Chosen)
     @on(Dock.Edited)
     def write(self, asked: writing.Asked) -> None:

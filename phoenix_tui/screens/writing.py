@@ -18,11 +18,13 @@ from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
+    from phoenix_tui.commands.bench import Bench
     from phoenix_tui.screens.base import PhoenixScreen
     from phoenix_tui.screens.desk import Desk
     from phoenix_tui.screens.parts import Parts
     from phoenix_tui.screens.passing_words import PassingWords
     from phoenix_tui.screens.readiness import Readiness
+    from phoenix_tui.screens.welcoming import Welcoming
     from phoenix_tui.surface import ConversationSurface
     from phoenix_tui.widgets.status_line import Status
 
@@ -36,6 +38,8 @@ Asked: TypeAlias = (
     | Composer.HelpWanted
     | Composer.LeaveWanted
     | Composer.ModeChanged
+    | Composer.DraftHeld
+    | Composer.NothingToComplete
     | Dock.Chosen
     | Dock.Edited
 )
@@ -66,6 +70,8 @@ class Writing:
                 self._screen.run_worker(self._ready.leave(), group="leave", exclusive=True)
             case Composer.ModeChanged():
                 self._name_mode()
+            case Composer.DraftHeld() | Composer.NothingToComplete():
+                self._words.tell(why_not(asked))
             case Dock.Chosen():
                 self._ready.command(asked.text)
             case Dock.Edited():
@@ -85,19 +91,31 @@ class Writing:
             self._remember(text)
             self._ready.command(text)
         elif is_shell_line(text):
-            self._ready.then(lambda bench: bench.sending.shell(text))
+            self._ready.then(lambda bench: self._handed_over(bench.sending.shell(text)))
         else:
-            self._ready.then(lambda bench: bench.sending.send(text))
+            self._ready.then(lambda bench: self._handed_over(bench.sending.send(text)))
+
+    async def _handed_over(self, sending: Awaitable[None]) -> None:
+        """Until it is taken Tab queues behind it, as while the agent works."""
+        try:
+            await sending
+        finally:
+            self._composer.keys.sending = max(self._composer.keys.sending - 1, 0)
 
     def _say_yes(self) -> None:
         route, welcoming = self._parts.dock.route, self._ready.welcoming
-        if route is not None and route.decide(alone=False):
+        if route is not None and route.accept():
             return
         if welcoming is not None and welcoming.can_install:
-            self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
+            self._ready.then(lambda bench: self._install(bench, welcoming))
         else:
             interrupted = self._parts.status.status.moment.resumable
             self._ready.then(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
+
+    async def _install(self, bench: Bench, welcoming: Welcoming) -> None:
+        """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
+        if await bench.sheets.confirm(welcoming.install_question, "download it", "not now"):
+            self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
 
     def _queue(self, text: str) -> None:
         """Tab while the agent works: the draft waits; a command needs no waiting."""
@@ -169,6 +187,14 @@ class Writing:
         if self._composer.placeholder != words:
             self._composer.placeholder = words
         self._composer.keys.busy = is_busy(status.state) and not status.family.is_agent
+
+
+def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
+    """Why a key did nothing with a text, and what would."""
+    if isinstance(asked, Composer.NothingToComplete):
+        return f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
+    again = hint(("send", "again says no with it as the reason"), ("complete", "queues it"))
+    return f"The question came while you were writing: {again}."
 
 
 def _send_queued(desk: Desk, conversation: ConversationSurface) -> Awaitable[object]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -18,6 +20,8 @@ from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import rule_effect
 from tools.clean import clean_line
 
+READING: Final = 0.5
+"""Seconds in which a rule is not kept: nobody has read it, and the key was meant for what stood there before."""
 REASON: Final = "Enter says no; the model reads the reason."
 
 
@@ -40,8 +44,11 @@ class AnswerLine(Vertical):
             super().__init__()
             self.answer = answer
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock = clock
+        self._since = 0.0
+        """When the line was opened."""
         self._question: Question | None = None
         """The one whose rule is written; None while it is a reason."""
         self._folder = Path()
@@ -101,13 +108,13 @@ class AnswerLine(Vertical):
     def _keep(self, choice: Choice, text: str) -> None:
         """A rule that matches the call; another one stays in its line with the reason below it."""
         question = self._question
-        if question is not None:
+        if question is not None and self._clock() - self._since >= READING:
             rule = self._rule(question, text)
             if not rule_effect(question, rule, self._folder)[0]:
                 self.post_message(self.Written(Answer(choice, rule=rule)))
 
     def _open(self, text: str, placeholder: str) -> None:
-        self.display = True
+        self.display, self._since = True, self._clock()
         self.remove_class("-refused")
         self.query_one("#effect", Static).update("")
         line = self.query_one("#line", LineInput)

@@ -52,7 +52,7 @@ class Completing(_Base):
         self.offer([])
         if chosen is None or chosen.hint:
             if event.send:
-                self.composer.keys.submit()
+                self.composer.keys.hand_over()
             return
         self._take(chosen, send=event.send)
 

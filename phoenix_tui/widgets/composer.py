@@ -60,6 +60,8 @@ class Composer(Still, ShellKeys, TextArea):
     ImageDropped: TypeAlias = messages.ImageDropped
     LeaveWanted: TypeAlias = messages.LeaveWanted
     ModeChanged: TypeAlias = messages.ModeChanged
+    DraftHeld: TypeAlias = messages.DraftHeld
+    NothingToComplete: TypeAlias = messages.NothingToComplete
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(soft_wrap=True, tab_behavior="focus", placeholder="Type to start")
@@ -70,8 +72,10 @@ class Composer(Still, ShellKeys, TextArea):
         self.shelf = Shelf()
         self.marks = PasteMarks(self, self.shelf)
         self.vim = VimMode(self)
-        self.keys = ComposerKeys(self, self.marks, self.vim, content=lambda: self.content, put=self.put, take=self.take)
         self.answering = Answering(clock)
+        self.keys = ComposerKeys(
+            self, self.marks, self.vim, self.answering, content=lambda: self.content, put=self.put, take=self.take
+        )
         self.readline = Readline(self, self.shelf.marks)
 
     @property
@@ -86,6 +90,7 @@ class Composer(Still, ShellKeys, TextArea):
 
     def load(self, text: str, folds: Sequence[tuple[int, int]] = ()) -> None:
         """Show a draft, cursor at its end."""
+        self.answering.begin(by_hand=False)
         self.shelf.clear()
         self.vim.begin()
         self.load_text(self.shelf.refold(text, folds))
@@ -93,6 +98,7 @@ class Composer(Still, ShellKeys, TextArea):
 
     def put(self, text: str) -> None:
         """Show another text in place of the draft; undo brings the draft back."""
+        self.answering.begin(by_hand=False)
         replace_at(self, self.shelf.fold(text), (0, 0), self.document.end)
 
     def add(self, text: str) -> None:
@@ -180,7 +186,7 @@ class Composer(Still, ShellKeys, TextArea):
         """Let a letter answer, `?` help and Backspace drop an image before they become text."""
         if event.is_printable:
             self.marks.step_out()
-        if self.answering.press(event.key, writes=event.is_printable, is_empty=not self.text):
+        if self._answers(event):
             pass
         elif not self.text and (message := _meaning_when_empty(event)) is not None:
             self.post_message(message)
@@ -191,9 +197,21 @@ class Composer(Still, ShellKeys, TextArea):
         event.stop()
         event.prevent_default()
 
+    def _answers(self, event: events.Key) -> bool:
+        """Answer what is asked; a letter counts only where nothing was typed behind it."""
+        if event.is_printable and event is not self.answering.settled:
+            self.answering.typed()
+        elif self.answering.press(event.key, writes=event.is_printable, is_empty=not self.text):
+            return True
+        if event.is_printable and not self.text:
+            self.answering.begin()
+        return False
+
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
+        if not self.text:
+            self.answering.begin()
         self.answering.typed()
         await self.insert_pasted(event.text)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, assert_never
 
 from textual import events
 from textual.widgets import TextArea
 
+from phoenix_tui.commands.catalogue import is_command, is_shell_line
 from phoenix_tui.keys_in_force import meanings
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.paste_marks import PasteMarks
@@ -27,7 +29,31 @@ ANSWERS: Final = {
     "answer_always": "a",
     "answer_no": "n",
     "answer_reason": "r",
+    **{f"answer_{number}": str(number) for number in range(1, 6)},
 }
+
+
+WORDS: Final = {"y": "y", "yes": "y", "n": "n", "no": "n"}
+"""Whole texts that answer as their letter does, once Enter is pressed."""
+NEVER: Final = float("-inf")
+AGAIN: Final = 10.0
+"""Seconds within which a second Enter makes an older text the reason of a no."""
+
+
+class Entered(Enum):
+    """What Enter behind a text does while something is asked."""
+
+    MESSAGE = auto()
+    """What it always does."""
+    ANSWER = auto()
+    """The text answered, or is the reason of a no."""
+    HELD = auto()
+    """Nothing yet: the text was begun before the question."""
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text is words: no command, no line for the shell, not empty."""
+    return bool(text.strip()) and not is_command(text) and not is_shell_line(text)
 
 
 class VimMode:
@@ -82,6 +108,7 @@ class ComposerKeys:
         area: TextArea,
         marks: PasteMarks,
         vim: VimMode,
+        answering: Answering,
         *,
         content: Callable[[], str],
         put: Callable[[str], None],
@@ -90,6 +117,7 @@ class ComposerKeys:
         self._area = area
         self._marks = marks
         self._vim = vim
+        self._answering = answering
         self._content = content
         """The whole text, long pastes included."""
         self._put = put
@@ -102,6 +130,8 @@ class ComposerKeys:
         """Whether completions are open that can be taken."""
         self.busy = False
         """Whether the agent works: Tab queues the draft."""
+        self.sending = 0
+        """Messages that were sent and are not taken yet: the agent works as good as now."""
         self.has_queue = False
         """Whether something is queued: Up on an empty line leads there."""
         self.suggested = ""
@@ -110,6 +140,8 @@ class ComposerKeys:
         """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
         self.above: Callable[[], Widget | None] = lambda: None
         """What Up on the first row gives the keys to."""
+        self.below: Callable[[], Widget | None] = lambda: None
+        """What Down on an empty line gives them to."""
         self.catch_up: Callable[[], None] = lambda: None
         """Offers what completes the text as it stands now: keys of one read come ahead of the messages of change."""
         self.orders: Mapping[str, Callable[[], Awaitable[None] | None]] = {
@@ -129,8 +161,10 @@ class ComposerKeys:
 
     def submit(self) -> None:
         """Give the whole text away as it stands."""
+        text = self._take()
+        self.sending += is_prose(text) or is_shell_line(text)
         # Straight to the screen: each of the five parents between would cost the request a round of the loop.
-        self._area.screen.post_message(messages.Submitted(self._take()))
+        self._area.screen.post_message(messages.Submitted(text))
 
     def walk(self, by: int) -> None:
         """Show an older prompt (-1), or a newer one (1)."""
@@ -150,7 +184,21 @@ class ComposerKeys:
             row, column = self._area.cursor_location
             replace_at(self._area, "\n", (row, column - 1), (row, column))
         else:
-            self.submit()
+            self.hand_over()
+
+    def hand_over(self) -> None:
+        """The text answers what is asked, or is a message."""
+        text = self._content()
+        entered = self._answering.enter(text) if is_prose(text) else Entered.MESSAGE
+        match entered:
+            case Entered.MESSAGE:
+                self.submit()
+            case Entered.ANSWER:
+                self._take()
+            case Entered.HELD:
+                self._area.screen.post_message(messages.DraftHeld())
+            case _:
+                assert_never(entered)
 
     @property
     def _ends_in_backslash(self) -> bool:
@@ -190,11 +238,16 @@ class ComposerKeys:
             self._area.post_message(messages.CompletionMoved(1))
         elif self._row < self._area.wrapped_document.height - 1:
             self._area.action_cursor_down()
+        elif not self._area.text and (below := self.below()) is not None:
+            self._area.screen.set_focus(below)
         else:
             self.walk(1)
 
     def _complete(self) -> None:
-        """Accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`."""
+        """Accept the chosen completion; while the agent works the draft waits for its end; `!` becomes `!!`.
+
+        With text it never moves the focus: what is typed behind it is meant for the text.
+        """
         self.catch_up()
         if self.completing:
             self._area.post_message(messages.CompletionTaken(send=False))
@@ -202,10 +255,12 @@ class ComposerKeys:
             self._switch_sending()
         elif self.suggested and not self._area.text:
             self._put(self.suggested)
-        elif not (self.busy or self.has_queue):
-            if not self._area.text:
+        elif not self._area.text:
+            if not (self.busy or self.sending or self.has_queue):
                 self._area.post_message(messages.ChoiceWanted())
-            self._area.screen.focus_next()
+                self._area.screen.focus_next()
+        elif not (self.busy or self.sending or self.has_queue):
+            self._area.screen.post_message(messages.NothingToComplete())
         elif self._area.text.strip():
             self._area.screen.post_message(messages.QueueWanted(self._take()))
 
@@ -230,7 +285,7 @@ class ComposerKeys:
 
 
 class Answering:
-    """Whether a letter on an empty line answers what is asked: never while one is typing."""
+    """A letter on an empty line, or Enter behind a text, as the answer to what is asked: never while one is typing."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -240,20 +295,58 @@ class Answering:
         """Actions whose keys answer, and the letters of the answers."""
         self.answer: Callable[[str], None] = lambda _letter: None
         """Answers the open question, at once: it may open a line that the next key is meant for."""
+        self.refuse: Callable[[str], bool] = lambda _reason: False
+        """Says no with this reason; False where nothing is asked that takes one."""
         self.typed_at = 0.0
+        self.settled: events.Key | None = None
+        """The newest letter behind which nothing was typed (`key_gate.py`): no other one answers."""
+        self._begun = NEVER
+        """When the text in the box was begun, by hand; a draft or an older prompt counts as begun long ago."""
+        self._tried = NEVER
+        """When Enter was pressed on a text that was begun before the question."""
 
     def typed(self) -> None:
         """Something was written."""
         self.typed_at = self.clock()
 
+    def begin(self, *, by_hand: bool = True) -> None:
+        """Note that the first letter of a text is written, or that another text took its place."""
+        self._begun = self.clock() if by_hand else NEVER
+
+    def wants(self, key: str, *, is_empty: bool) -> bool:
+        """Whether a key would answer now."""
+        rested = self.since is not None and self.clock() - max(self.since, self.typed_at) >= TYPING_PAUSE
+        return is_empty and rested and key in meanings(self.letters)
+
     def press(self, key: str, *, writes: bool, is_empty: bool) -> bool:
         """Answer by a key; False where it is the text's. `writes`: it is a letter; `is_empty`: the text is."""
-        now, before = self.clock(), self.typed_at
+        letter = meanings(self.letters).get(key) if self.wants(key, is_empty=is_empty) else None
         if writes:
-            self.typed_at = now
-        if not is_empty or self.since is None or now - max(self.since, before) < TYPING_PAUSE:
-            return False
-        letter = meanings(self.letters).get(key)
+            self.typed_at = self.clock()
         if letter is not None:
             self.answer(letter)
         return letter is not None
+
+    @property
+    def is_own_text(self) -> bool:
+        """Whether the text was begun while the question stood there, and so may be meant for it."""
+        return self.since is not None and self._begun - self.since >= TYPING_PAUSE
+
+    def enter(self, text: str) -> Entered:
+        """Enter behind a text that is neither command nor empty."""
+        if self.since is None or self.letters is not ANSWERS:
+            return Entered.MESSAGE
+        now, tried = self.clock(), self._tried
+        self._tried = now  # each press: a key that is held down never becomes the second one
+        if self.is_own_text or TYPING_PAUSE <= now - tried < AGAIN:
+            return Entered.ANSWER if self._give(text) else Entered.MESSAGE
+        return Entered.HELD
+
+    def _give(self, text: str) -> bool:
+        """Answer by a word, else say no with the text as the reason."""
+        self._tried = NEVER
+        word = WORDS.get(text.strip().lower())
+        if word is None:
+            return self.refuse(text.strip())
+        self.answer(word)
+        return True

@@ -78,6 +78,14 @@ class ChoiceWanted(Message, namespace="composer"):
     """Tab on an empty line: what the panel above offers is chosen."""
 
 
+class NothingToComplete(Message, namespace="composer"):
+    """Tab behind a text that nothing completes, while nothing runs."""
+
+
+class DraftHeld(Message, namespace="composer"):
+    """Enter behind a text that was begun before the open question: it is no answer to it."""
+
+
 class HelpWanted(Message, namespace="composer"):
     """`?` on an empty line."""
 

@@ -93,6 +93,11 @@ class ConversationList(Still, Widget):
         self.ticker = Ticker(self, 1.0, lambda: self._look(everything=False))
         self._way_out = ""
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether letters are written into its filter."""
+        return self.model.filtering
+
     def show(self, summaries: Sequence[ConversationSummary], live: Mapping[str, Live], current: str) -> None:
         """Show these; `current` is the one on the screen."""
         moved = current != self.model.current or not self.model.known

@@ -15,12 +15,12 @@ from textual.widgets import TextArea
 from engine.records import QueuedMessage
 from engine.updates import Question
 from phoenix_tui.commands.completer import Completer
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.still import StillColumn
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
-from phoenix_tui.widgets.composer_keys import ANSWERS
+from phoenix_tui.widgets.composer_keys import ANSWERS, WORDS, is_prose
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROUTE_ANSWERS: Final = {"route_start": "y", "route_alone": "n", "route_edit": "e"}
 """Actions that answer a supervisor's decision."""
+ENTER_GIVES: Final = {"y": "yes, once", "n": "no", "r": "no, with this as the reason"}
+"""What Enter gives as the answer, by its letter."""
 TO_MODEL: Final = "shell · the model reads the output"
 TO_YOU: Final = "shell · only you see the output"
 
@@ -70,10 +72,13 @@ class Dock(completing.Completing, StillColumn):
         self.popup = CompletionPopup()
         self.chips = ImageChips()
         self.composer = Composer()
-        self.composer.keys.above, self.composer.answering.answer = self._above, self.question.press
+        self.composer.keys.above, self.composer.keys.below = self._above, self._below
+        self.composer.answering.answer, self.composer.answering.refuse = self.question.press, self._refuse
         self.completer = Completer(self.composer, self.offer)
         self.composer.keys.catch_up = self.completer.catch_up
         self._loaded = False
+        self._asked: Question | None = None
+        """The question in view."""
 
     def compose(self) -> ComposeResult:
         """What the first frame shows."""
@@ -134,10 +139,13 @@ class Dock(completing.Completing, StillColumn):
 
     def ask(self, question: Question | None, folder: Path, place: str, since: float) -> None:
         """Show a question, or none; the draft stays, dimmed."""
-        had_focus = self.question.has_focus_within
+        had_focus, shown = self.question.has_focus_within, self._asked
         self.question.show(question, folder, place)
-        self.composer.answering.since = since if question is not None else None
+        self._asked = question
+        if question is None or question != shown or self.composer.answering.since is None:
+            self.composer.answering.since = since if question is not None else None
         self.listen_to_route()
+        self._name_kind()
         self.composer.set_class(question is not None, "-waiting")
         if question is None and had_focus:
             self.screen.set_focus(self.composer)
@@ -165,8 +173,21 @@ class Dock(completing.Completing, StillColumn):
     def _above(self) -> Widget | None:
         """What gets the keys by Up on the first row: the question, else the queue."""
         if self.composer.answering.since is not None:
+            if self.question.is_asking:
+                self.question.enter(from_below=True)
             return self.question if self.question.display or self.route is None else self.route
         return self.queue if self.composer.keys.has_queue and not self.composer.text else None
+
+    def _below(self) -> Widget | None:
+        """What gets the keys by Down on an empty line: the question, from its first answer on."""
+        if not self.question.is_asking:
+            return None
+        self.question.enter(from_below=False)
+        return self.question
+
+    def _refuse(self, reason: str) -> bool:
+        """Say no with what is written; images belong to a message."""
+        return not self.chips.images and self.question.refuse(reason)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Offer what completes the word under the cursor; tell that the text changed."""
@@ -186,11 +207,21 @@ class Dock(completing.Completing, StillColumn):
             is_yours = text.startswith("!!")
             other = hint(("complete", "for the model too" if is_yours else "for you alone"))
             words = hint(TO_YOU if is_yours else TO_MODEL, other)
+        answer = self._answer_words(text)
         vim = self.composer.vim.keys
-        shown = hint(vim.words if vim is not None else "", words)
+        shown = hint(vim.words if vim is not None else "", words, answer)
         if (rule.border_title or "") != shown:
             rule.border_title = shown
             rule.set_class(bool(words), "-shell")
+
+    def _answer_words(self, text: str) -> str:
+        """What Enter does with a text while a question is open."""
+        if not self.question.is_asking or not is_prose(text):
+            return ""
+        if not self.composer.answering.is_own_text:
+            return hint(("complete", "queues this message"), "the question above waits")
+        word = WORDS.get(text.strip().lower(), "r")
+        return f"{key('send')}: {ENTER_GIVES[word]}"
 
     def use_vim(self, wanted: bool) -> None:
         """Vim's keys from now on, or no longer; whoever does not want them loads nothing of them."""
@@ -209,9 +240,10 @@ class Dock(completing.Completing, StillColumn):
         self.post_message(self.Edited(self.composer.text))
 
     def on_question_panel_left(self, event: QuestionPanel.Left) -> None:
-        """Its line was closed."""
+        """Its line was closed, or the arrows went beyond its answers."""
         event.stop()
-        self.screen.set_focus(self.composer)
+        above = self.queue if event.upwards and self.composer.keys.has_queue else self.composer
+        self.screen.set_focus(above)
 
     def on_composer_image_dropped(self, event: Composer.ImageDropped) -> None:
         """Backspace on an empty text."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -29,6 +29,7 @@ from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.question_text import (
     answer_rows,
     first_change,
+    letters_of,
     request_rows,
     what_text,
     where_text,
@@ -50,6 +51,9 @@ ROOMY: Final = 24
 GRACE: Final = 0.5
 """Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
 
+NONE: Final = -1
+"""The place of an answer where none is chosen."""
+
 
 class QuestionPanel(Vertical):
     """Shows one question and posts the answer; knows no engine."""
@@ -70,12 +74,8 @@ class QuestionPanel(Vertical):
         &.-roomy { padding: 1 1 0 1; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(Scope.QUESTION),
-        Binding("up", "scroll_asked(-1)", show=False),
-        Binding("down", "scroll_asked(1)", show=False),
-    ]
-    HELP = "y once, s for this conversation, a always, n no, r no with a reason. Esc stops the run."
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.QUESTION)
+    HELP = "y once, s for this conversation, a always, n no, r no with a reason; or choose with the arrows and Enter."
 
     class Answered(Message):
         """The user decided on the call `call_id`."""
@@ -86,7 +86,11 @@ class QuestionPanel(Vertical):
             self.answer = answer
 
     class Left(Message):
-        """The line was closed: the focus belongs to the composer again."""
+        """The focus belongs to the composer again; `upwards` when Up went beyond the first answer."""
+
+        def __init__(self, *, upwards: bool = False) -> None:
+            super().__init__()
+            self.upwards = upwards
 
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -96,7 +100,11 @@ class QuestionPanel(Vertical):
         self._folder = Path()
         self._since = 0.0
         """When the question appeared here."""
-        self.line = AnswerLine()
+        self._chosen = NONE
+        """The place of the answer that Enter gives, while the question has the focus."""
+        self._guarded = False
+        """Whether no letter is taken yet."""
+        self.line = AnswerLine(lambda: self._clock())
         self.others: Callable[[], Sequence[str]] = tuple
         """Titles of the other conversations that ask; set by the screen."""
         self.way_on = ""
@@ -120,7 +128,7 @@ class QuestionPanel(Vertical):
             return  # hidden as it was: a layout of the whole screen for nothing
         if question == self._question:
             return  # told again: an open line and the place in a long text stay
-        self._question, self._folder, self._since = question, folder, self._clock()
+        self._question, self._folder, self._since, self._chosen = question, folder, self._clock(), NONE
         self.remove_class("-filling")
         self.line.close()
         self.display = question is not None
@@ -171,7 +179,28 @@ class QuestionPanel(Vertical):
     def _offer(self, question: Question, *, guarded: bool) -> None:
         """The answers; without their letters while none is taken."""
         if question is self._question:
-            self.query_one("#answers", Flowing).flow(partial(answer_rows, question, guarded=guarded))
+            self._guarded = guarded
+            self._draw_answers()
+
+    def _draw_answers(self) -> None:
+        if self._question is not None:
+            rows = partial(answer_rows, self._question, guarded=self._guarded, chosen=self._chosen)
+            self.query_one("#answers", Flowing).flow(rows)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a question stands here."""
+        return self._question is not None
+
+    def enter(self, *, from_below: bool) -> None:
+        """Choose the answer that is nearest to where the focus comes from."""
+        self._chosen = len(letters_of(self._question)) - 1 if from_below and self._question is not None else 0
+        self._draw_answers()
+
+    def on_blur(self) -> None:
+        """None is chosen any more."""
+        self._chosen = NONE
+        self._draw_answers()
 
     def on_mount(self) -> None:
         """Say which rows of a long request are in sight."""
@@ -229,6 +258,9 @@ class QuestionPanel(Vertical):
     def press(self, key: str) -> None:
         """Answer with one of the letters; what only a rule makes possible needs one."""
         rule = self._question.rule if self._question is not None else ""
+        if key.isdecimal() and self._question is not None:
+            letters = letters_of(self._question)
+            key = letters[int(key) - 1] if int(key) <= len(letters) else ""
         match key:
             case "y":
                 self._answer(Answer(Choice.ONCE))
@@ -266,6 +298,27 @@ class QuestionPanel(Vertical):
         """A letter while the question has the focus, but not one that was typed as it appeared."""
         if self._clock() - self._since >= GRACE:
             self.press(key)
+
+    def action_choose(self, by: int) -> None:
+        """Another answer; beyond the last back to the composer, beyond the first to what stands above."""
+        place = self._chosen + by if self._chosen != NONE else 0
+        if self._question is not None and 0 <= place < len(letters_of(self._question)):
+            self._chosen = place
+            self._draw_answers()
+        else:
+            self.post_message(self.Left(upwards=by < 0))
+
+    def action_take(self) -> None:
+        """Give the chosen answer."""
+        if self._question is not None and self._chosen != NONE:
+            self.action_answer(letters_of(self._question)[self._chosen])
+
+    def refuse(self, reason: str) -> bool:
+        """Say no with a reason; False where nothing is asked."""
+        if self._question is None or self.line.is_open:
+            return False
+        self._answer(Answer(Choice.DENY, reason=reason))
+        return True
 
     def action_scroll_asked(self, by: int) -> None:
         """Move through a request that is taller than its room."""

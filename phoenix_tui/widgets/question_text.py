@@ -105,21 +105,30 @@ def where_text(question: Question, folder: Path) -> str:
     return " · ".join(parts)
 
 
-def answer_rows(question: Question, width: int, *, guarded: bool = False) -> list[Content]:
-    """The letters and what they do; "always" names its rule. An answer is never torn from its letter.
+def letters_of(question: Question) -> str:
+    """The letters of the answers there are, in the order of their numbers."""
+    return "ysanr" if question.rule else "ynr"
 
-    Without their letters, `guarded`, they stand where they will stand with them.
+
+def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen: int = -1) -> list[Content]:
+    """Numbers and letters and what they do; "always" names its rule. An answer is never torn from its letter.
+
+    Without them, `guarded`, they stand where they will stand with them. `chosen` is the place of the one Enter gives.
     """
     rule = question.rule
-    choices = (
-        ("answer_once", "once"),
-        ("answer_conversation", "this conversation" if rule else ""),
-        ("answer_always", f"always: {one_line(rule)} …" if rule else ""),
-        ("answer_no", "no"),
-        ("answer_reason", "no, because…"),
-    )
-    letters = [(key(name), words) for name, words in choices if words]
-    answers = [_answer(GUARDED * len(letter) if guarded else letter, words, width) for letter, words in letters]
+    words = {
+        "y": ("answer_once", "once"),
+        "s": ("answer_conversation", "this conversation"),
+        "a": ("answer_always", f"always: {one_line(rule)} …"),
+        "n": ("answer_no", "no"),
+        "r": ("answer_reason", "no, because…"),
+    }
+    answers: list[Content] = []
+    for place, letter in enumerate(letters_of(question)):
+        name, does = words[letter]
+        keys = " ".join(one for one in (key(f"answer_{place + 1}"), key(name)) if one)
+        answer = _answer(GUARDED * len(keys) if guarded else keys, does, width)
+        answers.append(answer.stylize("reverse") if place == chosen else answer)
     for gap in GAPS:
         rows = _laid_out(answers, gap, width)
         if len(rows) == 1:
@@ -143,7 +152,7 @@ def one_line(text: str) -> str:
 
 
 def _answer(letter: str, words: str, width: int) -> Content:
-    style = Tone.QUIET.value if letter == GUARDED else f"bold {Tone.NEEDS_YOU.value}"
+    style = Tone.QUIET.value if letter.startswith(GUARDED) else f"bold {Tone.NEEDS_YOU.value}"
     answer = Content.assemble((letter, style), f"  {words}")
     return answer.truncate(width, ellipsis=True)
 

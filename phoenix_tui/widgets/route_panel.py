@@ -126,6 +126,10 @@ class RoutePanel(Still, Widget):
         self._answer(AnswerAlone() if alone else StartAgents(changed))
         return True
 
+    def accept(self) -> bool:
+        """Enter on an empty line: start what is shown, but not as it appears; False where no decision is open."""
+        return self.is_open and (self._clock() - self.since < GRACE or self.decide(alone=False))
+
     def action_route(self, key: str) -> None:
         """A key while the card has the focus, but not one that was typed as it appeared."""
         if self._clock() - self.since >= GRACE:

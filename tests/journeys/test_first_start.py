@@ -53,6 +53,8 @@ async def test_the_installation_starts_where_it_was_chosen_and_esc_stops_it(tmp_
         await running.lacks("Tab, Enter installs")
         assert "Esc stops the download" not in running.words
         running.type(ENTER)
+        await running.shows("download it")
+        running.type("y")
         await running.until(lambda: "Esc stops the download" in running.words or "cannot" in running.words.lower())
         running.type(ESC)
         await running.shows("Enter installs")

@@ -42,8 +42,23 @@ async def settled(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
         elif looks < LOOKS and threads_work(loop._default_executor):
             looks, quiet = looks + 1, 0
             await pause_between_looks()
+        elif quiet == QUIET - 1 and await letter_settled():
+            quiet = 0
         else:
             quiet += 1
+
+
+async def letter_settled() -> bool:
+    """Let a letter that waits for what follows act: between two keys of a pilot a long time passes."""
+    try:
+        app: Any = active_app.get()
+    except LookupError:
+        return False
+    order = getattr(app, "key_order", None)
+    if order is None:
+        return False
+    order.rest()
+    return bool(await order.settle())
 
 
 def unpainted() -> Screen[Any] | None:

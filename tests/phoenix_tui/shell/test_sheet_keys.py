@@ -26,9 +26,8 @@ FIXED = {
     "AsideScreen": {"escape"},
     "LineInput": {"enter", "ctrl+j", "alt+backspace", "alt+d"},
     "AnswerLine": {"tab"},
-    "ConfirmScreen": {"y", "n", "ctrl+q"},
+    "ConfirmScreen": {"ctrl+q"},
     "HelpSheet": {"question_mark"},
-    "QuestionPanel": {"up", "down"},
     "TranscriptView": {"pageup", "pagedown", "ctrl+home", "ctrl+end"},
 }
 """What stays as it is: Esc and Enter as the way out and on, the answers of a yes or no, arrows where they scroll."""

