@@ -15,8 +15,8 @@ from textual.filter import LineFilter
 
 from phoenix_tui.driver import QuietDriver
 from phoenix_tui.ending import Ending
-from phoenix_tui.key_gate import KeyGate
-from phoenix_tui.key_order import KeyOrder, Typed
+from phoenix_tui.key_gate import KeyGate, Typed
+from phoenix_tui.key_order import KeyOrder
 from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone

@@ -58,7 +58,7 @@ class Deeds:
         A reason that came too late stands in the composer: it is no message before it is sent.
         """
         engine, composer = bench.desk.services.engine, bench.dock.composer
-        taken = await bench.desk.attempt(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
+        taken = await bench.desk.accepts(lambda one: asked_by(engine, one, call_id).answer(call_id, answer))
         if not taken and answer.reason:
             composer.load(f"{answer.reason}\n{composer.content}" if composer.content else answer.reason)
 

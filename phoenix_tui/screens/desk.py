@@ -216,7 +216,11 @@ class Desk:
             self.overview.select(conversation.id)
             return conversation
 
-    async def attempt(self, request: Callable[[ConversationSurface], object]) -> bool:
+    async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:
+        """Ask something of the open conversation and say why it was refused, if it was."""
+        await self.accepts(request)
+
+    async def accepts(self, request: Callable[[ConversationSurface], object]) -> bool:
         """Ask something of the open conversation and say why it was refused, if it was; True where it was not."""
         if self.conversation is None:
             return False

@@ -40,6 +40,12 @@ class Choice(Struct, frozen=True):
     """Found by what is typed, but not shown."""
 
 
+def is_reference(text: str) -> bool:
+    """Whether a text can be `provider/model`, and is no words: those that were typed in haste choose no model."""
+    provider, slash, model = text.strip().partition("/")
+    return bool(provider and slash and model) and not any(letter.isspace() for letter in text.strip())
+
+
 class PickScreen(Sheet[str]):
     """Type to narrow, Up and Down to choose, Enter to take, Esc to leave. Gives the key of the row."""
 
@@ -94,7 +100,7 @@ class PickScreen(Sheet[str]):
         event.stop()
         if self._found:
             self.dismiss(self._found[self._chosen].key)
-        elif self._free and event.text:
+        elif self._free and is_reference(event.text):
             self.dismiss(event.text)
 
     def action_move(self, by: int) -> None:
@@ -116,7 +122,8 @@ class PickScreen(Sheet[str]):
 
     def _rows(self) -> Content:
         if not self._found:
-            wide = "Enter takes it as it is." if self._free else "Fewer letters find more."
+            takes = self._free and is_reference(self.query_one(LineInput).text)
+            wide = "Enter takes it as it is." if takes else "Fewer letters find more."
             return Content.styled(f"  Nothing matches. {wide}", Tone.QUIET.value)
         rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
         first = first_in_sight(self._chosen, len(self._found), rows)

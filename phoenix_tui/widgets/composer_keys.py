@@ -120,10 +120,8 @@ class ComposerKeys:
         self._answering = answering
         self._content = content
         """The whole text, long pastes included."""
-        self._put = put
-        """Shows another text in its place."""
-        self._take = take
-        """Gives it away and empties the box."""
+        self._put, self._take = put, take
+        """Shows another text in its place; gives it away and empties the box."""
         self.prompts: PromptHistory | None = None
         """The prompts of the folder."""
         self.completing = False
@@ -131,7 +129,7 @@ class ComposerKeys:
         self.busy = False
         """Whether the agent works: Tab queues the draft."""
         self.sending = 0
-        """Messages that were sent and are not taken yet: the agent works as good as now."""
+        """Messages that were sent and are not taken yet: the agent is as good as busy."""
         self.has_queue = False
         """Whether something is queued: Up on an empty line leads there."""
         self.suggested = ""

@@ -340,8 +340,8 @@ def over(command: str) -> Setup:
 SHEETS: Final = (
     "rules",
     "context",
-    "changes",
-    "profiles",
+    "diff",
+    "profile",
     "help",
     "config",
     "model",
