@@ -175,9 +175,9 @@ class KeyGate:
             return Verdict.TEXT
         if binding is None or _name(binding) in HARMLESS:
             return Verdict.NOW
-        if self._in_workspace and event.time - self._since < YOUNG:
-            return Verdict.TEXT
         self._is_answer = (binding.id or "").startswith(ANSWERING)
+        if self._in_workspace and not self._is_answer and event.time - self._since < YOUNG:
+            return Verdict.TEXT
         return Verdict.WAIT
 
     def _binding(self, key: str) -> Binding | None:

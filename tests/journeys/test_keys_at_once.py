@@ -85,7 +85,7 @@ async def test_a_reason_of_one_read_with_its_key_goes_to_the_model(tmp_path: Pat
     async with serve(asks, says("Fine.")) as server, program(with_claude(tmp_path, server.url)) as running:
         await running.ready()
         await running.send("Do it")
-        await running.shows("y once", "asks")
+        await running.shows("1 y once", "asks")
         await typing_guard()
         running.type(b"rnot yet" + ENTER)
         await running.shows("Fine.")
@@ -97,7 +97,7 @@ async def test_up_and_a_letter_of_one_read_answer_the_question(tmp_path: Path) -
     async with serve(asks, says("Fine.")) as server, program(with_claude(tmp_path, server.url)) as running:
         await running.ready()
         await running.send("Do it")
-        await running.shows("y once", "asks")
+        await running.shows("1 y once", "asks")
         await typing_guard()
         running.type(UP + b"y")
         await running.shows("Fine.")

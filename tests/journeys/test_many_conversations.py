@@ -11,6 +11,7 @@ from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import Answer, calls, picks, results, rows, says, starts_to_say
 from tests.support.loopback import Seen, serve
 from tests.support.program import CTRL_N, CTRL_Q, ENTER, ESC, Program, program
+from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 CTRL_L, RIGHT = b"\x0c", b"\x1b[C"
@@ -67,12 +68,9 @@ async def test_a_question_is_answered_and_a_run_stopped_without_opening_them(tmp
 
 async def answered(running: Program, letter: str, phoenix: Phoenix) -> None:
     """A letter counts only after a moment."""
-
-    def done() -> bool:
-        running.type(letter)
-        return (phoenix.cwd / "cleaned").exists()
-
-    await running.until(done, "the answered question")
+    await typing_guard()
+    running.type(letter)
+    await running.until((phoenix.cwd / "cleaned").exists, "the answered question")
 
 
 async def test_pins_archive_and_trash_hold_over_a_restart(tmp_path: Path) -> None:
@@ -80,7 +78,9 @@ async def test_pins_archive_and_trash_hold_over_a_restart(tmp_path: Path) -> Non
         phoenix = with_claude(tmp_path, server.url)
         async with program(phoenix, columns=120, rows=30) as running:
             await three_at_work(running, phoenix)
-            running.type(CTRL_L + b"Gt")
+            running.type(CTRL_L)
+            await typing_guard()
+            running.type("Gt")
             await running.shows("pinned", "1○ name a colour")
             running.type("/sheep\r")
             await running.shows("two, three")
@@ -100,7 +100,9 @@ async def test_pins_archive_and_trash_hold_over_a_restart(tmp_path: Path) -> Non
             await running.ready()
             await running.shows("pinned", "name a colour", "clean up")
             await running.lacks("count the sheep")
-            running.type(CTRL_L + b"A")
+            running.type(CTRL_L)
+            await typing_guard()
+            running.type("A")
             await running.shows("Archive", "count the sheep")
             running.type(ENTER)
             await running.shows("┃ count the sheep")

@@ -105,6 +105,7 @@ async def test_always_shows_its_rule_and_keeps_it_over_a_restart(tmp_path: Path)
             running.type("a")
             await running.shows("bash(echo again*)")
             await running.lacks("y once")
+            await typing_guard()  # nobody reads a rule faster
             running.type(ENTER)
             await running.shows("First.")
         assert "echo again" in (phoenix.home / "rules.toml").read_text()
@@ -124,7 +125,7 @@ async def test_no_and_no_with_a_reason_reach_the_model(tmp_path: Path) -> None:
     async with serve(*answers) as server, program(with_claude(tmp_path, server.url)) as running:
         await asked(running)
         running.type("n")
-        await running.shows("bash: denied", "y once s this conversation a always: bash(touch other*)")
+        await running.shows("bash: denied", "1 y once 2 s this conversation 3 a always: bash(touch other*)")
         running.type("r")
         await running.shows("No, because …")
         running.type("use make instead")

@@ -45,6 +45,16 @@ async def typing_guard() -> None:
     await asyncio.sleep(TYPING_GUARD)
 
 
+async def keys_at(type_: Callable[[str], object], text: str, pace: float) -> None:
+    """Type a text with so many seconds between two keys; 0: all of it in one write."""
+    if not pace:
+        type_(text)
+        return
+    for letter in text:
+        type_(letter)
+        await asyncio.sleep(pace)
+
+
 async def rest(seen: Callable[[], object], still: float = 0.8) -> None:
     """Until what is seen has been the same for so long; for what nothing can be waited for by name."""
     last, since, end = seen(), time.monotonic(), time.monotonic() + PATIENCE
