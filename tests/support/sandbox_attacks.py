@@ -458,6 +458,20 @@ def open_a_device_of_the_machine() -> None:
 
 
 @door
+def make_a_program_that_runs_as_this_user() -> None:
+    write("planted")
+    pathlib.Path("planted").chmod(0o4755)
+
+
+@door
+def open_a_new_program_that_runs_as_this_user() -> None:
+    os.umask(0)
+    os.close(os.open("planted2", os.O_CREAT | os.O_WRONLY, 0o4755))
+    if not pathlib.Path("planted2").stat().st_mode & 0o4000:
+        refuse("made without the bit")
+
+
+@door
 def write_kernel_settings() -> None:
     os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY))
 

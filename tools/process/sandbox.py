@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -183,7 +184,9 @@ class Layout:
 
     def _hide_keys(self) -> None:
         own = [path.resolve() for path in self._around.hidden if path.exists()]
-        keys = [path for path in key_places(self._around.environment, self._home) if path != self._workspace]
+        homes = {self._home, _home_of_the_account()}
+        found = [path for home in homes for path in key_places(self._around.environment, home)]
+        keys = [path for path in found if path != self._workspace]
         for path in (*own, *keys):
             self._hide(path)
         for path in self._wanted.shown:
@@ -233,6 +236,14 @@ def temp_folders() -> tuple[Path, ...]:
     """Where programs of the machine keep temporary files."""
     named = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp")}
     return tuple(sorted({path.resolve() for path in named if path.is_dir()}))
+
+
+def _home_of_the_account() -> Path:
+    """The home folder that ssh and gpg use, whatever `$HOME` says."""
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
+    except KeyError:
+        return Path.home().resolve()
 
 
 def _repository_around(workspace: Path) -> list[Path]:

@@ -14,10 +14,10 @@ from tools.process.zygote import guard, kernel
 
 SAME_NUMBERS = {
     errno.EPERM: (428, 429, 430, 431, 432, 433, 442, 443, 467),
-    errno.ENOSYS: (425, 426, 427, 435),
+    errno.ENOSYS: (425, 426, 427, 435, 437),
 }
 """open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, quotactl_fd, open_tree_attr; then io_uring,
-and clone3, whose flags a filter cannot read: the C library falls back to clone."""
+and clone3 and openat2, whose flags a filter cannot read: libraries fall back to clone and openat."""
 NUMBERS = {
     "x86_64": {
         errno.EPERM: (
@@ -40,6 +40,16 @@ UNSHARE = {"x86_64": 272, "aarch64": 97}
 CLONE = {"x86_64": 56, "aarch64": 220}
 IOCTL = {"x86_64": 16, "aarch64": 29}
 SOCKET = {"x86_64": 41, "aarch64": 198}
+MODES = {
+    "x86_64": {85: 1, 90: 1, 91: 1, 133: 1, 259: 2, 268: 2, 452: 2},
+    "aarch64": {52: 1, 33: 2, 53: 2, 452: 2},
+}
+"""Calls that give a file its mode (creat, chmod, mknod and their kin), and which argument, from 0, the mode is."""
+OPENING = {"x86_64": {2: 1, 257: 2}, "aarch64": {56: 2}}
+"""open and openat: the place of their flags; the mode comes next, and counts where a file is made."""
+MAKES_A_FILE = 0x400040
+"""O_CREAT, and what O_TMPFILE adds."""
+SET_USER_ID = 0o4000
 TYPING = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put letters into a terminal."""
 LOCAL_FAMILIES = (1, 16)
@@ -49,7 +59,7 @@ X32 = 0x40000000
 JUMP_IF_AT_LEAST = 0x35
 JUMP_IF_ANY_BIT = 0x45
 NUMBER_OFFSET = 0
-SECOND_ARGUMENT_OFFSET = guard.ARGUMENT_OFFSET + 8
+ARGUMENT_SIZE = 8
 
 Line = tuple[int, int, int, int]
 
@@ -88,10 +98,24 @@ def compiled(*, internet: bool = True) -> bytes:
     known = [(guard.JUMP_IF_EQUAL, len(families) - place, 0, family) for place, family in enumerate(families)]
     lines += _about(UNSHARE[machine], guard.ARGUMENT_OFFSET, new_user)
     lines += _about(CLONE[machine], guard.ARGUMENT_OFFSET, new_user)
-    lines += _about(IOCTL[machine], SECOND_ARGUMENT_OFFSET, typed)
+    lines += _about(IOCTL[machine], guard.ARGUMENT_OFFSET + ARGUMENT_SIZE, typed)
+    lines += _about_modes(machine)
     lines += _about(SOCKET[machine], guard.ARGUMENT_OFFSET, [*known, _refuse(errno.EAFNOSUPPORT)])
     lines.append((guard.RETURN, 0, 0, guard.ALLOW))
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+def _about_modes(machine: str) -> list[Line]:
+    """Lines that let no file become a program that runs as this user for others: it would outlive the sandbox."""
+    set_user_id = [(JUMP_IF_ANY_BIT, 0, 1, SET_USER_ID), _refuse(errno.EPERM)]
+    lines: list[Line] = []
+    for number, place in MODES[machine].items():
+        lines += _about(number, guard.ARGUMENT_OFFSET + place * ARGUMENT_SIZE, set_user_id)
+    for number, place in OPENING[machine].items():
+        offset = guard.ARGUMENT_OFFSET + place * ARGUMENT_SIZE
+        mode = [(guard.LOAD_WORD, 0, 0, offset + ARGUMENT_SIZE), *set_user_id]
+        lines += _about(number, offset, [(JUMP_IF_ANY_BIT, 0, len(mode), MAKES_A_FILE), *mode])
+    return lines
 
 
 def _about(number: int, offset: int, checks: list[Line]) -> list[Line]:
