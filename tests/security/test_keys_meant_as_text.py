@@ -23,6 +23,7 @@ from engine.rewinding.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
 from phoenix_tui.key_gate import HARMLESS
 from phoenix_tui.keymap import KEYS, Scope
+from phoenix_tui.linear.approving import answer_of
 from phoenix_tui.onboarding_surface import LocalOffer
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for
@@ -550,3 +551,10 @@ def test_every_letter_is_harmless_by_name_or_waits_for_what_follows() -> None:
         "route_start",
     }
     assert acting <= waits
+
+
+@pytest.mark.parametrize("line", ["yes but use make", "sure", "y, and then the docs", "always?", "no, do X", "stop"])
+async def test_in_lines_mode_only_a_whole_answer_letter_answers(line: str) -> None:
+    nobody: Any = None  # asked for a reason only
+    assert await answer_of(nobody, question(), line) is None
+    assert await answer_of(nobody, question(), " Y ") == Answer(Choice.ONCE)
