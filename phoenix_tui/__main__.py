@@ -21,6 +21,11 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     if arguments == ["--version"]:
         sys.stdout.write(f"phoenix {VERSION}\n")
         return 0
+    import os  # noqa: PLC0415 - not for `--version`
+
+    from phoenix_tui.terminal_size import forget_nonsense  # noqa: PLC0415 - as above
+
+    forget_nonsense(os.environ)
     if _opens_screen(arguments) and sys.stdin is not None and sys.stdin.isatty():
         _prepare_screen()
     from phoenix_tui.cli.entry import run  # noqa: PLC0415 - the terminal is raw before anything else loads

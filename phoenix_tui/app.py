@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
+from rich.console import RenderableType
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.geometry import Size
+from textual.screen import Screen
 
 from phoenix_tui.driver import QuietDriver
 from phoenix_tui.ending import Ending
@@ -24,8 +27,13 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import CannotOpen, Launch, Services
+from phoenix_tui.terminal_size import LEAST, drawable, is_too_small
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
+
+
+TOO_SMALL: Final = f"Too small: {LEAST[0]}x{LEAST[1]} is the least."
+"""Stands alone on a screen that holds nothing else."""
 
 
 class PhoenixApp(App[None]):
@@ -49,6 +57,7 @@ class PhoenixApp(App[None]):
             self.register_theme(theme)
         self._take_theme(self._first_theme(launch))
         self.animation_level = "none"
+        self._said_too_small: tuple[int, int] | None = None
         self._signs: list[LineFilter] = []
         if launch.plain:
             from phoenix_tui.plain_signs import PlainSigns  # noqa: PLC0415 - for few terminals
@@ -90,6 +99,17 @@ class PhoenixApp(App[None]):
         if take({name.partition(".")[2]: keys for name, keys in keymap.items()}):
             self._workspace.query("*").refresh()
 
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Draw; where nothing could be read, say so once instead."""
+        columns, rows = self.size
+        if is_too_small(columns, rows) and self._driver is not None and not self.is_headless:
+            if self._said_too_small != (columns, rows):
+                self._said_too_small = (columns, rows)
+                self._driver.write(f"\x1b[2J\x1b[H{TOO_SMALL[: columns * rows]}")
+            return
+        self._said_too_small = None
+        super()._display(screen, renderable)
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What every row passes last: ASCII signs where the terminal knows no others."""
         return [*super().get_line_filters(), *self._signs]
@@ -100,6 +120,8 @@ class PhoenixApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Hold what is typed until the composer can take it, and each key until the one before is done."""
+        if isinstance(event, events.Resize):
+            event.size = Size(*drawable(event.size.width, event.size.height))
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
         elif self._typed_early is not None:

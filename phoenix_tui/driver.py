@@ -21,10 +21,13 @@ from textual.geometry import Size
 from phoenix_tui import terminal_state
 from phoenix_tui.terminal_input import InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only, with_overlays
+from phoenix_tui.terminal_size import STREAMS, terminal_size
 
 _READ_BYTES = 4096
 FRAME_BEGINS = "\x1b[?2026h"
 FRAME_ENDS = "\x1b[?2026l"
+_SIZES_A_SECOND = 30
+"""New sizes that are laid out at most; a window that is dragged sends thousands."""
 _MOST_WAITING = 24
 """Writes that may wait for the terminal; at 30 Textual's queue would block the loop."""
 
@@ -75,6 +78,9 @@ class QuietDriver(LinuxDriver):
     ) -> None:
         # Textual's own signature says App without its parameter.
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType] - as said
+        self._size = size or self._get_terminal_size()
+        self._size_told = float("-inf")
+        self._size_waits: asyncio.TimerHandle | None = None
         self._file: Any = LastingFile(_screen_of(self._file))
         self._put = 0
         """How many writes went into the thread's queue."""
@@ -180,7 +186,18 @@ class QuietDriver(LinuxDriver):
         """Read the size in the loop, after the signal: stock handlers interrupt each other, and an old size may win."""
         self._loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
 
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """The one answer to how large the screen is; Textual and Rich fall back to two sizes that differ."""
+        return terminal_size((self.fileno, *STREAMS))
+
     def _tell_size(self) -> None:
+        """Lay out for the newest size, so often at most; the last one of a storm always counts."""
+        if self._size_waits is None:
+            wait = self._size_told + 1 / _SIZES_A_SECOND - self._loop.time()
+            self._size_waits = self._loop.call_later(max(wait, 0.0), self._tell_newest_size)
+
+    def _tell_newest_size(self) -> None:
+        self._size_waits, self._size_told = None, self._loop.time()
         size = Size(*self._get_terminal_size())
         self._app.post_message(Resize(size, size))
 

@@ -19,6 +19,7 @@ from phoenix_tui.cli.output import write_json, write_table
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.models.servers import ENDPOINTS
+from phoenix_tui.terminal_size import terminal_size
 
 PACKAGES = ("textual", "rich", "httpx2", "anthropic", "pillow", "msgspec", "xllamacpp")
 CLIPBOARDS = ("wl-copy", "wl-paste", "xclip", "xsel", "pbcopy", "pbpaste")
@@ -59,11 +60,11 @@ def _versions() -> Iterator[Finding]:
 
 
 def _terminal(environment: Mapping[str, str]) -> Iterator[Finding]:
-    size = shutil.get_terminal_size()
+    columns, rows = terminal_size()
     kind = environment.get("TERM", "unset")
     colours = environment.get("COLORTERM", "no COLORTERM")
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    where = f"{size.columns}x{size.lines}" if on_terminal else "stdin or stdout is no terminal here"
+    where = f"{columns}x{rows}" if on_terminal else "stdin or stdout is no terminal here"
     inside = [name for name in ("TMUX", "STY", "SSH_CONNECTION") if environment.get(name)]
     yield Finding("terminal", Health.OK, ", ".join([kind, colours, where, *inside]))
     encoding = locale.getencoding()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Sequence
 
 from phoenix_tui.cli.blocks import encode
+from phoenix_tui.terminal_size import terminal_size
 from tools.clean import clean
 from tools.contract import JsonValue
 
@@ -39,7 +39,7 @@ def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their cells; the last one is cut at the terminal's edge."""
     cells = [[clean(cell).replace("\n", " ") for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
-    room = shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
+    room = terminal_size()[0] if sys.stdout.isatty() else 10_000
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         _write(line[:room] + "\n")

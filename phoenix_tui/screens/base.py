@@ -30,7 +30,12 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
         return cast("App[object]", super().app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
     def _screen_resized(self, size: Size) -> None:
-        """Lay out for `size`; where it is the old one, another came and went unseen and the terminal lost its rows."""
+        """Lay out anew; where the size is the old one, another came and went unseen and the terminal lost its rows.
+
+        Every layout is for the app's size, whatever the event says: a layout tells the screen of a resize again, so two
+        sizes that disagree would take turns for ever.
+        """
+        size = self.app.size
         unchanged = size == self.size
         super()._screen_resized(size)
         if unchanged:

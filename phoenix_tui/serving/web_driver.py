@@ -13,6 +13,12 @@ from textual.drivers.web_driver import WebDriver
 from phoenix_tui.driver import FRAME_BEGINS, FRAME_ENDS
 from phoenix_tui.serving.packets import PacketWriter
 from phoenix_tui.terminal_output import drawing_only
+from phoenix_tui.terminal_size import drawable, terminal_size
+
+
+def _size_of_tab() -> tuple[int, int]:
+    """The size that the server tells of the browser's window."""
+    return terminal_size((), {"COLUMNS": os.environ.get("COLUMNS", ""), "LINES": os.environ.get("ROWS", "")})
 
 
 class QuietWebDriver(WebDriver):
@@ -24,7 +30,7 @@ class QuietWebDriver(WebDriver):
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
-        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        super().__init__(app, debug=debug, mouse=mouse, size=size or _size_of_tab())
         self._loop = asyncio.get_running_loop()
         self._packets = PacketWriter(self.fileno, self._draw_again)
         self._write: Any = self._packets.put
@@ -60,6 +66,9 @@ class QuietWebDriver(WebDriver):
         """What the server says: a closed tab keeps its draft and stops its runs before the end."""
         if packet_type == "quit":
             os.kill(os.getpid(), signal.SIGTERM)
+        elif packet_type == "resize":
+            columns, rows = drawable(payload.get("width"), payload.get("height"))
+            super().on_meta(packet_type, {**payload, "width": columns, "height": rows})
         else:
             super().on_meta(packet_type, payload)
 
