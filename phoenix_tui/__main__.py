@@ -36,9 +36,11 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 def _prepare_screen() -> None:
     """What must happen before anything else loads (SPIKE 2 and 4)."""
     # Keys typed from here on are kept as typed: a cooked terminal would turn Enter into ctrl+j.
+    from phoenix_tui.stop_signals import end_early  # noqa: PLC0415 - as above
     from phoenix_tui.terminal_state import make_raw_early, restore  # noqa: PLC0415 - only when a screen opens
 
     make_raw_early()
+    end_early()
     import atexit  # noqa: PLC0415 - the terminal comes first
     import gc  # noqa: PLC0415 - as above
     import os  # noqa: PLC0415 - as above

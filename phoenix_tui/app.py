@@ -31,7 +31,6 @@ from phoenix_tui.terminal_size import LEAST, drawable, is_too_small
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
 
-
 TOO_SMALL: Final = f"Too small: {LEAST[0]}x{LEAST[1]} is the least."
 """Stands alone on a screen that holds nothing else."""
 
@@ -99,6 +98,7 @@ class PhoenixApp(App[None]):
         if take({name.partition(".")[2]: keys for name, keys in keymap.items()}):
             self._workspace.query("*").refresh()
 
+    # Textual's own signature says Screen without its parameter.
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Draw; where nothing could be read, say so once instead."""
         columns, rows = self.size
@@ -108,7 +108,7 @@ class PhoenixApp(App[None]):
                 self._driver.write(f"\x1b[2J\x1b[H{TOO_SMALL[: columns * rows]}")
             return
         self._said_too_small = None
-        super()._display(screen, renderable)
+        super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType] - as above
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What every row passes last: ASCII signs where the terminal knows no others."""
@@ -146,13 +146,15 @@ class PhoenixApp(App[None]):
             self.key_order.then(drawn)
 
     def on_mount(self) -> None:
-        """Catch the signals that end a program; open the services once the first frame is drawn."""
-        self.ending.heed_signals()
+        """Open the services once the first frame is drawn."""
         self.call_after_refresh(self._begin)
 
     def _handle_exception(self, error: Exception) -> None:
         """Leave after a fault of Phoenix's own: Textual would print the values of variables, keys among them."""
-        if self.ending.crashed(error):
+        crashed = self.ending.crashed(error)
+        if self.ending.under_way:
+            return
+        if crashed:
             self._exception = error
             self._exception_event.set()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
         self._return_code = 1

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from textual.events import Resize
 from textual.geometry import Size
 
 from phoenix_tui import terminal_state
+from phoenix_tui.impatience import Impatience
+from phoenix_tui.stop_signals import hang_up
 from phoenix_tui.terminal_input import InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only, with_overlays
 from phoenix_tui.terminal_size import STREAMS, terminal_size
@@ -28,6 +31,8 @@ FRAME_BEGINS = "\x1b[?2026h"
 FRAME_ENDS = "\x1b[?2026l"
 _SIZES_A_SECOND = 30
 """New sizes that are laid out at most; a window that is dragged sends thousands."""
+_STALLED_SECONDS = 0.5
+"""Seconds that the last words wait for a terminal that takes nothing."""
 _MOST_WAITING = 24
 """Writes that may wait for the terminal; at 30 Textual's queue would block the loop."""
 
@@ -178,8 +183,10 @@ class QuietDriver(LinuxDriver):
             self._sigcont_application()  # pyright: ignore[reportUnknownMemberType] - as above
 
     def close(self) -> None:
-        """End the writing thread, at a stop and at the end."""
-        super().close()
+        """End the writing thread, at a stop and at the end; not for longer than a terminal may take nothing."""
+        ending = threading.Thread(target=super().close, daemon=True)
+        ending.start()
+        ending.join(_STALLED_SECONDS)
         self._writer_thread = None
 
     def _follow_sizes(self) -> None:
@@ -226,6 +233,7 @@ class QuietDriver(LinuxDriver):
         wake = self._wake[0]
         parser, split = QuietParser(self._debug), InputFilter(tell=self._tell_reply)
         decode = getincrementaldecoder("utf-8")("replace").decode
+        impatience = Impatience(self._loop.call_soon_threadsafe)
         poll = select.poll()
         poll.register(self.fileno, select.POLLIN)
         poll.register(wake, select.POLLIN)
@@ -239,6 +247,7 @@ class QuietDriver(LinuxDriver):
                 received = self._receive()
                 if not received:
                     break
+                impatience.note(received)
                 for piece in split(decode(received)):
                     # An empty text would be the end of the stream to the parser.
                     found = parser.feed(piece) if isinstance(piece, str) and piece else (piece,)
@@ -255,5 +264,5 @@ class QuietDriver(LinuxDriver):
         except OSError:
             received = b""
         if not received and self.input_tty:
-            os.kill(os.getpid(), signal.SIGHUP)
+            hang_up()
         return received

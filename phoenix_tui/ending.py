@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
+import logging
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from phoenix_tui.crash import crash_note
+from phoenix_tui.loop_watch import LoopWatch
+from phoenix_tui.stop_signals import ENDING, SIGNAL_EXIT, listen
 
 if TYPE_CHECKING:
     from textual.app import App
 
     from phoenix_tui.screens.readiness import Readiness
     from phoenix_tui.surface import Services
+    from tools.process.link import ZygoteLink
 
-SIGNAL_EXIT: Final = 128
-"""What a shell adds to the number of a signal."""
+log = logging.getLogger(__name__)
 
 
 class Ending:
@@ -29,6 +29,7 @@ class Ending:
         self._ready = ready
         self._keep_report = keep_report
         self._begun = False
+        self._watch: LoopWatch | None = None
         self.services: Services | None = None
         """What is closed last; None while it opens."""
         self.note = ""
@@ -36,25 +37,42 @@ class Ending:
         self.crash_note = ""
         """What is printed instead after a crash."""
 
-    def heed_signals(self) -> None:
-        """SIGTERM and SIGHUP end Phoenix as a key does."""
-        if not self._app.is_headless and sys.platform != "win32":
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, partial(self.begin, SIGNAL_EXIT + number))
+    def heed_signals(self, link: ZygoteLink) -> None:
+        """SIGTERM and SIGHUP end Phoenix as a key does; a thread and the zygote end one that takes neither."""
+        link.disarm()
+        listen(asyncio.get_running_loop(), ENDING, lambda number: self.begin(SIGNAL_EXIT + number))
+        link.arm(ENDING)
+        self._watch = LoopWatch(link)
+
+    def stop_watching(self) -> None:
+        """The loop ends."""
+        if self._watch is not None:
+            self._watch.stop()
 
     def begin(self, return_code: int) -> None:
         """Keep the draft, stop every run, close the store, leave the screen."""
+        if self._watch is not None:
+            self._watch.end_begins()
         # Not exclusive: a second signal would cancel what the first one has begun.
         self._app.run_worker(self._finish(return_code), group="finish")
 
     def crashed(self, error: Exception) -> bool:
-        """Keep a report of the first fault; False for those behind it."""
-        if self.crash_note:
+        """Keep a report of the first fault; False for those behind it, and while Phoenix ends anyway.
+
+        A screen that is taken down while it is still being built has widgets without what they look for.
+        """
+        if self._begun and logging.getLogger().handlers:  # without any it would go to the terminal
+            log.warning("a fault while Phoenix ended", exc_info=error)
+        if self.crash_note or self._begun:
             return False
         report = self._keep_report(error) if self._keep_report is not None else "none was asked for"
         self.crash_note = crash_note(error, report, self._way_back())
         return True
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun: nothing may cut it short."""
+        return self._begun
 
     def _way_back(self) -> str:
         bench = self._ready.bench
@@ -67,6 +85,12 @@ class Ending:
         if self._begun:
             return
         self._begun = True
+        try:
+            await self._put_away()
+        finally:
+            self._app.exit(return_code=return_code)
+
+    async def _put_away(self) -> None:
         bench = self._ready.bench
         if bench is None and self._ready.late is not None:
             self._ready.late.keep()
@@ -78,4 +102,3 @@ class Ending:
             await bench.clipboard.close()
         if self.services is not None:
             await self.services.engine.close()
-        self._app.exit(return_code=return_code)

@@ -63,5 +63,5 @@ def _asked(descriptor: int) -> tuple[int, int]:
 
 
 def _bounded(value: object, fallback: int, most: int) -> int:
-    number = value if isinstance(value, int) else 0
+    number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     return min(number, most) if number > 0 else fallback

@@ -19,7 +19,10 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.reporters import Reporter
+from phoenix_tui.loop_watch import LoopWatch
+from phoenix_tui.stop_signals import listen
 from tools.contract import ImageRejected, SandboxMode, ToolClass
+from tools.process.link import ZygoteLink
 
 NOBODY_ASKED = "nobody is there to ask; run with --permission-mode accept-edits or auto"
 NOBODY_ASKED_IN_SANDBOX = (
@@ -40,6 +43,9 @@ class HeadlessRun:
     outcome: Outcome
     waits_for_agents: bool = True
     """Whether sub-agents that go on in the background are waited for."""
+    link: ZygoteLink | None = None
+    """Where it is, it sees signals that the loop does not take."""
+    _watch: LoopWatch | None = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _runs: int = 0
     """Runs that have ended."""
@@ -162,15 +168,22 @@ class HeadlessRun:
     @contextlib.contextmanager
     def _signals(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
-        for number, code in SIGNALS.items():
-            loop.add_signal_handler(number, self._interrupt, code)
+        listen(loop, SIGNALS, lambda number: self._interrupt(SIGNALS[number]))
+        if self.link is not None:
+            self.link.arm(SIGNALS)
+            self._watch = LoopWatch(self.link)
         try:
             yield
         finally:
+            if self.link is not None and self._watch is not None:
+                self._watch.stop()
+                self.link.disarm()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
 
     def _interrupt(self, code: Exit) -> None:
+        if self._watch is not None:
+            self._watch.end_begins()
         if self.outcome.stopped_by is None:
             self.outcome.stopped_by = code
         self.conversation.cancel()

@@ -23,8 +23,11 @@ from phoenix_tui.linear.queueing import queue_up
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
+from phoenix_tui.loop_watch import LoopWatch
+from phoenix_tui.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from tools.clean import clean_line
+from tools.process.link import ZygoteLink
 
 SAY_PROMPT: Final = "You: "
 ANSWER_PROMPT: Final = "Answer: "
@@ -32,14 +35,17 @@ AGAIN: Final = 3.0
 """Seconds within which a second Ctrl+C leaves."""
 LAST_MESSAGES: Final = 2
 """Messages read out when a conversation is opened."""
-ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
-SIGNAL_EXIT: Final = 128
 
 
 class LinearFront:
     """Phoenix in lines, over the same engine that the screen has."""
 
-    def __init__(self, services: Services, launch: Launch, terminal: LineTerminal) -> None:
+    def __init__(
+        self, services: Services, launch: Launch, terminal: LineTerminal, link: ZygoteLink | None = None
+    ) -> None:
+        self.link = link
+        """Where it is, it sees signals that the loop does not take."""
+        self._watch: LoopWatch | None = None
         self.services = services
         self.launch = launch
         self.terminal = terminal
@@ -88,14 +94,26 @@ class LinearFront:
                 await self.talk.put_away(self.terminal.line.text)
         return self.leaving or 0
 
+    def _end(self, number: signal.Signals) -> None:
+        if self._watch is not None:
+            self._watch.end_begins()
+        self.leave(SIGNAL_EXIT + number)
+
+    def stop_watching(self) -> None:
+        """All is closed."""
+        if self._watch is not None:
+            self._watch.stop()
+
     def _way_back(self) -> str:
         conversation = self.talk.conversation
         return conversation.id if conversation is not None and conversation.record.message_count else ""
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in ENDING:
-            loop.add_signal_handler(number, self.leave, SIGNAL_EXIT + number)
+        listen(loop, ENDING, self._end)
+        if self.link is not None:
+            self.link.arm(ENDING)
+            self._watch = LoopWatch(self.link)
         loop.add_signal_handler(signal.SIGINT, self.interrupt)
         loop.add_signal_handler(signal.SIGCONT, self.terminal.resume)
 

@@ -48,7 +48,9 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         outcome = Outcome(conversation.id, conversation.record.model)
         if backend.engine.warning:
             write_progress(backend.engine.warning)
-        run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents)
+        run = HeadlessRun(
+            backend.engine, conversation, reporter, outcome, arguments.wait_agents, backend.processes.link
+        )
         return await run.perform(prompt, images, caps)
     except EngineError as error:
         raise CommandError(str(error)) from error

@@ -48,7 +48,7 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         services = await opener.open()
     except CannotOpen as error:
         raise CommandError(str(error), Exit.FAILED) from error
-    front = LinearFront(services, launch, LineTerminal(ascii_only=_ascii_only(), clock=time.monotonic))
+    front = LinearFront(services, launch, LineTerminal(ascii_only=_ascii_only(), clock=time.monotonic), link)
     last = ""
     try:
         code = await front.run()
@@ -56,6 +56,7 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
     finally:
         await services.engine.close()
         await opener.close(crashed=False)
+        front.stop_watching()
     with suppress(OSError):  # the terminal may have hung up
         sys.stdout.write(f"phoenix --screen-reader --resume {last} goes on.\n" if last else "")
         sys.stdout.flush()

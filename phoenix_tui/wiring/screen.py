@@ -73,10 +73,12 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
     app = PhoenixApp(launch, services.open, driver_class=_driver(), keep_report=report)
 
     async def show() -> None:
+        app.ending.heed_signals(link)
         try:
             await app.run_async(mouse=launch.mouse)
         finally:
             await services.close(crashed=app.return_code == CRASHED)
+            app.ending.stop_watching()
 
     asyncio.run(show())
     if app.ending.crash_note:

@@ -25,6 +25,8 @@ DEADLINE = PATIENCE
 LAST_WORDS = 2.0
 """Seconds in which what a program wrote before its end comes through the pty."""
 READ = 1 << 16
+MOST_DRAWN = 5_000
+"""Columns and rows of the screen that is looked at; a terminal may say that it has more, or none."""
 UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>=][0-9;]*[a-z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?u")
 """Kitty keys and mode queries: pyte would print them."""
 UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;:<>=?$]*)?\Z")
@@ -39,6 +41,8 @@ class Program:
         self.before: list[Any] = termios.tcgetattr(process.fd)
         self.screen = pyte.Screen(columns, rows)
         self.raw = bytearray()
+        self.draws = True
+        """Whether what is written is drawn on `screen`; a huge screen would take seconds."""
         self._stream = pyte.ByteStream(self.screen)
         self._held = b""
         self._changed = asyncio.Event()
@@ -79,7 +83,8 @@ class Program:
         self.type(f"\x1b[200~{text}\x1b[201~")
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size, with its SIGWINCH."""
+        """Another size, with its SIGWINCH; from then on it is drawn."""
+        self.draws = True
         self.screen.resize(rows, columns)
         self.process.setwinsize(rows, columns)
 
@@ -154,6 +159,8 @@ class Program:
             return
         self.raw += data
         self._changed.set()
+        if not self.draws:
+            return
         data = self._held + data
         cut = UNFINISHED.search(data)
         self._held = data[cut.start() :] if cut else b""
@@ -162,15 +169,24 @@ class Program:
 
 @asynccontextmanager
 async def program(
-    phoenix: Phoenix, *arguments: str, columns: int = 100, rows: int = 30, errors: Path | None = None
+    phoenix: Phoenix,
+    *arguments: str,
+    columns: int = 100,
+    rows: int = 30,
+    errors: Path | None = None,
+    module: str = "phoenix_tui",
 ) -> AsyncGenerator[Program]:
-    """Phoenix in a terminal of this size, its stderr there too or in a file; ended with the block."""
-    command = [sys.executable, "-m", "phoenix_tui", *arguments]
+    """Phoenix in a terminal of this size, its stderr there too or in a file; ended with the block.
+
+    `module` is what runs in its place: one of `tests.support` that changes something in it first.
+    """
+    command = [sys.executable, "-m", module, *arguments]
     if errors is not None:
         command = ["sh", "-c", 'exec "$@" 2>"$0"', str(errors), *command]
     environment = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **phoenix.environment}
     process = ptyprocess.PtyProcess.spawn(command, cwd=str(phoenix.cwd), env=environment, dimensions=(rows, columns))
-    running = Program(process, columns, rows)
+    running = Program(process, min(columns, MOST_DRAWN) or 80, min(rows, MOST_DRAWN) or 24)
+    running.draws = max(columns, rows) <= MOST_DRAWN
     try:
         yield running
     finally:

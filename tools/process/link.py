@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import fcntl
 import os
+import select
 import signal
 import socket
 import sys
+import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tools.process.zygote import terminal as terminals
-from tools.process.zygote.wire import CLEAN, CONTROL, RUN, TERMINAL
+from tools.process.zygote.wire import ALARMS, BEGUN, BOUND, CLEAN, CONTROL, MEMORY, RUN, TERMINAL
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = "import sys; sys.path.append(sys.argv[1]); from tools.process.zygote.main import main; main(sys.argv[2])"
@@ -29,6 +33,9 @@ class ZygoteLink:
     def __init__(self, terminal: int | None = None) -> None:
         self._terminal = -1 if terminal is None else os.dup(terminal)
         self._settings = "" if terminal is None else terminals.describe(terminal)
+        self._alarms = {number: _pipe() for number in ALARMS.values()}
+        """By signal: the zygote's end of a pipe and ours."""
+        self._memory = 0
         self.pid: int
         self._socket: socket.socket
         self._socket, self.pid = self._spawn()
@@ -59,6 +66,51 @@ class ZygoteLink:
             os.waitpid(self.pid, 0)
         self._socket.close()
         self._socket, self.pid = self._spawn()
+        if self._memory:
+            self.bound(self._memory)
+
+    def arm(self, numbers: Iterable[int]) -> None:
+        """Have the zygote see these signals, whatever Phoenix is doing; its own handlers must stand already.
+
+        A signal that is ignored stays ignored.
+        """
+        for number in numbers:
+            if signal.getsignal(number) not in {signal.SIG_IGN, None}:
+                faulthandler.register(number, self._alarms[signal.Signals(number)][1], all_threads=False, chain=True)
+
+    def disarm(self) -> None:
+        """Leave the signals to Phoenix's own handlers again, as before a change of them."""
+        for number in self._alarms:
+            faulthandler.unregister(number)
+            if threading.current_thread() is threading.main_thread():
+                # It puts back the handler it found, which may be one that asyncio has taken away since.
+                signal.signal(number, signal.getsignal(number))
+
+    def begun(self) -> None:
+        """The end that a signal asked for is under way: the zygote waits longer."""
+        self._tell(BEGUN)
+
+    def bound(self, memory: int) -> None:
+        """Have the zygote kill Phoenix above so many bytes, for what holds the interpreter and so all threads."""
+        self._memory = memory
+        self._tell(BOUND + MEMORY.pack(memory))
+
+    def heard(self, seconds: float) -> int:
+        """Wait for a signal that came to Phoenix; its number, 0 when none came. For a thread of its own."""
+        control = self._socket
+        with contextlib.suppress(OSError, ValueError):
+            poller = select.poll()
+            poller.register(control, select.POLLIN)
+            if not poller.poll(seconds * 1000):
+                return 0
+            if word := control.recv(1, socket.MSG_DONTWAIT):
+                return word[0]
+        time.sleep(seconds)  # the zygote is gone: the next command starts another
+        return 0
+
+    def _tell(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.send(word, socket.MSG_DONTWAIT)
 
     def say_goodbye(self) -> None:
         """Tell the zygote that the terminal is in order: an end after this is no accident."""
@@ -69,7 +121,12 @@ class ZygoteLink:
         """End the zygote and everything below it; blocks until it is gone, at most `FAREWELL`."""
         atexit.unregister(self.say_goodbye)
         self.say_goodbye()
+        self.disarm()
         self._socket.close()
+        for ends in self._alarms.values():
+            for descriptor in ends:
+                os.close(descriptor)
+        self._alarms = {}
         if self._terminal >= 0:
             os.close(self._terminal)
             self._terminal = -1
@@ -92,6 +149,9 @@ class ZygoteLink:
         if self._terminal >= 0:
             moved.append(_lift(self._terminal))
             actions.append((os.POSIX_SPAWN_DUP2, moved[2], TERMINAL))
+        for target, number in ALARMS.items():
+            moved.append(_lift(self._alarms[number][0]))
+            actions.append((os.POSIX_SPAWN_DUP2, moved[-1], target))
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), self._settings]
         try:
             pid = os.posix_spawn(sys.executable, arguments, {"PATH": os.defpath}, file_actions=actions)
@@ -100,6 +160,14 @@ class ZygoteLink:
             for descriptor in (null, *moved):
                 os.close(descriptor)
         return ours, pid
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe that never blocks the signal handler that writes into it."""
+    ends = os.pipe()
+    for descriptor in ends:
+        os.set_blocking(descriptor, False)
+    return ends
 
 
 def _lift(descriptor: int) -> int:

@@ -40,7 +40,7 @@ class Processes:
 
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
         default = Sandbox(settings.sandbox, settings.network)
-        self._link = link
+        self.link = link
         self.planner = Planner(settings.environment, default, settings.protected, settings.hidden, settings.mechanism)
         self._supervision = Supervision(link, self.planner, settings.clean)
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
@@ -60,7 +60,7 @@ class Processes:
         """End every command, every job and the zygote."""
         await self.jobs.close()
         await self._supervision.end_everything()
-        await asyncio.to_thread(self._link.close)
+        await asyncio.to_thread(self.link.close)
         await asyncio.to_thread(self.planner.close)
 
 

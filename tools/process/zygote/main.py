@@ -6,15 +6,17 @@ import contextlib
 import gc
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
 import time
 
 from tools.process.zygote import terminal
+from tools.process.zygote.deadline import Deadline
 from tools.process.zygote.supervisor import supervise
 from tools.process.zygote.tree import kill_below
-from tools.process.zygote.wire import CLEAN, CONTROL, RUN, TERMINAL
+from tools.process.zygote.wire import ALARMS, CLEAN, CONTROL, RUN, TERMINAL
 
 PROCESS_NAME = "phoenix-zygote"
 LOADED_ONCE = (
@@ -52,22 +54,39 @@ def _serve(phoenix: socket.socket, supervisors: set[int]) -> bool:
     """Fork for every request until the end; True when Phoenix said goodbye first."""
     clean = False
     master = os.getppid()
+    deadline = Deadline(phoenix, master)
+    poller = select.poll()
+    for descriptor in (CONTROL, *ALARMS):
+        poller.register(descriptor, select.POLLIN)
     while True:
+        _keep(deadline, poller)
         try:
             word, descriptors, _, _ = socket.recv_fds(phoenix, 1, DESCRIPTORS)
         except OSError:
             return clean
         if not word:
             return clean
-        if word == CLEAN:
-            clean = True
-        elif word == RUN and len(descriptors) == DESCRIPTORS:
+        if word == RUN and len(descriptors) == DESCRIPTORS:
             for descriptor in descriptors:
                 os.set_inheritable(descriptor, False)
             with contextlib.suppress(OSError):  # no more processes: Phoenix sees the control socket close
                 supervisors.add(_fork(phoenix, master, descriptors))
+        else:
+            clean = clean or word == CLEAN
+            deadline.told(word)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _keep(deadline: Deadline, poller: select.poll) -> None:
+    """Wait for a word of Phoenix, and see to its signals meanwhile."""
+    ready: set[int] = set()
+    while CONTROL not in ready:
+        ready = {descriptor for descriptor, _ in poller.poll(deadline.wait)}
+        deadline.keep()
+        for alarm in ready & ALARMS.keys():
+            if not deadline.signalled(alarm):
+                poller.unregister(alarm)
 
 
 def _fork(phoenix: socket.socket, master: int, descriptors: list[int]) -> int:

@@ -8,6 +8,7 @@ means "kill". The supervisor answers in lines: `ready PID`, `started PID TICKS`,
 from __future__ import annotations
 
 import os
+import signal
 import struct
 from collections.abc import Iterator, Sequence
 
@@ -18,9 +19,18 @@ TERMINAL = 4
 """Descriptors of the zygote."""
 FILTER = 9
 """Descriptor of the filter of system calls in a bubblewrap that starts."""
+ALARMS = {5: signal.SIGTERM, 6: signal.SIGHUP, 7: signal.SIGINT}
+"""Pipes into which Phoenix's stack is written when one of these signals comes to it."""
 RUN = b"r"
 CLEAN = b"c"
-"""Words to the zygote: fork a supervisor; the terminal is in order."""
+BEGUN = b"b"
+BOUND = b"m"
+"""Words to the zygote: fork a supervisor; the terminal is in order; the end that a signal asked for has begun; no
+more memory than the number that follows (`MEMORY`).
+
+The zygote says one thing by itself: a byte with the number of a signal that came to Phoenix.
+"""
+MEMORY = struct.Struct("!Q")
 
 LENGTH = struct.Struct("!I")
 FIELD = b"\0"

@@ -1,0 +1,42 @@
+"""Ctrl+C pressed again and again while nothing answers: the way out of a program that stands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Final
+
+PRESSES: Final = 3
+UNHEARD_SECONDS: Final = 2.0
+"""Seconds that the first of them has waited by then."""
+CTRL_C: Final = (b"\x03", b"\x1b[99;5u")
+"""As a terminal sends it, without and with kitty's keys."""
+
+
+class Impatience:
+    """Ends Phoenix by SIGTERM when the loop takes none of three presses; lives on the thread that reads the keys."""
+
+    def __init__(
+        self, to_loop: Callable[[Callable[[], None]], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._to_loop = to_loop
+        self._clock = clock
+        self._unheard = 0
+        self._since = 0.0
+
+    def note(self, received: bytes) -> None:
+        """Look at what was typed."""
+        presses = sum(received.count(key) for key in CTRL_C)
+        if not presses:
+            return
+        if not self._unheard:
+            self._since = self._clock()
+        self._unheard += presses
+        self._to_loop(self._heard)
+        if self._unheard >= PRESSES and self._clock() - self._since >= UNHEARD_SECONDS:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _heard(self) -> None:
+        self._unheard = 0

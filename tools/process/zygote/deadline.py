@@ -1,0 +1,83 @@
+"""The last resort for a Phoenix that was told to end and does not: its signals are seen here, whatever it does.
+
+Phoenix has faulthandler write its stack into a pipe when a signal comes. That happens in C, inside the signal's
+handler, so it needs neither the event loop nor the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+from tools.process.zygote import wire
+
+PATIENCE = 2.0
+"""Seconds after a signal until Phoenix must have begun to end."""
+FINISHING = 9.0
+"""Seconds it then has: runs get 2, programs 2.5, what is found out about files 1, and a disk may be slow."""
+LOOK_EVERY = 5.0
+"""Seconds between two looks at Phoenix's memory."""
+READ = 1 << 16
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+class Deadline:
+    """Kills Phoenix when its time is up, or its memory is above what it may have."""
+
+    def __init__(self, phoenix: socket.socket, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._phoenix = phoenix
+        self._pid = pid
+        self._clock = clock
+        self._due: float | None = None
+        self._begun = False
+        self._most = 0
+        """Bytes of memory; 0: any."""
+
+    @property
+    def wait(self) -> float | None:
+        """Milliseconds until something must be looked at; None while there is nothing."""
+        if self._due is not None:
+            return max(0.0, self._due - self._clock()) * 1000
+        return LOOK_EVERY * 1000 if self._most else None
+
+    def signalled(self, descriptor: int) -> bool:
+        """A signal has come to Phoenix: let its thread know; False when the pipe is at its end."""
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(descriptor, READ):
+                return False
+        number = wire.ALARMS[descriptor]
+        with contextlib.suppress(OSError):
+            self._phoenix.send(bytes([number]), socket.MSG_DONTWAIT)
+        if self._due is None:
+            self._due = self._clock() + PATIENCE
+        return True
+
+    def told(self, word: bytes) -> None:
+        """A word of Phoenix: it ends in its own order, or it may have so much memory."""
+        if word == wire.BEGUN and self._due is not None and not self._begun:
+            self._begun, self._due = True, self._clock() + FINISHING
+        elif word == wire.BOUND:
+            (self._most,) = wire.MEMORY.unpack(self._phoenix.recv(wire.MEMORY.size, socket.MSG_WAITALL))
+
+    def keep(self) -> None:
+        """Kill Phoenix if it is time."""
+        late = self._due is not None and self._clock() >= self._due
+        if (late or (self._most and _resident(self._pid) > self._most)) and os.getppid() == self._pid:
+            self._due, self._most = None, 0
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+
+
+def _resident(pid: int) -> int:
+    if sys.platform != "linux":
+        return 0
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123 - pathlib would cost the zygote 10 ms
+            return int(file.read().split()[1]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
