@@ -6,8 +6,11 @@ Imported before everything else by `__main__`: standard library only.
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping, Sequence
-from typing import Final
+
+TYPE_CHECKING = False  # importing typing would cost `--help` more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping, Sequence
+    from typing import Final
 
 FALLBACK: Final = (80, 24)
 """Columns and rows where nobody tells: a pseudo-terminal without a size says 0 x 0."""

@@ -62,6 +62,9 @@ class TurnKeeper(Struct, eq=False):
     """By conversation, while its run is under way."""
     _aside: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
     _ending: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    _tidying: bool = False
+    _resting: asyncio.TimerHandle | None = None
+    """Until what is kept in memory goes: one for all runs, set anew by each."""
 
     def run_began(self, record: ConversationRecord) -> None:
         """A run begins: the first look at a folder may take seconds, so it is taken while the model thinks."""
@@ -121,6 +124,9 @@ class TurnKeeper(Struct, eq=False):
 
     async def close(self) -> None:
         """Wait a little for what is being found out, then for nothing."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
         if self._ending:
             await asyncio.wait(set(self._ending.values()), timeout=self.closing)
         left = {*self._aside, *self._ending.values(), *(look.task for look in self.begun.values())}
@@ -135,14 +141,34 @@ class TurnKeeper(Struct, eq=False):
         task.add_done_callback(self._aside.discard)
 
     async def _tidy(self) -> None:
+        """Pack what is kept, once at a time; the looks in memory go when nothing has run for a while."""
+        self._rest_later()
+        if self._tidying:
+            return
+        self._tidying = True
         try:
             while await self.folders.tidy():
                 pass
-            await asyncio.sleep(KEPT_SECONDS)
-            if not self.begun:
-                await self.folders.rest()
         except FilesError as error:
             log.warning("contents stay as they are: %s", error)
+        finally:
+            self._tidying = False
+
+    def _rest_later(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        self._resting = None
+        if not self.begun:
+            self._later(self._let_go())
+
+    async def _let_go(self) -> None:
+        try:
+            await self.folders.rest()
+        except FilesError as error:
+            log.warning("looks stay in memory: %s", error)
 
     async def _warm(self, record: ConversationRecord) -> None:
         await asyncio.sleep(self.ahead)

@@ -53,6 +53,11 @@ def memory(root: int) -> Memory:
     )
 
 
+def resident(pid: int) -> float:
+    """Megabytes that one process occupies."""
+    return _kilobytes(pid, "Rss:") / 1024
+
+
 def tagged(tag: str) -> list[int]:
     """Pids whose environment carries this mark."""
     wanted, found = f"{TAG}={tag}".encode(), list[int]()
