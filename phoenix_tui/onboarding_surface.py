@@ -46,6 +46,10 @@ class Onboarding(Protocol):
         """Keep a key and give the model reference it opens."""
         ...
 
+    async def accept_server(self, reference: str) -> None:
+        """Remember that a model of a server on this machine was chosen; any other reference changes nothing."""
+        ...
+
     async def local_servers(self) -> Sequence[ModelInfo]:
         """Models of servers that answer on this machine now."""
         ...

@@ -43,6 +43,10 @@ def _remark(one: ModelInfo) -> str:
 async def use_model(bench: Bench, reference: str) -> None:
     """Use this model here and for new conversations of this session."""
     bench.desk.prefer(model=reference)
+    try:
+        await bench.desk.services.onboarding.accept_server(reference)
+    except EngineError as error:
+        bench.tell(str(error), bad=True)
     if reference.startswith("local/"):
         bench.tell("A small local model: check its work.")
     await bench.desk.attempt(lambda conversation: conversation.change(ConversationChanges(model=reference)))

@@ -38,6 +38,11 @@ class Paths(Struct, frozen=True):
         return self.config / "trust.json"
 
     @property
+    def servers_file(self) -> Path:
+        """Model servers of this machine that were said yes to."""
+        return self.config / "servers.json"
+
+    @property
     def keymap_file(self) -> Path:
         """The user's keys."""
         return self.config / "keymap.toml"

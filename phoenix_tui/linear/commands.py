@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from engine.executor.requests import Refused
+from engine.executor.requests import EngineError, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
@@ -108,6 +108,10 @@ async def _model(front: LinearFront, reference: str) -> None:
             return
         reference = offered[chosen].reference
     front.talk.model = reference
+    try:
+        await front.services.onboarding.accept_server(reference)
+    except EngineError as error:
+        front.say(str(error))
     if front.talk.conversation is not None:
         await front.talk.attempt(front.talk.conversation.change(ConversationChanges(model=reference)))
     front.say(f"Model {reference}.")

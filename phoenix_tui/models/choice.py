@@ -7,9 +7,12 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from phoenix_tui.models.servers import LocalServer
+from phoenix_tui.models.servers import ENDPOINTS, LocalServer
+from tools.clean import clean_line
 
 GUIDE = "demo/guide"
+LONGEST_NAME = 100
+"""Characters of a model's name that are shown."""
 DEFAULT_MODELS = {"anthropic": "claude-sonnet-5-5"}
 """What a bare provider name means where its server is not asked (CONTRACT 5)."""
 
@@ -42,6 +45,9 @@ class ModelFacts(Struct, frozen=True):
     has_openai: bool = False
     """`OPENAI_API_KEY` or `OPENAI_BASE_URL` is set."""
     servers: Sequence[LocalServer] = ()
+    """Of this machine, said yes to before."""
+    waiting: Sequence[LocalServer] = ()
+    """Those that nobody has said yes to: another user of this machine may listen there."""
     embedded: Sequence[str] = ()
     """Names of usable embedded models; the user's own file first."""
 
@@ -54,6 +60,8 @@ class ModelChoice(Struct, frozen=True):
     chosen_by: ChosenBy
     sentence: str = ""
     """What to say aloud when nobody named the model; a fallback is never silent."""
+    waiting: str = ""
+    """What to say of a server that would be used after a yes; empty where there is none."""
 
     @property
     def is_guide(self) -> bool:
@@ -100,16 +108,34 @@ def _on_this_machine(facts: ModelFacts) -> ModelChoice:
             ChosenBy.LOCAL_SERVER,
             f"No API key is set: using {server.models[0]} of the server at {server.base_url}.",
         )
+    waiting = _of_waiting(facts.waiting)
     if facts.embedded:
         reference = f"local/{facts.embedded[0]}"
         return ModelChoice(
-            reference, ChosenBy.EMBEDDED, f"No API key is set: using {reference}, a small local model; check its work."
+            reference,
+            ChosenBy.EMBEDDED,
+            f"No API key is set: using {reference}, a small local model; check its work. {waiting}".rstrip(),
+            waiting,
         )
     return ModelChoice(
         GUIDE,
         ChosenBy.GUIDE,
-        "No model is available: demo/guide answers by fixed rules. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
+        waiting
+        or "No model is available: demo/guide answers by fixed rules. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, "
         "run `phoenix model install`, or start a local server.",
+        waiting,
+    )
+
+
+def _of_waiting(servers: Sequence[LocalServer]) -> str:
+    """One sentence about the first; names come from whoever listens there."""
+    if not servers:
+        return ""
+    server, words = servers[0], {one.kind: one.words for one in ENDPOINTS}
+    reference = clean_line(server.reference[:LONGEST_NAME])
+    return (
+        f"No API key is set, and what listens at {server.base_url} answers like {words[server.kind]}: it gets nothing "
+        f"until you choose it, once with `/model` or each time with `-m {reference}`."
     )
 
 

@@ -113,7 +113,8 @@ def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
         ("demo/guide answers by fixed rules: type help to see which.\n\n", ""),
     ]
     for server in welcome.servers:
-        lines.append((f"Found on this machine: {clean_line(server.reference)}   /model uses it\n", Tone.GOOD.value))
+        found = f"Found on this machine: {clean_line(server.reference)}"
+        lines.append((f"{found}   /model uses it; until then it gets nothing\n", Tone.GOOD.value))
     if welcome.installing is not None:
         lines += [*_progress(welcome.installing), (f"{hint(('stop', 'stops the download'))}\n", Tone.QUIET.value)]
     elif welcome.offer is not None:

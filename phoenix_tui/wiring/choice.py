@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from engine.ports import ProviderError
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.servers import discover_local_servers
@@ -31,7 +32,8 @@ async def choose(
     facts = facts_of(setup, environment)
     if needs_servers(facts):
         embedded = await asyncio.to_thread(files.usable)
-        facts = replace(facts, servers=await discover_local_servers(), embedded=tuple(embedded))
+        servers, waiting = AcceptedServers(setup.paths.servers_file).split(await discover_local_servers())
+        facts = replace(facts, servers=servers, waiting=waiting, embedded=tuple(embedded))
     choice = choose_model(facts)
     return replace(choice, reference=await full_reference(choice.reference, providers))
 

@@ -100,6 +100,8 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         choice = await choose(setup, os.environ, backend.models, backend.providers)
     except ProviderError as error:
         raise _refused(error) from error
+    if choice.is_guide and choice.waiting:
+        raise CommandError(choice.waiting, Exit.CREDENTIALS)
     if choice.sentence:
         write_progress(choice.sentence)
     sandbox, required = chosen_sandbox(settings)

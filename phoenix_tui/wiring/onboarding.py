@@ -13,6 +13,7 @@ from engine.providers.local.resources import LEAST_FREE, measure
 from phoenix_tui.config.credentials import load_credentials, save_key
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.known import KNOWN_MODELS
@@ -73,6 +74,17 @@ class ModelOffers(Struct, frozen=True):
         await self.providers.forget(provider)
         defaults = DEFAULT_MODELS | {"openai": DEFAULT_OPENAI_MODEL}
         return f"{provider}/{defaults[provider]}" if provider in defaults else provider
+
+    async def accept_server(self, reference: str) -> None:
+        """Remember that a model of a server on this machine was chosen.
+
+        Raises:
+            EngineError: it cannot be kept.
+        """
+        try:
+            await asyncio.to_thread(AcceptedServers(self.paths.servers_file).accept, reference)
+        except OSError as error:
+            raise EngineError(f"That this server may be used cannot be kept: {error.strerror}.") from error
 
     async def local_servers(self) -> Sequence[ModelInfo]:
         """Models of servers that answer on this machine now."""

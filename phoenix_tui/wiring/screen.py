@@ -23,6 +23,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.crash import keep_report
+from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
@@ -168,7 +169,8 @@ def chosen_model(setup: Setup) -> ModelChoice:
     if needs_servers(facts):
         found = asyncio.run(discover_local_servers()) if any(_listens(one.port) for one in ENDPOINTS) else ()
         embedded = _embedded(setup.paths.models)
-        facts = replace(facts, servers=found, embedded=embedded)
+        servers, waiting = AcceptedServers(setup.paths.servers_file).split(found)
+        facts = replace(facts, servers=servers, waiting=waiting, embedded=embedded)
     choice = choose_model(facts)
     if "/" in choice.reference or choice.reference in DEFAULT_MODELS:
         return choice

@@ -412,6 +412,7 @@ class FakeOnboarding:
     offer: LocalOffer | None = None
     servers: Sequence[ModelInfo] = ()
     keys: list[tuple[str, str]] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
     installed: int = 0
 
     async def local_offer(self) -> LocalOffer | None:
@@ -425,6 +426,9 @@ class FakeOnboarding:
     async def save_key(self, provider: str, key: str) -> str:
         self.keys.append((provider, key))
         return f"{provider}/first"
+
+    async def accept_server(self, reference: str) -> None:
+        self.accepted.append(reference)
 
     async def local_servers(self) -> Sequence[ModelInfo]:
         return self.servers
