@@ -96,6 +96,12 @@ def reveal(text: str) -> str:
     return _BLANKS.sub(lambda run: "␠" * len(run.group()), _REVEALED.sub(_spelled, text))
 
 
+def reveal_name(name: object) -> str:
+    """Give the name of a file as one line: as `reveal`, with newlines spelled out, so that no name forges a line."""
+    shown = str(name).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return reveal(shown).replace("\n", "␊")
+
+
 def _terminal_effect(match: re.Match[str]) -> str:
     if match["newline"]:
         return "\n"

@@ -21,6 +21,7 @@ from phoenix_tui.config.profiles import chosen_profile, instructed, open_profile
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, Value
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
+from tools.clean import reveal_name
 
 
 class SettingsNow(Protocol):
@@ -49,11 +50,17 @@ class Setup(Struct, frozen=True):
 
     def notices(self) -> tuple[str, ...]:
         """What the user should hear before the run."""
-        if self.trust.trust not in {Trust.UNKNOWN, Trust.CHANGED, Trust.REFUSED}:
-            return self.settings.notices
-        names = sorted({file.path.name for file in self.project.files})
-        untrusted = f"{self.cwd} is not trusted: {', '.join(names)} left out; --trust uses what is there now."
-        return (*self.settings.notices, untrusted)
+        said = list(self.settings.notices)
+        outside = [reveal_name(path) for path in self.project.left_out]
+        if outside:
+            verb = "leads" if len(outside) == 1 else "lead"
+            said.append(f"{', '.join(outside)} {verb} out of the folder, or cannot be read: left out.")
+        if self.trust.trust in {Trust.UNKNOWN, Trust.CHANGED, Trust.REFUSED}:
+            names = sorted({reveal_name(file.path.name) for file in self.project.files})
+            said.append(
+                f"{reveal_name(self.cwd)} is not trusted: {', '.join(names)} left out; --trust uses what is there now."
+            )
+        return tuple(said)
 
 
 def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
@@ -76,6 +83,8 @@ def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(_cannot_write(error)) from error
+    if trust.trust is Trust.REFUSED or (arguments.headless and trust.trust is not Trust.GIVEN):
+        project = project.without_contents()  # nobody will be shown them, and no model is to be sent them
     return Setup(paths, settings, credentials, project, trust, settings_now, arguments.ephemeral)
 
 

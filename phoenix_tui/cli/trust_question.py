@@ -9,7 +9,7 @@ import termios
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.config.project import Project
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
-from tools.clean import reveal
+from tools.clean import reveal, reveal_name
 
 KEYS = {"y": True, "n": False}
 
@@ -22,8 +22,8 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
     """
     changed = status.trust is Trust.CHANGED
     reason = "changed since you last answered" if changed else "would be read as instructions and settings"
-    names = "".join(f"  {reveal(str(path))}\n" for path in status.changed)
-    _say(f"These files of {reveal(str(project.folder))} {reason}:\n{names}\n")
+    names = "".join(f"  {reveal_name(path)}\n" for path in status.changed)
+    _say(f"These files of {reveal_name(project.folder)} {reason}:\n{names}\n")
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)  # what was typed before cannot be an answer
     while True:
         _say("Trust them? y yes · n work without them · s show · q quit ")
@@ -38,11 +38,11 @@ def ask_trust(trust_file: TrustFile, project: Project, status: TrustStatus) -> b
 
 
 def _whole(project: Project) -> str:
-    return "\n".join(f"--- {file.path}\n{file.text}" for file in project.files)
+    return "\n".join(f"--- {reveal_name(file.path)}\n{file.text}" for file in project.files)
 
 
 def _show(text: str) -> None:
-    _say("\n".join(reveal(line) for line in text.splitlines()) + "\n\n")
+    _say("\n".join(reveal(line) for line in text.split("\n")) + "\n\n")
 
 
 def _say(text: str) -> None:

@@ -19,11 +19,17 @@ def make_private_folder(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def read_regular(path: Path, limit: int) -> bytes | None:
-    """The first `limit` bytes of a regular file; None for anything else, so that a pipe cannot hold us up."""
+def read_regular(path: Path, limit: int, *, follow: bool = True) -> bytes | None:
+    """The first `limit` bytes of a regular file; None for anything else: no pipe or device is opened.
+
+    Without `follow` a path that is a link is refused, too.
+    """
+    link = 0 if follow else os.O_NOFOLLOW
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        if not stat.S_ISREG(path.stat(follow_symlinks=follow).st_mode):
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | link)
+    except (OSError, ValueError):
         return None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

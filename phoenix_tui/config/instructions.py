@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from phoenix_tui.config.project import find_project
+from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.trust import Trust, TrustFile
 
 
@@ -22,6 +22,8 @@ class Instructions(Struct, frozen=True):
             own = self.own.read_text("utf-8", errors="replace").strip()
         except OSError:
             own = ""
-        project = find_project(folder)
-        trusted = self.trust.status(project).trust is Trust.GIVEN
+        project, trusted = Project(folder), False
+        if self.trust.may_be_trusted(folder):
+            project = find_project(folder)
+            trusted = self.trust.status(project).trust is Trust.GIVEN
         return "\n\n".join(part for part in (own, project.instructions() if trusted else "") if part)

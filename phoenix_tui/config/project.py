@@ -16,6 +16,9 @@ SETTINGS = "config.toml"
 FILE_LIMIT = 1024 * 1024
 """Bytes of one file; a longer one is cut, and its digest is that of the cut."""
 COUNT_LIMIT = 200
+"""Files, and folders, below one `.phoenix`."""
+TOTAL_LIMIT = 8 * 1024 * 1024
+"""Bytes of all files together: they are read at every start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,19 @@ class ProjectFile:
 
     path: Path
     content: bytes = field(repr=False)
+    known_digest: str = ""
+    """Of a file whose content is no longer kept."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of the content."""
         import hashlib  # noqa: PLC0415 - OpenSSL behind it takes 2 ms, and most folders have no such file
 
-        return hashlib.sha256(self.content).hexdigest()
+        return self.known_digest or hashlib.sha256(self.content).hexdigest()
+
+    def without_content(self) -> ProjectFile:
+        """The same file with its digest alone."""
+        return ProjectFile(self.path, b"", self.digest)
 
     @property
     def text(self) -> str:
@@ -44,6 +53,12 @@ class Project(Struct, frozen=True):
     folder: Path
     """The real path."""
     files: tuple[ProjectFile, ...] = ()
+    left_out: tuple[Path, ...] = ()
+    """Files that are none of the folder's: a link leads out of it, or there is no end of them."""
+
+    def without_contents(self) -> Project:
+        """The same files with their digests alone, for a folder that is not trusted."""
+        return Project(self.folder, tuple(file.without_content() for file in self.files), self.left_out)
 
     def settings_files(self) -> tuple[ProjectFile, ...]:
         """`.phoenix/config.toml`, the repository's before the folder's own."""
@@ -59,13 +74,37 @@ def find_project(folder: Path) -> Project:
     """What stands in `folder` and, inside a repository, in the folders above it up to its root."""
     real = folder.resolve()
     files: list[ProjectFile] = []
-    for place in _places(real):
-        candidates = [place / INSTRUCTIONS, *_below(place / FOLDER)]
-        for path in candidates[:COUNT_LIMIT]:
-            content = read_regular(path, FILE_LIMIT)
-            if content is not None:
+    left_out: list[Path] = []
+    places, total = _places(real), 0
+    for place in places:
+        for path in (place / INSTRUCTIONS, *_below(place / FOLDER, places[0])):
+            content = _content(path, places[0])
+            if content is None:
+                left_out += [path] if path.is_symlink() and not _inside(path, places[0]) else []
+            elif total + len(content) > TOTAL_LIMIT:
+                left_out.append(path)
+            else:
+                total += len(content)
                 files.append(ProjectFile(path, content))
-    return Project(real, tuple(files))
+    return Project(real, tuple(files), tuple(dict.fromkeys(left_out)))
+
+
+def _content(path: Path, root: Path) -> bytes | None:
+    """What stands in a regular file of the folder `root`, whatever links lead there; None for anything else.
+
+    The path is resolved before it is opened, and a last part that became a link since then is refused.
+    """
+    real = _inside(path, root)
+    return read_regular(real, FILE_LIMIT, follow=False) if real is not None else None
+
+
+def _inside(path: Path, root: Path) -> Path | None:
+    """The resolved path, None where it leads out of the folder or nowhere."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None
+    return real if real.is_relative_to(root) else None
 
 
 def _places(folder: Path) -> list[Path]:
@@ -80,11 +119,14 @@ def _places(folder: Path) -> list[Path]:
     return [folder]
 
 
-def _below(folder: Path) -> list[Path]:
+def _below(folder: Path, root: Path) -> list[Path]:
+    """The first files below `.phoenix`; the folder itself where it leads out of `root`, for the caller to say so."""
+    if os.path.lexists(folder) and _inside(folder, root) is None:
+        return [folder]
     found: list[Path] = []
-    for parent, folders, names in os.walk(folder):
+    for count, (parent, folders, names) in enumerate(os.walk(folder)):
         folders.sort()
         found += [Path(parent) / name for name in sorted(names)]
-        if len(found) >= COUNT_LIMIT:
+        if len(found) >= COUNT_LIMIT or count >= COUNT_LIMIT:
             break
-    return found
+    return found[:COUNT_LIMIT]

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from phoenix_tui.config.files import write_private
 from phoenix_tui.config.project import Project
+from tools.clean import reveal_name
 
 TEXT_LIMIT = 64 * 1024
 """Bytes of a file up to which its text is kept for a later diff."""
@@ -65,6 +66,11 @@ class TrustFile(Struct, frozen=True):
             return TrustStatus(Trust.CHANGED, tuple(Path(name) for name in sorted(changed)))
         return TrustStatus(Trust.GIVEN if entry.trusted else Trust.REFUSED)
 
+    def may_be_trusted(self, folder: Path) -> bool:
+        """False where nothing of a folder needs to be read: nobody said yes, or somebody said no."""
+        entry = self._entries().get(str(folder.resolve()))
+        return entry is not None and entry.trusted
+
     def answer(self, project: Project, *, trusted: bool) -> None:
         """Keep the user's answer for exactly these files.
 
@@ -74,7 +80,9 @@ class TrustFile(Struct, frozen=True):
         entries = self._entries()
         device, inode = _identity(project.folder)
         digests = {str(file.path): file.digest for file in project.files}
-        texts = {str(file.path): file.text for file in project.files if len(file.content) <= TEXT_LIMIT}
+        # A text that was refused is kept nowhere: only its digest, to notice that it changes.
+        kept = project.files if trusted else ()
+        texts = {str(file.path): file.text for file in kept if len(file.content) <= TEXT_LIMIT}
         entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts)
         folders = {name: _document(entry) for name, entry in entries.items()}
         write_private(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
@@ -87,7 +95,8 @@ class TrustFile(Struct, frozen=True):
         lines: list[str] = []
         for name in sorted(before.keys() | after.keys()):
             old, new = before.get(name, "").splitlines(), after.get(name, "").splitlines()
-            lines += difflib.unified_diff(old, new, f"{name} (then)", f"{name} (now)", lineterm="")
+            shown = reveal_name(name)
+            lines += difflib.unified_diff(old, new, f"{shown} (then)", f"{shown} (now)", lineterm="")
         return "\n".join(lines)
 
     def _entries(self) -> dict[str, _Entry]:
