@@ -103,6 +103,26 @@ def test_a_pointer_of_the_repository_opens_no_other_folder(target: str, place: P
     assert git_control(place / "linked").writable != ()
 
 
+BARE = "mkdir -p objects refs; printf 'ref: refs/heads/x\\n' > HEAD; printf '[core]\\n fsmonitor = evil\\n' > config"
+
+
+@pytest.mark.parametrize("name", ["plain", "bare", "main/deep"])
+async def test_the_workspace_does_not_become_a_bare_repository(name: str, place: Path) -> None:
+    """Git takes a folder with HEAD, objects and refs for a repository, before it looks for `.git` further up."""
+    folder = place / name
+    folder.mkdir()
+    if name == "bare":
+        git(folder, "init", "-q", "--bare")
+    settings = (folder / "config").read_bytes() if name == "bare" else b""
+    async with sandbox(folder) as box:
+        await box.sh(f"rm -f HEAD; {BARE}; mkdir -p hooks; echo evil > hooks/post-checkout")
+    if name == "bare":
+        assert (folder / "config").read_bytes() == settings
+        assert not (folder / "hooks" / "post-checkout").exists()
+    else:
+        assert not (folder / "HEAD").exists()
+
+
 @pytest.mark.parametrize("swapped", ["lib", "lib/inner", "lib/inner/.git"])
 async def test_a_folder_that_becomes_a_link_behind_the_plan_is_not_followed(swapped: str, place: Path) -> None:
     """A job swaps a folder for a link between the plan of the next command and its mounts."""

@@ -19,6 +19,7 @@ FILES: Final = (
     "objects/info/alternates",
     "objects/info/http-alternates",
 )
+HEAD: Final = "HEAD"
 HOOKS: Final = "hooks"
 OLD_FOLDERS: Final = ("remotes", "branches")
 """Addresses as git kept them before it had a file of settings."""
@@ -52,6 +53,8 @@ class GitControl(Struct, frozen=True):
 def git_control(worktree: Path) -> GitControl:
     """The control part of the repository whose working tree is the resolved `worktree`."""
     pointer = worktree / ".git"
+    if not pointer.exists() and not pointer.is_symlink():
+        return GitControl((), tuple(_without_git(worktree)))
     if pointer.is_symlink() or not pointer.is_file():
         folder = pointer.resolve() if pointer.is_dir() else pointer
         return GitControl((), tuple(_of_repository(folder, worktree)))
@@ -62,6 +65,15 @@ def git_control(worktree: Path) -> GitControl:
     if own != common:
         guarded += _of_worktree(own)
     return GitControl((common,) if own.is_relative_to(common) else (common, own), tuple(dict.fromkeys(guarded)))
+
+
+def _without_git(folder: Path) -> Iterator[Guarded]:
+    """Of a folder that git would take for a bare repository as soon as HEAD, objects and refs stand in it."""
+    yield Guarded(folder / ".git", is_file=False)
+    if (folder / HEAD).is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
+        yield from _of_repository(folder, folder)
+    elif not (folder / HEAD).exists():
+        yield Guarded(folder / HEAD, is_file=True)
 
 
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:
@@ -107,7 +119,7 @@ def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
     git writes that, and nobody else can.
     """
     own = _target(pointer)
-    if own is None or not (own / "HEAD").is_file():
+    if own is None or not (own / HEAD).is_file():
         return None, None
     back = _first_line(own / "gitdir")
     if back:
@@ -144,7 +156,7 @@ def _modules(folder: Path) -> Iterator[Path]:
         if not waiting:
             return
         found = waiting.pop()
-        if (found / "HEAD").is_file():
+        if (found / HEAD).is_file():
             yield found
         else:
             waiting += _folders(found)

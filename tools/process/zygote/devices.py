@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from tools.process.zygote import kernel
@@ -37,7 +38,8 @@ def replace(*, writable: bool) -> None:
         os.mkdir(folder, 0o755)  # noqa: PTH102 - no pathlib in the zygote
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")  # noqa: PTH211 - as above
-    kernel.mount("devpts", "/dev/pts", "devpts", OPTIONS, "newinstance,ptmxmode=0666,mode=0620")
+    with contextlib.suppress(OSError):  # a container that forbids it: then there is no terminal to be had
+        kernel.mount("devpts", "/dev/pts", "devpts", OPTIONS, "newinstance,ptmxmode=0666,mode=0620")
     if writable:
         kernel.mount("tmpfs", "/dev/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, SHARED_MEMORY)
 
