@@ -169,7 +169,7 @@ class Conversation:
         """Answer the open question; a rule is kept before the tool starts."""
         question = self._session.question
         note = f"{question.call.name}: {answer_text(answer, question.rule)}" if question else ""
-        if question is not None and answer.choice in {Choice.CONVERSATION, Choice.ALWAYS}:
+        if question is not None and answer.choice in {Choice.CONVERSATION, Choice.ALWAYS, Choice.EVERYWHERE}:
             refusal = keep_rule(self._session, answer.choice, answer.rule or question.rule, question)
             if refusal:
                 return Refused(refusal)

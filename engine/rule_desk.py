@@ -1,31 +1,44 @@
-"""Every permission rule that holds here: shown, taken back, edited, written by hand."""
+"""Every permission rule that holds here: shown, taken back, edited, moved, written by hand."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.conversation import Conversation
 from engine.executor.requests import EngineError
 from engine.executor.session import Ports
-from engine.permissions.rules import BLANKS, Rule, effect, parse_rule, shortened
+from engine.machine.agent_texts import heading_of
+from engine.permissions.command_rules import quoted
+from engine.permissions.rules import KeptRule, Rule, absolute_pattern, effect, parse_rule, why_nothing_matches
 from tools.contract import ToolClass, ToolSpec
-
-NO_PATH = ("~", "./", "../")
-"""Beginnings that no path has when it is held against a rule: inside the folder from there, outside it whole."""
 
 
 class Standing(Struct, frozen=True):
-    """A rule and where it holds: in every conversation, or in the one that is named."""
+    """A rule and where it holds: in a conversation, in a project, or everywhere."""
 
     text: str
     conversation_id: str = ""
     since: float = 0.0
-    """Unix time; 0 where nobody knows."""
+    """Unix time; 0 if unknown."""
     title: str = ""
-    """Of the conversation; empty for one without a title, too."""
+    """Title of the conversation; empty for one without a title, too."""
+    project: str = ""
+    """Absolute folder of the project it belongs to; empty for a conversation's rule and one that holds everywhere."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it holds, to group by."""
+        return self.conversation_id, self.project
+
+    @property
+    def kept(self) -> KeptRule:
+        """The rule as it is stored."""
+        return KeptRule(self.text, self.since, self.project)
 
 
 class RuleDesk:
@@ -36,36 +49,31 @@ class RuleDesk:
         self._opened = opened
 
     def all(self) -> tuple[Standing, ...]:
-        """Those for good first, in the order of the file; the others by conversation. None for a broken file."""
-        try:
-            kept = self._ports.rules.listed()
-        except OSError:
-            kept = ()
+        """Those that hold everywhere, then by project in the order of the file, then by conversation."""
+        kept = self._ports.rules.rules()
+        stored = [Standing(one.text, since=one.since, project=one.project) for one in kept]
         here = [
-            Standing(str(rule), one.id, since, one.record.title)
+            Standing(str(rule), one.id, since, _title(one))
             for one in self._opened.values()
             for rule, since in one.rules.items()
+            if not self._is_copy(one, rule)
         ]
-        return (*(Standing(rule.text, since=rule.since) for rule in kept), *here)
+        return (*sorted(stored, key=lambda one: one.project), *here)
 
     def trouble(self) -> str:
-        """Why no rule for good counts now, in one sentence; empty while they do."""
-        try:
-            self._ports.rules.listed()
-        except OSError as error:
-            return f"{error} Until it is mended no rule in it counts."
-        return ""
+        """What of the stored rules cannot be read and so does not count, in one sentence; empty if nothing."""
+        return self._ports.rules.trouble()
 
     def problem(self, text: str) -> str:
         """Why this can be no rule, in one sentence; empty where it can."""
         rule = parse_rule(text)
         if rule is None:
-            return f"{shortened(text)} is no rule: write it as tool(pattern), such as bash(make test*)."
+            return f"{quoted(text)} is no rule: write it as tool(pattern), such as bash(make test*)."
         spec = self._spec(rule)
         if spec is None:
             near = difflib.get_close_matches(rule.tool, self._ports.tools, n=1)
-            return f"There is no tool {rule.tool}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
-        return _why_nothing_matches(rule, spec)
+            return f"There is no tool {quoted(rule.tool)}: {f'did you mean {near[0]}' if near else self._tool_names()}?"
+        return why_nothing_matches(rule, spec.tool_class)
 
     def effect(self, text: str) -> str:
         """What it lets through, in one sentence; empty for what is no rule."""
@@ -92,27 +100,22 @@ class RuleDesk:
         parsed, since = parse_rule(rule.text), rule.since or self._ports.clock.now()
         if rule.conversation_id and parsed is not None:
             self._conversation(rule).rules[parsed] = since
-            return
-        try:
-            self._ports.rules.add(rule.text, since)
-        except OSError as error:
-            raise _unwritten(error) from error
+        else:
+            _write(lambda: self._ports.rules.add(replace(rule, since=since).kept))
 
     def remove(self, rule: Standing) -> None:
-        """Let it hold no longer; one that is gone already is no mistake.
+        """Let it hold no longer, nor in sub-agents that began with it; one that is gone already is no mistake.
 
         Raises:
             EngineError: the file cannot be written.
         """
-        if rule.conversation_id:
-            parsed = parse_rule(rule.text)
-            if parsed is not None and rule.conversation_id in self._opened:
-                self._opened[rule.conversation_id].rules.pop(parsed, None)
+        if not rule.conversation_id:
+            _write(lambda: self._ports.rules.remove(rule.kept))
             return
-        try:
-            self._ports.rules.remove(rule.text)
-        except OSError as error:
-            raise _unwritten(error) from error
+        for one in self._opened.values():
+            if rule.conversation_id in {one.id, _parent_id(one)}:
+                for held in [held for held in one.rules if str(held) == rule.text]:
+                    del one.rules[held]
 
     def replace(self, old: Standing, text: str) -> Standing:
         """Another text for a rule, which then holds where the old one did; gives it.
@@ -120,11 +123,35 @@ class RuleDesk:
         Raises:
             EngineError: it is no rule, the file cannot be written, or the conversation is closed.
         """
-        new = Standing(text, old.conversation_id, self._ports.clock.now(), old.title)
+        new = replace(old, text=text, since=self._ports.clock.now())
         self.add(new)
         if new.text != old.text:
             self.remove(old)
         return new
+
+    def move(self, old: Standing, project: str) -> Standing:
+        """Let a stored rule hold in `project` instead, or everywhere where that is empty; gives it.
+
+        A relative path pattern stays bound to the folder it started from.
+
+        Raises:
+            EngineError: the file cannot be written.
+        """
+        new = replace(old, text=self._bound_text(old), project=project)
+        self.put_back(new)
+        self.remove(old)
+        return new
+
+    def _bound_text(self, old: Standing) -> str:
+        rule = parse_rule(old.text)
+        spec = self._spec(rule) if rule is not None else None
+        if rule is None or spec is None or not old.project or spec.tool_class not in {ToolClass.READ, ToolClass.EDIT}:
+            return old.text
+        return str(Rule(rule.tool, absolute_pattern(rule, Path(old.project))))
+
+    def _is_copy(self, one: Conversation, rule: Rule) -> bool:
+        parent = self._opened.get(_parent_id(one))
+        return parent is not None and any(str(held) == str(rule) for held in parent.rules)
 
     def _spec(self, rule: Rule) -> ToolSpec | None:
         tool = self._ports.tools.get(rule.tool)
@@ -140,22 +167,17 @@ class RuleDesk:
         return found
 
 
-def _why_nothing_matches(rule: Rule, spec: ToolSpec) -> str:
-    pattern = rule.pattern
-    if not pattern.strip():
-        return f"{rule.tool}() matches nothing: write what it may do between the brackets."
-    if spec.tool_class is ToolClass.RUN:
-        if pattern.strip() == "*":
-            return f"{rule.tool}(*) matches nothing: begin with a command, such as make*. Mode auto asks nothing."
-        if pattern[0] in BLANKS:
-            return "A command never begins with a blank: leave it out."
-        return ""
-    if pattern.startswith(NO_PATH):
-        return "Paths inside the working directory begin there, such as src/*; others are written whole, from /."
-    if pattern != "/" and pattern.endswith("/"):
-        return f"No path ends with /: write {shortened(f'{pattern}*')} for everything in it."
-    return ""
+def _parent_id(one: Conversation) -> str:
+    return one.record.agent.parent_id if one.record.agent is not None else ""
 
 
-def _unwritten(error: OSError) -> EngineError:
-    return EngineError(f"The rule could not be saved: {error.strerror or error}.".replace("..", "."))
+def _title(one: Conversation) -> str:
+    return heading_of(one.record.agent.task) if one.record.agent is not None else one.record.title
+
+
+def _write(change: Callable[[], None]) -> None:
+    try:
+        change()
+    except OSError as error:
+        why = f"The rule could not be saved: {error.strerror or error}."
+        raise EngineError(why.replace("..", ".")) from error

@@ -221,6 +221,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("rule_new", "n", "write(True)", "write one", Scope.RULES),
     Key("rule_remove", "d,delete", "remove", "take it back", Scope.RULES, priority=False),
     Key("rule_here", "tab", "here", "keep a new one for this conversation alone", Scope.RULES),
+    Key("rule_everywhere", "alt+e", "everywhere", "keep it in every project, not this one alone", Scope.RULES),
+    Key("rule_move", "m", "shift", "move it between this project and everywhere", Scope.RULES, priority=False),
     Key("rule_undo", "u", "undo", "undo what was done to rules last", Scope.RULES, priority=False),
     Key("context_compact", "c", "summarize", "summarize older messages", Scope.CONTEXT, priority=False),
     Key("context_prune", "p", "edit('prune')", "shorten old results", Scope.CONTEXT, priority=False),

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 class RulesSurface(Protocol):
-    """The rules for good and those of the open conversations. Changes raise EngineError, in one sentence."""
+    """The stored rules and those of the open conversations. Changes raise EngineError, in one sentence."""
 
     def all(self) -> tuple[Standing, ...]:
-        """Those for good first."""
+        """Those that hold everywhere, then by project, then by conversation."""
         ...
 
     def trouble(self) -> str:
-        """Why no rule for good counts now; empty while they do."""
+        """What of the stored rules cannot be read; empty if nothing."""
         ...
 
     def problem(self, text: str) -> str:
@@ -37,6 +37,10 @@ class RulesSurface(Protocol):
 
     def remove(self, rule: Standing) -> None:
         """Let it hold no longer."""
+        ...
+
+    def move(self, old: Standing, project: str) -> Standing:
+        """Let a stored rule hold in this project, or everywhere where that is empty."""
         ...
 
     def replace(self, old: Standing, text: str) -> Standing:

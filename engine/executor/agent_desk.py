@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from engine.executor.inbox import Entry, Priority
 from engine.executor.launching import log_launch
 from engine.executor.requests import Receipt, Refused, RunCaps
@@ -110,9 +112,14 @@ class AgentDesk:
         self._session.publisher.publish(AgentsChanged(views, results))
 
     def belong_to(self, parent: AgentDesk) -> None:
-        """This one is a sub-agent of that one: what the user allows there is allowed here, and it asks in its name."""
-        self._session.above = parent._session
-        self._session.rules = parent._session.rules
+        """Make this one a sub-agent of `parent`: it asks in its name and begins with a copy of its rules.
+
+        A copy: what the user allows one of them later holds for that one alone.
+        """
+        above = parent._session
+        self._session.above = above
+        folder = str(above.record.cwd)
+        self._session.rules.update({replace(one, folder=one.folder or folder): at for one, at in above.rules.items()})
 
     def _put(self, priority: Priority, entry: Entry) -> asyncio.Future[Receipt]:
         entry.receipt = asyncio.get_running_loop().create_future()

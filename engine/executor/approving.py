@@ -8,7 +8,8 @@ from engine.executor.session import Session
 from engine.permissions.asked import differences
 from engine.permissions.place import Place
 from engine.permissions.policy import Ask, Decision, Deny, Limits
-from engine.permissions.rules import Rule, parse_rule
+from engine.permissions.projects import project_of
+from engine.permissions.rules import Rule, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 
@@ -38,9 +39,8 @@ def place_of(session: Session) -> Place:
 
 def rules_of(session: Session) -> dict[Rule, Access]:
     """Rules that hold for a conversation, each with the access that it was given for here."""
-    kept = (parse_rule(text) for text in session.ports.rules.rules())
-    found = [*session.rules, *(rule for rule in kept if rule is not None)]
-    return {rule: session.rule_access.get(rule, Access.CONFINED) for rule in found}
+    found = [*session.rules, *rules_in_force(session.ports.rules.rules(), project_of(session.record.cwd))]
+    return {rule: session.rule_access.get(Rule(rule.tool, rule.pattern), Access.CONFINED) for rule in found}
 
 
 def approved(

@@ -16,7 +16,8 @@ from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
 from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
-from engine.permissions.rules import Call, Rule, parse_rule, refusal
+from engine.permissions.projects import project_of
+from engine.permissions.rules import Call, KeptRule, Rule, bound, parse_rule, refusal
 from engine.ports import ProviderError, RemoveQueued, Write
 from engine.records import Attachment, StoredMessage, ToolCallRecord
 from engine.updates import Question
@@ -78,18 +79,19 @@ def window_of(session: Session, model: str) -> int:
 
 
 def keep_rule(session: Session, choice: Choice, text: str, question: Question) -> str:
-    """Keep a rule for this conversation or for good; gives the reason where it cannot."""
+    """Keep a rule for this conversation, its project or everywhere; gives the reason where it cannot."""
     call = Call(question.call.name, question.tool_class, question.request, session.record.cwd)
     rule = parse_rule(text)
     if (why := refusal(text, call)) or rule is None:
         return why
-    now = session.ports.clock.now()
-    if choice is not Choice.ALWAYS:
+    now, rule = session.ports.clock.now(), bound(rule, call)
+    if choice is Choice.CONVERSATION:
         session.rules[rule] = now
         _note_access(session, rule, question)
         return ""
+    project = "" if choice is Choice.EVERYWHERE else str(project_of(session.record.cwd))
     try:
-        session.ports.rules.add(str(rule), now)
+        session.ports.rules.add(KeptRule(str(rule), now, project))
     except OSError as error:
         return f"The rule could not be saved: {error.strerror or error}."
     _note_access(session, rule, question)
@@ -159,7 +161,9 @@ def answer_text(answer: Answer, suggested: str) -> str:
         case Choice.CONVERSATION:
             return f"allowed for this conversation: {rule}"
         case Choice.ALWAYS:
-            return f"always allowed: {rule}"
+            return f"always allowed in this project: {rule}"
+        case Choice.EVERYWHERE:
+            return f"always allowed everywhere: {rule}"
         case Choice.DENY:
             return f"denied: {answer.reason}" if answer.reason else "denied"
 

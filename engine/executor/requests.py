@@ -44,11 +44,14 @@ class Choice(StrEnum):
     ONCE = "once"
     CONVERSATION = "conversation"
     ALWAYS = "always"
+    """In this project, in every conversation."""
+    EVERYWHERE = "everywhere"
+    """In every project."""
     DENY = "deny"
 
 
 class Answer(Struct, frozen=True):
-    """The user's answer; `rule` replaces the suggested one for conversation and always."""
+    """The user's answer; `rule` replaces the suggested one where one is kept."""
 
     choice: Choice
     reason: str = ""

@@ -1,41 +1,36 @@
 """Permission rules: `tool(pattern)`, what they match, and which one a call suggests.
 
-A rule for a shell command matches only a single plain command; anything the shell would expand, chain or
-redirect is never matched by a wildcard (FAULTS 67).
+A rule for a command matches one simple command that the shell passes on as written; a rule for a path matches
+resolved paths, and a relative one only below the folder it starts from.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from glob import escape
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tools.contract import ToolClass, ToolRequest, ToolSpec
-from tools.wording import one_line
-
-SHELL_SYNTAX = re.compile(r"[;&|<>`$(){}\n\r\\*?\[\]~!#]|^\s*\w+=")
-EXACT_ONLY = frozenset(
-    {"rm", "rmdir", "dd", "mkfs", "mv", "chmod", "chown", "kill", "pkill", "killall", "find", "ssh", "scp", "curl"}
-    | {"sudo", "doas", "su", "env", "xargs", "nohup", "setsid", "timeout", "eval", "exec", "wget"}
-    | {"sh", "bash", "zsh", "dash", "fish", "python", "python3", "node", "perl", "ruby"}
+from engine.permissions.command_rules import (
+    command_effect,
+    command_matches,
+    command_pattern,
+    prefix_words,
+    quoted,
+    why_no_match,
+    why_no_pattern,
 )
-"""Programs whose next words decide what happens: only the very same command is suggested for them."""
+from engine.permissions.globs import LONGEST, WILDCARDS, glob_matches
+from engine.permissions.shell_words import BLANKS
+from tools.contract import ToolClass, ToolRequest, ToolSpec
 
-RULE = re.compile(r"^(?P<tool>[\w.-]+)\((?P<pattern>.*)\)\Z", re.DOTALL)
-GLOB = re.compile(r"[*?\[]")
-ANYWHERE = ("*", "?", "[", "/")
-"""What a path pattern begins with that may match outside the working directory."""
-BLANKS = " \t\n"
-"""What a shell drops at both ends of a command."""
-SHORTEST_TO_CUT = 60
-"""Letters of a pattern from which a sentence shows only its beginning."""
-STAR = "[*]"
-"""At the end of a command pattern: the command itself ends with a star."""
+RULE: Final = re.compile(r"^(?P<tool>[\w.-]+)\((?P<pattern>.*)\)\Z", re.DOTALL)
+NO_PATH: Final = ("~", "./")
+"""Beginnings that no path has when it is held against a rule."""
 
 
 class Rule(Struct, frozen=True):
@@ -43,43 +38,44 @@ class Rule(Struct, frozen=True):
 
     tool: str
     pattern: str
+    folder: str = ""
+    """Where a relative path pattern starts; empty for the working directory of the call."""
 
     def __str__(self) -> str:
         return f"{self.tool}({self.pattern})"
 
 
 class KeptRule(Struct, frozen=True):
-    """A rule as text, and since when it is kept (Unix time, 0 where nobody knows)."""
+    """A stored rule as text, since when it is kept, and the project it belongs to."""
 
     text: str
     since: float = 0.0
+    """Unix time; 0 if unknown."""
+    project: str = ""
+    """Absolute folder of the project; empty for a rule that holds everywhere."""
 
 
 class RuleBook(Protocol):
     """The rules that outlive a conversation."""
 
-    def rules(self) -> tuple[str, ...]:
-        """All of them, as text; none where they cannot be read, which asks rather than allows."""
+    def rules(self) -> Sequence[KeptRule]:
+        """All that can be read; a rule that cannot be read asks rather than allows."""
         ...
 
-    def listed(self) -> tuple[KeptRule, ...]:
-        """All of them.
-
-        Raises:
-            OSError: they cannot be read.
-        """
+    def trouble(self) -> str:
+        """What cannot be read, in one sentence; empty if nothing is wrong."""
         ...
 
-    def add(self, rule: str, since: float = 0.0) -> None:
-        """Keep one more.
+    def add(self, rule: KeptRule) -> None:
+        """Keep one more; one that is there already stays as it is.
 
         Raises:
             OSError: it cannot be written.
         """
         ...
 
-    def remove(self, rule: str) -> None:
-        """Keep one no longer.
+    def remove(self, rule: KeptRule) -> None:
+        """Keep a rule no longer, in its project or everywhere.
 
         Raises:
             OSError: it cannot be written.
@@ -91,6 +87,14 @@ def parse_rule(text: str) -> Rule | None:
     """`bash(make test*)` as a rule; None for anything else."""
     found = RULE.match(text.strip())
     return Rule(found["tool"], found["pattern"]) if found else None
+
+
+def rules_in_force(kept: Sequence[KeptRule], project: Path) -> list[Rule]:
+    """Those of `kept` that hold in `project`: its own, relative to its folder, and those that hold everywhere."""
+    here = [
+        (one, rule) for one in kept if one.project in {"", str(project)} and (rule := parse_rule(one.text)) is not None
+    ]
+    return [replace(rule, folder=one.project) for one, rule in here]
 
 
 class Call(Struct, frozen=True):
@@ -108,26 +112,44 @@ class Call(Struct, frozen=True):
 
 
 def matches(rule: Rule, spec: ToolSpec, request: ToolRequest, working_dir: Path) -> bool:
-    """Whether `rule` allows this call."""
+    """True if `rule` allows this call."""
     return allows(rule, Call(spec.name, spec.tool_class, request, working_dir))
 
 
 def allows(rule: Rule, call: Call) -> bool:
-    """Whether `rule` allows this call."""
+    """True if `rule` allows this call."""
     if rule.tool != call.tool:
         return False
     if call.tool_class is ToolClass.RUN:
-        return _command_matches(rule.pattern, call.command)
+        return command_matches(rule.pattern, call.command, call.working_dir)
     if not call.request.paths:
         return rule.pattern in {"*", call.request.summary}
-    return all(fnmatchcase(_path_text(path, call.working_dir), rule.pattern) for path in call.request.paths)
+    pattern = absolute_pattern(rule, call.working_dir)
+    if why_no_path_pattern(pattern):
+        return False
+    return all(glob_matches(pattern, str(path)) for path in call.request.paths)
+
+
+def absolute_pattern(rule: Rule, working_dir: Path) -> str:
+    """A path pattern from the root: a relative one, also one that begins with a star, stays below its folder."""
+    if rule.pattern.startswith("/"):
+        return rule.pattern
+    folder = escape(rule.folder or str(working_dir)).rstrip("/")
+    return f"{folder}/{rule.pattern}"
+
+
+def bound(rule: Rule, call: Call) -> Rule:
+    """The rule as it is kept for this call: with an absolute pattern where it is one of paths."""
+    if call.tool_class is ToolClass.RUN or not call.request.paths:
+        return rule
+    return Rule(rule.tool, absolute_pattern(rule, call.working_dir))
 
 
 def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | None:
-    """The rule that "always" offers: wide enough to be of use, never wider than its first words say."""
+    """The rule that is offered: this very call, or the first words of a program that only reads."""
     call = Call(spec.name, spec.tool_class, request, working_dir)
     if spec.tool_class is ToolClass.RUN:
-        pattern = _command_pattern(call.command)
+        pattern = command_pattern(call.command, working_dir)
         return None if pattern is None else Rule(spec.name, pattern)
     if spec.tool_class is ToolClass.SPAWN:
         return Rule(spec.name, "*")  # no two tasks read alike; what sub-agents do asks for itself
@@ -136,26 +158,28 @@ def suggest(spec: ToolSpec, request: ToolRequest, working_dir: Path) -> Rule | N
     first, *more = request.paths
     if more:
         return None  # one pattern for all of them would let through more than was asked
-    return Rule(spec.name, escape(_path_text(first, working_dir)))
+    rule = Rule(spec.name, escape(str(first)))
+    return rule if allows(rule, call) else None
 
 
 def refusal(text: str, call: Call) -> str:
-    """Why a rule that somebody wrote for this call is not kept, in one sentence; empty where it may be."""
+    """Why a rule that was written for this call is not kept, in one sentence; empty where it may be."""
     rule = parse_rule(text)
     if rule is None:
-        return f"{shortened(text)} is no rule: write it as {call.tool}(pattern)."
+        return f"{quoted(text)} is no rule: write it as {call.tool}(pattern)."
     if rule.tool != call.tool:
-        return f"This rule is for {rule.tool}, but {call.tool} asks."
+        return f"This rule is for {quoted(rule.tool)}, but {call.tool} asks."
     if allows(rule, call):
         return ""
     if call.tool_class is ToolClass.RUN:
-        return _why_no_command(rule.pattern, call.command)
+        return why_no_match(rule.pattern, call.command, call.working_dir)
     if not call.request.paths:
-        return f"This rule does not match: write * or {shortened(call.request.summary)}."
-    missed = next(
-        text for path in call.request.paths if not fnmatchcase(text := _path_text(path, call.working_dir), rule.pattern)
-    )
-    return f"This rule does not match {shortened(missed)}: * stands for any letters, ? for one."
+        return f"This rule does not match: write * or {quoted(call.request.summary)}."
+    if why := why_no_path_pattern(rule.pattern):
+        return why
+    pattern = absolute_pattern(rule, call.working_dir)
+    missed = next((path for path in call.request.paths if not glob_matches(pattern, str(path))), call.working_dir)
+    return f"This rule does not match {quoted(str(missed))}: * stands for any letters, ? for one."
 
 
 def meaning(text: str, call: Call) -> str:
@@ -168,58 +192,57 @@ def effect(rule: Rule, tool_class: ToolClass, *, has_paths: bool = True) -> str:
     """What a rule lets through, in one sentence."""
     pattern = rule.pattern
     if tool_class is ToolClass.RUN:
-        first = pattern[:-1]
-        if not pattern.endswith("*") or SHELL_SYNTAX.search(first):
-            return "Allows this very command and no other."
-        return f"Allows {shortened(first)} with any words behind it." if first.strip() else "Allows no command."
-    if not has_paths:
-        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {shortened(pattern)} alone."
-    if not GLOB.search(pattern):
-        return f"Allows {rule.tool} on {shortened(pattern)} alone."
-    where = ", also outside the working directory" if pattern.startswith(ANYWHERE) else ""
-    return f"Allows {rule.tool} on every path like {shortened(pattern)}{where}."
+        return command_effect(pattern)
+    if not has_paths or tool_class is ToolClass.SPAWN:
+        return f"Allows every {rule.tool}." if pattern == "*" else f"Allows {rule.tool} {quoted(pattern)} only."
+    if not WILDCARDS.search(_unescaped(pattern)):
+        return f"Allows {rule.tool} on {quoted(_literal(pattern))} only."
+    where = "anywhere on this machine" if pattern.startswith("/*") else ""
+    where = where or ("" if pattern.startswith("/") else "inside the project")
+    return f"Allows {rule.tool} on every path like {quoted(pattern)}{where and f' {where}'}."
 
 
-def _why_no_command(pattern: str, command: str) -> str:
-    if pattern.endswith("*") and SHELL_SYNTAX.search(command):
-        return "A rule with * never matches a command with shell signs in it: write the whole command."
-    return (
-        "This rule does not match: begin with the words of the command, such as "
-        f"{shortened(_command_pattern(command) or command)}."
-    )
+def grant(rule: Rule, tool_class: ToolClass, *, has_paths: bool) -> str:
+    """What the suggested rule of a call allows, in the few words that fit beside an answer."""
+    if tool_class is ToolClass.RUN:
+        first = prefix_words(rule.pattern)
+        return f"any command that starts with {quoted(' '.join(first))}" if first else "only this exact command"
+    if has_paths and tool_class is not ToolClass.SPAWN and not WILDCARDS.search(_unescaped(rule.pattern)):
+        return f"{rule.tool} on this path only"
+    return effect(rule, tool_class, has_paths=has_paths).removeprefix("Allows ").removesuffix(".")
 
 
-def shortened(text: str) -> str:
-    """A text in quotes, as short as a sentence can bear."""
-    return f"“{one_line(text, SHORTEST_TO_CUT)}”"
+def why_nothing_matches(rule: Rule, tool_class: ToolClass) -> str:
+    """Why a rule can match no call at all, in one sentence; empty where it can."""
+    pattern = rule.pattern
+    if not pattern.strip():
+        return f"{rule.tool}() matches nothing: write what it may do between the brackets."
+    if tool_class is not ToolClass.RUN:
+        return "" if tool_class is ToolClass.SPAWN else why_no_path_pattern(pattern)
+    if pattern.strip() == "*":
+        return f"{rule.tool}(*) matches nothing: begin with a command, such as make test*. Mode auto asks nothing."
+    if pattern[0] in BLANKS:
+        return "A command never begins with a blank: leave it out."
+    return why_no_pattern(pattern)
 
 
-def _command_matches(pattern: str, command: str) -> bool:
-    if command == (f"{pattern.removesuffix(STAR)}*" if pattern.endswith(STAR) else pattern):
-        return True
-    if SHELL_SYNTAX.search(command) or not pattern.endswith("*"):
-        return False
-    prefix = pattern[:-1]
-    return command.startswith(prefix) and (prefix.endswith(" ") or command[len(prefix) : len(prefix) + 1] in {"", " "})
+def why_no_path_pattern(pattern: str) -> str:
+    """Why a pattern can match no path, in one sentence; empty where it can."""
+    if ".." in pattern.split("/"):
+        return "A path rule takes no ..: write the path whole, from /."
+    if pattern.startswith(NO_PATH):
+        return "Paths inside the working directory begin there, such as src/*; others are written whole, from /."
+    if pattern != "/" and pattern.endswith("/"):
+        return f"No path ends with /: write {quoted(f'{pattern}*')} for everything in it."
+    if len(pattern) > LONGEST:
+        return f"A path rule has at most {LONGEST:,} letters."
+    return ""
 
 
-def _command_pattern(command: str) -> str | None:
-    """None for a command that no pattern stands for: one that ends as if its star were meant literally."""
-    if command.endswith(STAR):
-        return None
-    if command.endswith("*"):
-        return f"{command[:-1]}{STAR}"
-    if SHELL_SYNTAX.search(command):
-        return command
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    if not words or not words[0] or words[0] in EXACT_ONLY or "/" in words[0]:
-        return command
-    known = " ".join(words[:2])
-    return f"{known}*" if command.startswith(known) else command
+def _unescaped(pattern: str) -> str:
+    """A pattern without its literal wildcards."""
+    return re.sub(r"\[[*?\[]\]", "", pattern)
 
 
-def _path_text(path: Path, working_dir: Path) -> str:
-    return str(path.relative_to(working_dir)) if path.is_relative_to(working_dir) else str(path)
+def _literal(pattern: str) -> str:
+    return re.sub(r"\[([*?\[])\]", r"\1", pattern)

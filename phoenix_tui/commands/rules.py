@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
+from engine.permissions.projects import project_of
 from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import MODE_MEANINGS
@@ -20,7 +22,8 @@ async def rules(bench: Bench, _: str) -> None:
     mode = conversation.record.permission_mode if conversation else desk.mode
     note = "" if mode in RULES_COUNT else f"In mode {mode.value} no rule counts: {MODE_MEANINGS[mode]}."
     here = conversation.id if conversation is not None and not conversation.read_only else ""
-    await bench.sheets.show(RulesSheet(desk.services.engine.rules, here, note))
+    folder = conversation.record.cwd if conversation is not None else Path.cwd()
+    await bench.sheets.show(RulesSheet(desk.services.engine.rules, here, str(project_of(folder)), note))
 
 
 RUNS: Final[dict[str, Run]] = {"rules": rules}

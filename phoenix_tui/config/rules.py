@@ -1,18 +1,33 @@
-"""rules.toml: the permission rules that were answered with "always"."""
+"""rules.toml: the permission rules that were answered with "always", per project and everywhere.
+
+`allow` holds everywhere, `[projects."/folder"]` has an `allow` of its own; `since` beside each are the dates. What
+was edited into something else counts for nothing, is named in a sentence, and keeps the file from being rewritten.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from msgspec import Struct
 
 from engine.permissions.rules import KeptRule
-from phoenix_tui.config.files import toml_text, write_private
-from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.files import read_regular, toml_text, write_private
+from tools.clean import reveal
+
+MOST_BYTES: Final = 1_000_000
+"""Of rules.toml: 10,000 rules of 100 letters. It is read at each decision."""
+HEAD: Final = "# Tool calls that run without asking: everywhere, and below in each project.\n"
+
+
+class RuleTexts(Struct, frozen=True):
+    """Content of a rules file: its rules in order, and the first thing in it that makes no sense."""
+
+    rules: tuple[KeptRule, ...] = ()
+    trouble: str = ""
 
 
 class RuleFile(Struct, frozen=True):
@@ -20,57 +35,50 @@ class RuleFile(Struct, frozen=True):
 
     path: Path
 
-    def rules(self) -> tuple[str, ...]:
-        """All rules, oldest first; none when the file is missing or broken, which asks rather than allows."""
-        try:
-            return tuple(rule.text for rule in _parse(self.path))
-        except ConfigError:
-            return ()
+    def rules(self) -> tuple[KeptRule, ...]:
+        """All rules that can be read, oldest first; what cannot be read asks rather than allows."""
+        return _read(self.path).rules
 
-    def listed(self) -> tuple[KeptRule, ...]:
-        """All rules, oldest first.
+    def trouble(self) -> str:
+        """What cannot be read, in one sentence; empty if nothing is wrong."""
+        found = _read(self.path).trouble
+        return f"{found} Until it is mended this counts for nothing, and no rule can be added." if found else ""
 
-        Raises:
-            OSError: the file was edited into something that is no rules file; the sentence names it.
-        """
-        try:
-            return _parse(self.path)
-        except ConfigError as error:
-            raise OSError(str(error)) from error
-
-    def add(self, rule: str, since: float = 0.0) -> None:
+    def add(self, rule: KeptRule) -> None:
         """Keep one more rule.
 
         Raises:
-            OSError: it cannot be written, or was edited into something that is no rules file.
+            OSError: it cannot be written, or was edited into something that would be lost.
         """
-        kept = self.listed()
-        if all(one.text != rule for one in kept):
-            self._write((*kept, KeptRule(rule, since)))
+        kept = self._writable()
+        if not any(_same(one, rule) for one in kept):
+            self._write((*kept, rule))
 
-    def remove(self, rule: str) -> None:
+    def remove(self, rule: KeptRule) -> None:
         """Keep a rule no longer.
 
         Raises:
-            OSError: it cannot be written, or was edited into something that is no rules file.
+            OSError: it cannot be written, or was edited into something that would be lost.
         """
-        kept = self.listed()
-        if any(one.text == rule for one in kept):
-            self._write(one for one in kept if one.text != rule)
+        kept = self._writable()
+        if any(_same(one, rule) for one in kept):
+            self._write([one for one in kept if not _same(one, rule)])
 
     def in_memory(self) -> RulesInMemory:
         """The rules as they are now, for a run that keeps nothing."""
-        try:
-            return RulesInMemory(_parse(self.path))
-        except ConfigError:
-            return RulesInMemory()
+        return RulesInMemory(self.rules())
 
-    def _write(self, rules: Iterable[KeptRule]) -> None:
-        kept = tuple(rules)
-        lines = "".join(f"  {toml_text(one.text)},\n" for one in kept)
-        dates = "".join(f"{toml_text(one.text)} = {_date(one.since)}\n" for one in kept if one.since)
-        since = f"\n[since]\n{dates}" if dates else ""
-        write_private(self.path, f"# Tool calls that run without asking.\nallow = [\n{lines}]\n{since}")
+    def _writable(self) -> tuple[KeptRule, ...]:
+        found = _read(self.path)
+        if found.trouble:
+            raise OSError(found.trouble)
+        return found.rules
+
+    def _write(self, rules: Sequence[KeptRule]) -> None:
+        projects = sorted({one.project for one in rules if one.project})
+        everywhere = _table("", [one for one in rules if not one.project])
+        tables = (_table(project, [one for one in rules if one.project == project]) for project in projects)
+        write_private(self.path, "\n".join((HEAD + everywhere, *tables)))
 
 
 class RulesInMemory(Struct, eq=False):
@@ -78,37 +86,73 @@ class RulesInMemory(Struct, eq=False):
 
     kept: tuple[KeptRule, ...] = ()
 
-    def rules(self) -> tuple[str, ...]:
-        """All rules, oldest first."""
-        return tuple(rule.text for rule in self.kept)
-
-    def listed(self) -> tuple[KeptRule, ...]:
+    def rules(self) -> tuple[KeptRule, ...]:
         """All rules, oldest first."""
         return self.kept
 
-    def add(self, rule: str, since: float = 0.0) -> None:
+    def trouble(self) -> str:
+        """Nothing is wrong with what is in memory."""
+        return ""
+
+    def add(self, rule: KeptRule) -> None:
         """Keep one more until the program ends."""
-        if rule not in self.rules():
-            self.kept = (*self.kept, KeptRule(rule, since))
+        if not any(_same(one, rule) for one in self.kept):
+            self.kept = (*self.kept, rule)
 
-    def remove(self, rule: str) -> None:
+    def remove(self, rule: KeptRule) -> None:
         """Keep one no longer."""
-        self.kept = tuple(one for one in self.kept if one.text != rule)
+        self.kept = tuple(one for one in self.kept if not _same(one, rule))
 
 
-def _parse(path: Path) -> tuple[KeptRule, ...]:
+def _same(one: KeptRule, other: KeptRule) -> bool:
+    return (one.text, one.project) == (other.text, other.project)
+
+
+def _table(project: str, rules: Sequence[KeptRule]) -> str:
+    head = f"[projects.{toml_text(project)}]\n" if project else ""
+    lines = "".join(f"  {toml_text(one.text)},\n" for one in rules)
+    dates = "".join(f"{toml_text(one.text)} = {_date(one.since)}\n" for one in rules if one.since)
+    name = f"projects.{toml_text(project)}.since" if project else "since"
+    return f"{head}allow = [\n{lines}]\n" + (f"\n[{name}]\n{dates}" if dates else "")
+
+
+def _read(path: Path) -> RuleTexts:
     try:
-        document: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return ()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from error
-    allow = document.get("allow", [])
-    if not isinstance(allow, list) or not all(isinstance(rule, str) for rule in cast("list[object]", allow)):
-        raise ConfigError(f"{path}: 'allow' must be a list of texts.")
-    since = document.get("since")
-    dates = cast("dict[str, object]", since) if isinstance(since, dict) else {}
-    return tuple(KeptRule(rule, _time(dates.get(rule))) for rule in cast("list[str]", allow))
+        if not path.exists():
+            return RuleTexts()
+        data = read_regular(path, MOST_BYTES + 1)
+        if data is None or len(data) > MOST_BYTES:
+            return RuleTexts(trouble=f"{path} is no readable file of at most {MOST_BYTES:,} bytes.")
+        document: dict[str, object] = tomllib.loads(data.decode("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        return RuleTexts(trouble=f"{path} cannot be read: {reveal(str(error)) or 'nested too deeply'}.")
+    projects = document.pop("projects", {})
+    rules, wrong = _rules_of(document, "")
+    if not isinstance(projects, dict):
+        return RuleTexts(tuple(rules), f"{path}: 'projects' must be tables such as [projects.\"/folder\"].")
+    for project, table in cast("dict[str, object]", projects).items():
+        if not project.startswith("/") or not isinstance(table, dict):
+            wrong = wrong or f'[projects."{reveal(project)}"] must be a table with the whole path of a folder, from /'
+            continue
+        more, problem = _rules_of(cast("dict[str, object]", table), project)
+        rules += more
+        wrong = wrong or (problem and f'[projects."{reveal(project)}"]: {problem}')
+    return RuleTexts(tuple(rules), f"{path}: {wrong}." if wrong else "")
+
+
+def _rules_of(table: dict[str, object], project: str) -> tuple[list[KeptRule], str]:
+    """The rules of one table, and the first thing in it that makes no sense."""
+    allow, since = table.get("allow", []), table.get("since", {})
+    wrong = next((f"'{reveal(key)}' is unknown" for key in table if key not in {"allow", "since"}), "")
+    if not isinstance(since, dict):
+        since, wrong = {}, wrong or "'since' must be a table of dates"
+    if not isinstance(allow, list):
+        return [], "'allow' must be a list of texts"
+    entries, dates = cast("list[object]", allow), cast("dict[str, object]", since)
+    texts = [one for one in entries if isinstance(one, str)]
+    if len(texts) != len(entries):
+        wrong = wrong or "'allow' must be a list of texts"
+    return [KeptRule(text, _time(dates.get(text)), project) for text in texts], wrong
 
 
 def _date(since: float) -> str:

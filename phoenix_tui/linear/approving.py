@@ -15,16 +15,25 @@ from tools.clean import clean_line
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
-ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "a": Choice.ALWAYS, "n": Choice.DENY, "r": Choice.DENY}
+ANSWERS: Final = {
+    "y": Choice.ONCE,
+    "s": Choice.CONVERSATION,
+    "a": Choice.ALWAYS,
+    "e": Choice.EVERYWHERE,
+    "n": Choice.DENY,
+    "r": Choice.DENY,
+}
+KEEPING: Final = frozenset({Choice.CONVERSATION, Choice.ALWAYS, Choice.EVERYWHERE})
+"""Answers that keep a rule."""
 
 
 async def answer_of(front: LinearFront, question: Question, text: str) -> Answer | None:
     """The answer that a letter gives; None for any other line, and for what needs a rule where there is none."""
     choice = ANSWERS.get(text.strip().lower())
-    if choice is None or (choice in {Choice.ALWAYS, Choice.CONVERSATION} and not question.rule):
+    if choice is None or (choice in KEEPING and not question.rule):
         return None
     reason = await front.ask_line("Reason: ") if text.strip().lower() == "r" else ""
-    return Answer(choice, reason, question.rule if choice is Choice.ALWAYS else "")
+    return Answer(choice, reason, question.rule if choice in KEEPING else "")
 
 
 class OthersAsk:

@@ -36,6 +36,7 @@ from phoenix_tui.agent_words import began_line, ended_line, news, succeeded
 from phoenix_tui.job_words import end_line
 from phoenix_tui.labels import TROUBLES, clock
 from phoenix_tui.route_words import card_lines
+from phoenix_tui.rule_words import one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
@@ -268,7 +269,7 @@ def asked(question: Question, who: str = "") -> list[str]:
     lines = [f"Permission needed: tool {clean_line(question.call.name)} asks{f', for {who}' if who else ''}."]
     match preview:
         case DiffDisplay(path=path, added=added, removed=removed, diff=diff):
-            lines.append(f"It would change {reveal(path)}: {counted(added, 'line')} added, {removed} removed.")
+            lines.append(f"It would change {one_line(path)}: {counted(added, 'line')} added, {removed} removed.")
             lines += [_changed_row(row) for row in diff_rows(diff)] or [reveal(row) for row in diff.splitlines()]
         case PlainDisplay(text=text):
             lines += _command(text)
@@ -277,8 +278,12 @@ def asked(question: Question, who: str = "") -> list[str]:
         case _:
             lines += _command(question.request.summary)
     if question.reason:
-        lines.append(f"Why it asks: {reveal(question.reason)}")
-    more = f", s this conversation, a always: {reveal(question.rule)}" if question.rule else ""
+        lines.append(f"Why it asks: {one_line(question.reason)}")
+    if grant := rule_grant(question):
+        lines.append(f"Rule of s, a and e: {one_line(question.rule)}, which allows {grant}.")
+        more = ", s allow it in this conversation, a always in this project, e everywhere"
+    else:
+        more = ""
     lines.append(f"y once{more}, n no, r no with a reason.")
     return lines
 

@@ -11,8 +11,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from phoenix_tui.labels import Glyph, Tone
+from phoenix_tui.rule_words import one_line
 from phoenix_tui.still import Still
-from phoenix_tui.widgets.question_text import one_line
 from phoenix_tui.widgets.status_line import StatusLine
 from tools.clean import clean_line
 

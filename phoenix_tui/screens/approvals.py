@@ -17,10 +17,10 @@ from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import ASKING, Tone, age
+from phoenix_tui.rule_words import one_line
 from phoenix_tui.screens.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import EngineSurface
-from phoenix_tui.widgets.question_text import one_line
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -19,6 +19,7 @@ from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, St
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import key
 from phoenix_tui.labels import READY, Label, Tone, short_model, short_state
+from phoenix_tui.rule_words import rule_grant
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.peek_text import newest_rows, question_rows
@@ -37,9 +38,10 @@ REDRAW: Final = 0.1
 OPEN: Final = "open"
 ROOM: Final = 70
 """Columns from which all answers and o stand on one row."""
+KEEPS: Final = "answer_conversation"
 WAYS: Final = (
     ("answer_once", "once"),
-    ("answer_conversation", "this conversation"),
+    (KEEPS, "this conversation"),
     ("answer_no", "no"),
     ("peek_reply", "no, because…"),
     ("peek_open", "open"),
@@ -168,7 +170,9 @@ class PeekScreen(Sheet[str]):
             return Content.styled("Enter sends, on an empty line opens", Tone.QUIET.value)
         ways = WAYS if self.measure >= ROOM else WAYS[:-1]
         bold = f"bold {Tone.NEEDS_YOU.value}"
-        letters = [(letter, words) for name, words in ways if (letter := key(name))]
+        grant = rule_grant(question)
+        letters = [(letter, words) for name, words in ways if (letter := key(name)) and (name != KEEPS or grant)]
+        letters = [(letter, f"{words}: {grant}" if letter == key(KEEPS) else words) for letter, words in letters]
         parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
         return Content.assemble(*parts)
 
@@ -187,7 +191,9 @@ class PeekScreen(Sheet[str]):
     def action_answer(self, letter: str) -> None:
         """Answer the question."""
         question = self._question
-        if question is not None and time.monotonic() - self._asked_at >= GRACE:
+        if question is None or (ANSWERS[letter] is Choice.CONVERSATION and not question.rule):
+            return
+        if time.monotonic() - self._asked_at >= GRACE:
             self.run_worker(self._answer(question, Answer(ANSWERS[letter])))
 
     async def _answer(self, question: Question, answer: Answer) -> None:

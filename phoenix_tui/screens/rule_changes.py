@@ -7,8 +7,8 @@ from msgspec import Struct
 from engine.executor.requests import EngineError
 from engine.rule_desk import Standing
 from phoenix_tui.keys_in_force import hint
+from phoenix_tui.rule_words import one_line
 from phoenix_tui.rules_surface import RulesSurface
-from tools.clean import clean_line
 
 
 class Step(Struct, frozen=True):
@@ -29,19 +29,28 @@ class RuleChanges:
         """Take one back."""
         self._rules.remove(rule)
         self._done.append(Step(removed=rule))
-        return f"{clean_line(rule.text)} asks again from now on; {hint(('rule_undo', 'brings it back'))}."
+        return f"{one_line(rule.text)} asks again from now on; {hint(('rule_undo', 'brings it back'))}."
 
-    def keep(self, old: Standing | None, text: str, conversation_id: str) -> str:
+    def keep(self, old: Standing | None, new: Standing) -> str:
         """Another text for a rule, or a new one."""
-        if any((one.text, one.conversation_id) == (text, conversation_id) for one in self._rules.all()):
+        if any((one.text, one.place) == (new.text, new.place) for one in self._rules.all()):
             raise EngineError("This rule is there already.")
         if old is not None:
-            self._done.append(Step(self._rules.replace(old, text), old))
+            self._done.append(Step(self._rules.replace(old, new.text), old))
         else:
-            new = Standing(text, conversation_id)
             self._rules.add(new)
             self._done.append(Step(new))
         return "Kept; it counts from now on."
+
+    def move(self, rule: Standing, here: str) -> str:
+        """From a project to everywhere, or from everywhere to the project `here`."""
+        if rule.conversation_id:
+            raise EngineError("A rule of one conversation ends with it: write it anew to keep it longer.")
+        if not rule.project and any(one.text == rule.text and one.project == here for one in self._rules.all()):
+            raise EngineError("This rule is there already.")
+        moved = self._rules.move(rule, "" if rule.project else here)
+        self._done.append(Step(moved, rule))
+        return "It holds in this project alone now." if moved.project else "It holds in every project now."
 
     def undo(self) -> str:
         """Turn the last change around."""

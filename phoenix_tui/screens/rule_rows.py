@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from textual.content import Content
@@ -10,8 +11,9 @@ from textual.content import Content
 from engine.rule_desk import Standing
 from phoenix_tui.approvals import UNTITLED
 from phoenix_tui.labels import Tone, age
+from phoenix_tui.rule_words import one_line
 from phoenix_tui.rules_surface import RulesSurface
-from phoenix_tui.widgets.question_text import one_line
+from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -19,8 +21,8 @@ BESIDE: Final = 12
 """Cells of a row for its sign and its age."""
 LONGEST: Final = 400
 """Characters of a rule that are shown whole."""
-FOR_GOOD: Final = "Always, in every conversation (rules.toml)"
-NONE_YET: Final = "No rule yet. The answer a (always) to a question makes one, s one for its conversation."
+EVERYWHERE: Final = "Everywhere, in every project (rules.toml)"
+NONE_YET: Final = "No rule yet. The answer a to a question keeps one for its project, s for its conversation."
 
 
 def rows_of(
@@ -38,7 +40,7 @@ def rows_of(
     body: list[Content] = []
     first = last = 0
     for place, rule in enumerate(rules):
-        if begins := place == 0 or rules[place - 1].conversation_id != rule.conversation_id:
+        if begins := place == 0 or rules[place - 1].place != rule.place:
             body.append(Content.styled(_where(rule), f"bold {Tone.YOU.value}").truncate(width, ellipsis=True))
         if place == chosen:
             first, last = len(body) - begins, len(body) + 1
@@ -60,12 +62,14 @@ def remark(text: str, rules: RulesSurface, width: int, *, writing: bool) -> Cont
 
 
 def _where(rule: Standing) -> str:
-    return f"Only in “{clean_line(rule.title) or UNTITLED}”" if rule.conversation_id else FOR_GOOD
+    if rule.conversation_id:
+        return f"Only in “{one_line(rule.title) or UNTITLED}”"
+    return f"In the project {one_line(short_path(Path(rule.project)))}" if rule.project else EVERYWHERE
 
 
 def _row(rule: Standing, width: int, now: float, *, chosen: bool, bad: bool) -> Content:
     since = Content.styled(f"  {age(now - rule.since)} ago" if rule.since else "", Tone.QUIET.value)
     room = max(width - since.cell_length - 2, 1)
-    words = Content(clean_line(rule.text)).truncate(room, ellipsis=True, pad=True)
+    words = Content(one_line(rule.text)).truncate(room, ellipsis=True, pad=True)
     line = Content.assemble("› " if chosen else "  ", words.stylize(Tone.BAD.value) if bad else words, since)
     return Content.styled(line.plain, "reverse") if chosen else line

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar, Final
 
+from msgspec.structs import replace
 from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -48,12 +49,20 @@ class RulesSheet(Sheet[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="write"), *bindings(Scope.RULES)]
 
     def __init__(
-        self, rules: RulesSurface, here: str, note: str = "", *, clock: Callable[[], float] = time.time
+        self,
+        rules: RulesSurface,
+        here: str,
+        project: str,
+        note: str = "",
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
         self._rules = rules
         self._here = here
         """Id of the conversation in view; empty for none."""
+        self._project = project
+        """Folder of the project in view, in which a new rule holds."""
         self._note = note
         self._clock = clock
         self._found: tuple[Standing, ...] = ()
@@ -109,12 +118,19 @@ class RulesSheet(Sheet[None]):
         self.say_way_out(BACK if self._writing else CLOSES)
 
     def _keys(self) -> str:
-        if self._writing and self._here and self._edited is None:
-            return hint("Enter keeps it for good", ("rule_here", "for this conversation"))
+        if self._writing and self._edited is None:
+            here = (("rule_here", "only this conversation"),) if self._here else ()
+            return hint("Enter: always in this project", ("rule_everywhere", "everywhere"), *here)
         if self._writing:
             return "Enter keeps it"
-        chosen = (("sheet_take", "edits"), ("rule_remove", "takes back")) if self._found else ()
+        chosen = (("sheet_take", "edits"), ("rule_remove", "takes back"), *self._moves()) if self._found else ()
         return hint(*chosen, ("rule_new", "writes one"), ("rule_undo", "undoes"))
+
+    def _moves(self) -> tuple[tuple[str, str], ...]:
+        row = self._row
+        if row is None or row.conversation_id:
+            return ()
+        return (("rule_move", "lets it hold everywhere" if row.project else "for this project alone"),)
 
     def action_move(self, by: int) -> None:
         """Choose another rule."""
@@ -141,6 +157,11 @@ class RulesSheet(Sheet[None]):
         if (rule := self._row) is not None:
             self._do(lambda: self._changes.remove(rule))
 
+    def action_shift(self) -> None:
+        """From this project to everywhere, or back."""
+        if (rule := self._row) is not None and not self._writing:
+            self._do(lambda: self._changes.move(rule, self._project))
+
     def action_undo(self) -> None:
         """Turn the last change around."""
         self._do(self._changes.undo)
@@ -151,7 +172,16 @@ class RulesSheet(Sheet[None]):
             raise SkipAction
         line = self.query_one(LineInput)
         if self._edited is None and self._here:
-            line.call_later(lambda: self._keep(line.text, self._here))  # behind the letters typed before it
+            # Behind the letters typed before it.
+            line.call_later(lambda: self._keep(line.text, Standing("", self._here)))
+
+    def action_everywhere(self) -> None:
+        """Keep a new rule in every project."""
+        if not self._writing:
+            raise SkipAction
+        line = self.query_one(LineInput)
+        if self._edited is None:
+            line.call_later(lambda: self._keep(line.text, Standing("")))
 
     def action_close(self) -> None:
         """Close the line, else the sheet."""
@@ -167,19 +197,20 @@ class RulesSheet(Sheet[None]):
         self._draw()
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
-        """For good, or where the edited one held."""
+        """In this project, or where the edited one held."""
         event.stop()
-        self._keep(event.text, "")
+        self._keep(event.text, Standing("", project=self._project))
 
-    def _keep(self, text: str, conversation_id: str) -> None:
+    def _keep(self, text: str, new: Standing) -> None:
         """A rule that can match something; another one stays in its line with the reason below it."""
         text, old = text.strip(), self._edited
         if old is not None and text in {old.text, clean_line(old.text).strip()}:
             self.action_close()  # untouched, also where a line cannot show it as it is
         elif not self._rules.problem(text):
-            where = old.conversation_id if old is not None else conversation_id
-            self._do(lambda: self._changes.keep(old, text, where))
-            kept = [place for place, one in enumerate(self._found) if (one.text, one.conversation_id) == (text, where)]
+            kept_as = replace(old or new, text=text)
+            self._do(lambda: self._changes.keep(old, kept_as))
+            found = enumerate(self._found)
+            kept = [place for place, one in found if (one.text, one.place) == (text, kept_as.place)]
             self._chosen = kept[0] if kept else self._chosen
             self._draw()
 

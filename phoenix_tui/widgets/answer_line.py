@@ -16,6 +16,7 @@ from textual.widgets import Static, TextArea
 
 from engine.executor.requests import Answer, Choice
 from engine.updates import Question
+from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import rule_effect
 from tools.clean import clean_line
@@ -35,7 +36,10 @@ class AnswerLine(Vertical):
         &.-refused > #effect { color: $error; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "keep_here", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "keep_here", show=False),
+        *bindings(Scope.RULES, "rule_everywhere", rule_everywhere="keep_everywhere"),
+    ]
 
     class Written(Message):
         """Enter, or Tab in a rule."""
@@ -84,6 +88,12 @@ class AnswerLine(Vertical):
         if self._question is None:
             raise SkipAction
         self._keep(Choice.CONVERSATION, self.query_one("#line", LineInput).text.strip())
+
+    def action_keep_everywhere(self) -> None:
+        """Keep the rule in every project."""
+        if self._question is None:
+            raise SkipAction
+        self._keep(Choice.EVERYWHERE, self.query_one("#line", LineInput).text.strip())
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Say what the rule would let through, or why it is none for this call."""

@@ -9,8 +9,9 @@ from typing import Final, TypeAlias, assert_never
 from textual.content import Content
 
 from engine.updates import Question
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import Tone
+from phoenix_tui.rule_words import one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import DiffRow, diff_rows
 from tools.clean import clean_line, reveal
 from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
@@ -97,11 +98,11 @@ def _diff_row(row: DiffRow, whole: Content, digits: int, width: int) -> list[Con
 def where_text(question: Question, folder: Path) -> str:
     """The folder, the paths outside it, and why it asks."""
     outside = [path for path in question.request.paths if not path.is_relative_to(folder)]
-    parts = [f"in {reveal(short_path(folder))}"]
+    parts = [f"in {one_line(short_path(folder))}"]
     if outside:
-        parts.append("outside it: " + ", ".join(reveal(str(path)) for path in outside))
+        parts.append("outside it: " + ", ".join(one_line(str(path)) for path in outside))
     if question.reason and not (outside and question.reason.startswith(OUTSIDE)):
-        parts.append(f"why: {reveal(question.reason)}")
+        parts.append(f"why: {one_line(question.reason)}")
     return " · ".join(parts)
 
 
@@ -111,15 +112,15 @@ def letters_of(question: Question) -> str:
 
 
 def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen: int = -1) -> list[Content]:
-    """Numbers and letters and what they do; "always" names its rule. An answer is never torn from its letter.
+    """Numbers and letters and what they do; those that keep a rule say what it allows. No answer is torn off.
 
     Without them, `guarded`, they stand where they will stand with them. `chosen` is the place of the one Enter gives.
     """
-    rule = question.rule
+    grant = rule_grant(question)
     words = {
         "y": ("answer_once", "once"),
-        "s": ("answer_conversation", "this conversation"),
-        "a": ("answer_always", f"always: {one_line(rule)} …"),
+        "s": ("answer_conversation", f"this conversation: {grant}"),
+        "a": ("answer_always", f"always in this project: {grant} …"),
         "n": ("answer_no", "no"),
         "r": ("answer_reason", "no, because…"),
     }
@@ -127,7 +128,7 @@ def answer_rows(question: Question, width: int, *, guarded: bool = False, chosen
     for place, letter in enumerate(letters_of(question)):
         name, does = words[letter]
         keys = " ".join(one for one in (key(f"answer_{place + 1}"), key(name)) if one)
-        answer = _answer(GUARDED * len(keys) if guarded else keys, does, width)
+        answer = _answer(GUARDED * len(keys) if guarded else keys, does)
         answers.append(answer.stylize("reverse") if place == chosen else answer)
     for gap in GAPS:
         rows = _laid_out(answers, gap, width)
@@ -143,18 +144,13 @@ def rule_effect(question: Question, rule: str, folder: Path) -> tuple[str, str]:
     call = Call(question.call.name, question.tool_class, question.request, folder)
     if why := refusal(rule, call):
         return why, ""
-    return "", f"{meaning(rule, call)}\nEnter keeps it for good · Tab for this conversation"
+    keeps = hint("Enter: always in this project", ("rule_everywhere", "everywhere"), "Tab: only this conversation")
+    return "", f"{meaning(rule, call)}\n{keeps}"
 
 
-def one_line(text: str) -> str:
-    """All of a text on one row: hidden characters spelled out, line ends as a sign."""
-    return reveal(text).replace("\n", "↵")
-
-
-def _answer(letter: str, words: str, width: int) -> Content:
+def _answer(letter: str, words: str) -> Content:
     style = Tone.QUIET.value if letter.startswith(GUARDED) else f"bold {Tone.NEEDS_YOU.value}"
-    answer = Content.assemble((letter, style), f"  {words}")
-    return answer.truncate(width, ellipsis=True)
+    return Content.assemble((letter, style), f"  {words}")
 
 
 def _laid_out(answers: Sequence[Content], gap: int, width: int) -> list[Content]:
@@ -163,7 +159,7 @@ def _laid_out(answers: Sequence[Content], gap: int, width: int) -> list[Content]
         if rows and rows[-1].cell_length + gap + answer.cell_length <= width:
             rows[-1] = Content.assemble(rows[-1], " " * gap, answer)
         else:
-            rows.append(answer)
+            rows += answer.wrap(width)
     return rows
 
 

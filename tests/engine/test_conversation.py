@@ -12,6 +12,7 @@ from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import Accepted, Answer, Choice, Refused, RunCaps
 from engine.machine.messages import Origin, Role, StopReason, TextBlock, ToolResultBlock, ToolStatus
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Cancelling, Errored, Idle, ToolExecuting
+from engine.permissions.projects import project_of
 from engine.ports import ConversationChanges, ModelMessage
 from engine.providers.scripted import Call, Fail, Hang, Reply, Text
 from engine.records import PermissionMode
@@ -190,7 +191,7 @@ def notices(bench: Bench) -> list[str]:
 
 
 async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(tmp_path: Path) -> None:
-    again = Reply((Call("bash", '{"command": "make test -v"}', "t2"),))
+    again = Reply((Call("bash", '{"command": "make test"}', "t2"),))
     first = Reply((Call("bash", '{"command": "make test"}', "t1"),))
     async with engine_bench(tmp_path, first, again, HELLO) as bench:
         conversation = await bench.conversation(PermissionMode.ASK)
@@ -198,14 +199,17 @@ async def test_a_question_waits_for_its_answer_and_a_rule_answers_the_next_one(t
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
         question = conversation.question
         assert question is not None
-        assert (question.rule, question.call.id) == ("bash(make test*)", "t1")
+        assert (question.rule, question.call.id) == ("bash(make test)", "t1")
         assert bench.tool.calls == []
         await conversation.answer("t1", Answer(Choice.ALWAYS))
         await conversation.wait_idle()
-        assert bench.rules.kept == ["bash(make test*)"]
+        (kept,) = bench.rules.kept
+        assert (kept.text, kept.project) == ("bash(make test)", str(project_of(conversation.record.cwd)))
         assert len(bench.tool.calls) == 2
         assert len([u for u in bench.seen(Asked) if u.question]) == 1
-        assert ("system", "bash: always allowed: bash(make test*)") in await saved(bench, conversation.id)
+        assert ("system", "bash: always allowed in this project: bash(make test)") in await saved(
+            bench, conversation.id
+        )
 
 
 async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_stays_open(tmp_path: Path) -> None:
@@ -214,7 +218,7 @@ async def test_a_rule_that_does_not_match_the_call_is_refused_and_the_question_s
         await conversation.say("test it")
         await until(lambda: isinstance(conversation.state, AwaitingApproval))
         receipt = await conversation.answer("t1", Answer(Choice.ALWAYS, rule="bash(make lint*)"))
-        expected = "This rule does not match: begin with the words of the command, such as “make test*”."
+        expected = "This rule does not match: begin with the words of the command, such as `make test`."
         assert receipt == Refused(expected)
         assert (bench.rules.kept, isinstance(conversation.state, AwaitingApproval)) == ([], True)
         assert await conversation.answer("t1", Answer(Choice.CONVERSATION, rule="bash(make*)")) == Accepted()

@@ -16,7 +16,7 @@ from tests.support.program import CTRL_N, ENTER, Program, program
 pytestmark = pytest.mark.pty
 ALT_A, ALT_RIGHT = b"\x1ba", b"\x1b[1;3C"
 SIZE = {"columns": 160, "rows": 32}
-TAKES = "1 y once 2 s this conversation 3 a always: bash(echo from-{0} > {0}.txt)"
+TAKES = "1 y once 2 s this conversation: only this exact command"
 """The answers once they are taken: while they are not, a dot stands for each letter."""
 
 

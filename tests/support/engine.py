@@ -143,19 +143,19 @@ class MemoryRules:
     """Saved rules in memory."""
 
     def __init__(self) -> None:
-        self.kept: list[str] = []
+        self.kept: list[KeptRule] = []
 
-    def rules(self) -> tuple[str, ...]:
+    def rules(self) -> tuple[KeptRule, ...]:
         return tuple(self.kept)
 
-    def listed(self) -> tuple[KeptRule, ...]:
-        return tuple(KeptRule(text) for text in self.kept)
+    def trouble(self) -> str:
+        return ""
 
-    def add(self, rule: str, since: float = 0.0) -> None:
+    def add(self, rule: KeptRule) -> None:
         self.kept.append(rule)
 
-    def remove(self, rule: str) -> None:
-        self.kept.remove(rule)
+    def remove(self, rule: KeptRule) -> None:
+        self.kept = [one for one in self.kept if (one.text, one.project) != (rule.text, rule.project)]
 
 
 class BuiltIn:

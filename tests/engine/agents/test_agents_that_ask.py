@@ -1,4 +1,4 @@
-"""A sub-agent asks before it acts: the user's time is not its own, and what he allows holds for all of them."""
+"""A sub-agent asks before it acts: the user's time is not its own, and what one of them is allowed widens no other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.conversation import Conversation
 from engine.executor.requests import Accepted, Answer, Choice, RunCaps
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
+from engine.permissions.rules import Rule
 from engine.providers.scripted import Call, Hang, Reply, Text
 from engine.records import PermissionMode
 from engine.updates import Asked, Update
@@ -29,9 +30,10 @@ def submits(when: str, result: str) -> Reply:
     return Reply((Call("submit_result", json.dumps({"result": result})),), when=when)
 
 
-async def begun(bench: Bench, caps: RunCaps | None = None) -> Conversation:
-    """A parent whose spawn call was allowed."""
+async def begun(bench: Bench, caps: RunCaps | None = None, rules: dict[Rule, float] | None = None) -> Conversation:
+    """A parent whose spawn call was allowed, with these rules."""
     parent = await bench.conversation(PermissionMode.ASK)
+    parent.rules.update(rules or {})
     await parent.say("begin", caps=caps)
     await until(lambda: parent.question is not None)
     assert parent.question is not None
@@ -128,15 +130,16 @@ async def test_a_refusal_is_told_to_the_agent_alone(tmp_path: Path) -> None:
         assert bench.tool.calls == []
 
 
-async def test_what_is_allowed_for_the_conversation_holds_for_siblings_and_parent(tmp_path: Path) -> None:
+async def test_what_a_sub_agent_is_allowed_holds_for_it_alone_and_what_its_parent_was_allowed_before_for_it_too(
+    tmp_path: Path,
+) -> None:
     replies = (
         spawns("TASK 1", "TASK 2"),
-        Reply((Call("bash", '{"command": "make all"}'),), when="Sub-agent results"),
         submits("ran make", "made"),
         submits("ran make", "made too"),
         makes("TASK 1"),
         makes("TASK 2"),
-        Reply((Text("Done."),), when="begin"),
+        DONE,
     )
     async with engine_bench(tmp_path, *replies) as bench:
         parent = await begun(bench)
@@ -146,7 +149,26 @@ async def test_what_is_allowed_for_the_conversation_holds_for_siblings_and_paren
         await first.answer(first.question.call.id, Answer(Choice.CONVERSATION))
         assert isinstance(second.state, AwaitingApproval), "what was asked already stays asked"
         assert second.question is not None
+        assert (len(first.rules), second.rules, parent.rules) == (1, {}, {}), "a grant widens nobody else"
+        (rule,) = bench.engine.rules.all()
+        assert rule.conversation_id == first.id
+        bench.engine.rules.remove(rule)
+        assert first.rules == {}
         await second.answer(second.question.call.id, Answer(Choice.ONCE))
         await parent.wait_idle()
-        assert [call["command"] for call in bench.tool.calls] == ["make all"] * 3, "the parent was not asked"
-        assert [rule.conversation_id for rule in bench.engine.rules.all()] == [parent.id]
+
+
+async def test_a_sub_agent_begins_with_a_copy_of_its_parents_rules_that_ends_with_theirs(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, spawns("TASK 1"), Reply((Hang(),), when="TASK 1"), DONE) as bench:
+        parent = await begun(bench, rules={Rule("bash", "make all"): 1.0})
+        await until(lambda: any(one.record.agent is not None for one in bench.engine.live()))
+        (child,) = [one for one in bench.engine.live() if one.record.agent is not None]
+        assert [str(rule) for rule in child.rules] == ["bash(make all)"]
+        child.rules[Rule("bash", "make more")] = 2.0
+        assert [str(rule) for rule in parent.rules] == ["bash(make all)"]
+        shown = [one.text for one in bench.engine.rules.all()]
+        assert shown == ["bash(make all)", "bash(make more)"], "a copy is no row of its own"
+        bench.engine.rules.remove(bench.engine.rules.all()[0])
+        assert [str(rule) for rule in child.rules] == ["bash(make more)"]
+        parent.cancel()
+        await parent.wait_idle()

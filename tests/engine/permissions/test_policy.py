@@ -104,8 +104,9 @@ def test_an_exact_rule_allows_exactly_its_command_even_with_shell_syntax() -> No
 @pytest.mark.parametrize(
     ("command", "pattern"),
     [
-        ("make test", "make test*"),
-        ("npm run build --watch", "npm run*"),
+        ("make test", "make test"),
+        ("git log -3", "git log*"),
+        ("npm run build --watch", "npm run build --watch"),
         ("rm -r build", "rm -r build"),
         ("sudo make install", "sudo make install"),
         ("./run.sh now", "./run.sh now"),
@@ -113,13 +114,13 @@ def test_an_exact_rule_allows_exactly_its_command_even_with_shell_syntax() -> No
         ("echo 'unclosed", "echo 'unclosed"),
     ],
 )
-def test_always_offers_no_more_than_the_first_words_of_a_plain_command(command: str, pattern: str) -> None:
+def test_always_offers_the_command_itself_or_the_first_words_of_one_that_reads(command: str, pattern: str) -> None:
     assert suggest(BASH, ToolRequest(command), CWD) == Rule("bash", pattern)
 
 
-def test_a_path_rule_is_relative_to_the_folder_and_covers_every_path() -> None:
+def test_a_path_rule_is_offered_whole_and_covers_every_path() -> None:
     spec = ToolSpec("patch", "", {}, ToolClass.EDIT)
-    assert suggest(spec, ToolRequest("src/a.py", INSIDE), CWD) == Rule("patch", "src/a.py")
+    assert suggest(spec, ToolRequest("src/a.py", INSIDE), CWD) == Rule("patch", "/work/project/src/a.py")
     assert matches(Rule("patch", "src/*"), spec, ToolRequest("", INSIDE), CWD)
     assert not matches(Rule("patch", "src/*"), spec, ToolRequest("", (*INSIDE, *OUTSIDE)), CWD)
 

@@ -74,11 +74,11 @@ def test_the_rule_offered_for_a_command_that_ends_with_a_star_allows_that_comman
     assert allows(rule, bash(command))
     assert not allows(rule, bash(f"{command[:-1].rstrip()} precious"))
     assert not allows(rule, bash(f"{command[:-1]} precious"))
-    assert meaning(str(rule), bash(command)) == "Allows this very command and no other."
+    assert meaning(str(rule), bash(command)) == "Allows only this exact command."
 
 
 def test_what_a_rule_for_a_command_with_a_star_lets_through_is_said_as_it_is() -> None:
-    assert meaning("bash(rm *)", bash("rm *")) == "Allows “rm” with any words behind it."
+    assert meaning("bash(rm *)", bash("rm *")) == "Allows any command that starts with `rm`, whatever follows."
     assert allows(Rule("bash", "rm *"), bash("rm precious"))
 
 
@@ -99,7 +99,7 @@ async def test_a_rule_is_held_against_what_would_run_not_against_what_a_row_show
 
 
 def test_blanks_at_the_ends_of_a_command_change_nothing() -> None:
-    assert suggest(BASH, ToolRequest("make test", command="make test\n"), CWD) == Rule("bash", "make test*")
+    assert suggest(BASH, ToolRequest("make test", command="make test\n"), CWD) == Rule("bash", "make test")
     assert allows(Rule("bash", "make test*"), bash(" make test -x\n"))
 
 
@@ -118,11 +118,11 @@ def test_no_rule_is_offered_for_several_paths() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("make test", "“make test” is no rule: write it as bash(pattern)."),
-        ("patch(make*)", "This rule is for patch, but bash asks."),
+        ("make test", "`make test` is no rule: write it as bash(pattern)."),
+        ("patch(make*)", "This rule is for `patch`, but bash asks."),
         (
             "bash(make lint*)",
-            "This rule does not match: begin with the words of the command, such as “make test*”.",
+            "This rule does not match: begin with the words of the command, such as `make test -x`.",
         ),
     ],
 )
@@ -137,24 +137,28 @@ def test_a_star_cannot_be_kept_for_a_command_with_shell_signs() -> None:
 
 def test_a_path_rule_that_misses_names_the_path() -> None:
     call = Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD)
-    assert refusal("write_file(lib/*)", call).startswith("This rule does not match “src/a.py”")
+    assert refusal("write_file(lib/*)", call).startswith("This rule does not match `/work/project/src/a.py`")
 
 
 @pytest.mark.parametrize(
     ("text", "call", "sentence"),
     [
-        ("bash(make test*)", bash("make test -x"), "Allows “make test” with any words behind it."),
-        ("bash(make test -x)", bash("make test -x"), "Allows this very command and no other."),
+        (
+            "bash(make test*)",
+            bash("make test -x"),
+            "Allows any command that starts with `make test`, whatever follows.",
+        ),
+        ("bash(make test -x)", bash("make test -x"), "Allows only this exact command."),
         ("bash(*)", bash("make test -x"), "Allows no command."),
         (
             "write_file(src/*)",
             Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),
-            "Allows write_file on every path like “src/*”.",
+            "Allows write_file on every path like `src/*` inside the project.",
         ),
         (
             "write_file(*)",
             Call("write_file", ToolClass.EDIT, ToolRequest("x", (CWD / "src/a.py",)), CWD),
-            "Allows write_file on every path like “*”, also outside the working directory.",
+            "Allows write_file on every path like `*` inside the project.",
         ),
         ("think(*)", Call("think", ToolClass.READ, ToolRequest("x"), CWD), "Allows every think."),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.permissions.rules import KeptRule
 from phoenix_tui.config.credentials import load_credentials, save_key
 from phoenix_tui.config.files import write_private
 from phoenix_tui.config.load import user_layer
@@ -111,10 +112,10 @@ def test_a_broken_credentials_file_is_named_without_its_content(tmp_path: Path) 
 def test_rules_are_kept_once_and_seen_by_every_process(tmp_path: Path) -> None:
     first, second = RuleFile(tmp_path / "rules.toml"), RuleFile(tmp_path / "rules.toml")
     assert first.rules() == ()
-    first.add("bash(make test*)")
-    first.add('bash(echo "a\\b" \x7f ü)')
-    first.add("bash(make test*)")
-    assert second.rules() == ("bash(make test*)", 'bash(echo "a\\b" \x7f ü)')
+    first.add(KeptRule("bash(make test*)"))
+    first.add(KeptRule('bash(echo "a\\b" \x7f ü)'))
+    first.add(KeptRule("bash(make test*)"))
+    assert [rule.text for rule in second.rules()] == ["bash(make test*)", 'bash(echo "a\\b" \x7f ü)']
     assert mode(second.path) == 0o600
 
 
@@ -123,5 +124,57 @@ def test_a_broken_rules_file_allows_nothing_and_is_not_overwritten(tmp_path: Pat
     path.write_text("allow = 3\n")
     assert RuleFile(path).rules() == ()
     with pytest.raises(OSError, match="must be a list"):
-        RuleFile(path).add("bash(ls)")
+        RuleFile(path).add(KeptRule("bash(ls)"))
     assert path.read_text() == "allow = 3\n"
+
+
+def test_rules_are_kept_per_project_and_a_person_can_read_the_file(tmp_path: Path) -> None:
+    file = RuleFile(tmp_path / "rules.toml")
+    kept = (
+        KeptRule("bash(ls*)", 1_763_000_000.0),
+        KeptRule("bash(make test)", project='/work/a "b"'),
+        KeptRule("bash(make test)", 1_763_000_000.0, "/work/c"),
+    )
+    for rule in kept:
+        file.add(rule)
+    assert file.rules() == kept
+    assert file.path.read_text() == (
+        "# Tool calls that run without asking: everywhere, and below in each project.\n"
+        'allow = [\n  "bash(ls*)",\n]\n\n[since]\n"bash(ls*)" = 2025-11-13T02:13:20Z\n'
+        '\n[projects."/work/a \\"b\\""]\nallow = [\n  "bash(make test)",\n]\n'
+        '\n[projects."/work/c"]\nallow = [\n  "bash(make test)",\n]\n'
+        '\n[projects."/work/c".since]\n"bash(make test)" = 2025-11-13T02:13:20Z\n'
+    )
+    file.remove(KeptRule("bash(make test)", project="/work/c"))
+    assert file.rules() == kept[:2]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("projects = 3\n", "'projects' must be tables"),
+        ("[projects.a]\nallow = []\n", "must be a table with the whole path of a folder"),
+        ('[projects."/a"]\nallow = 3\n', "'allow' must be a list of texts"),
+        ('[projects."/a"]\nalow = []\n', "'alow' is unknown"),
+        ("since = 3\n", "'since' must be a table of dates"),
+        ('[projects]\n"/a" = 3\n', "must be a table"),
+    ],
+)
+def test_nonsense_in_the_rules_file_is_named_and_costs_no_rule(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text('allow = ["bash(ls*)"]\n' + text)
+    file = RuleFile(path)
+    assert [rule.text for rule in file.rules()] == ["bash(ls*)"]
+    assert sentence in file.trouble() and file.trouble().endswith(".")
+    before = path.read_text()
+    with pytest.raises(OSError, match=r"must be|unknown"):
+        file.add(KeptRule("bash(cat*)"))
+    with pytest.raises(OSError, match=r"must be|unknown"):
+        file.remove(KeptRule("bash(ls*)"))
+    assert path.read_text() == before
+
+
+def test_a_rules_file_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rules.toml")
+    assert RuleFile(tmp_path / "rules.toml").rules() == ()
+    assert "no readable file" in RuleFile(tmp_path / "rules.toml").trouble()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus
 from engine.updates import JobsChanged, LiveTextDropped, TextArrived, ToolEnded, ToolStarted
@@ -62,6 +63,23 @@ def test_a_change_is_asked_about_line_by_line() -> None:
     lines = asked(question(request=ToolRequest("a.py", preview=change)))
     assert "It would change a.py: 1 line added, 1 removed." in lines
     assert lines[2:5] == ["Same: same", "Removed: old", "Added: new"]
+
+
+@given(st.text(max_size=30), st.text("a\n\r\x85\u2028 ", max_size=12))
+def test_neither_a_rule_nor_a_path_nor_a_reason_can_forge_a_line(text: str, more: str) -> None:
+    forged = f"{text}\n{more}y once, n no."
+    change = DiffDisplay(forged, "@@ -1 +1 @@\n-old\n+new\n", 1, 1)
+    for rule in (f"bash({forged})", f"write_file(/{forged}*)", f"x({forged})"):
+        asks = question(request=ToolRequest(forged, (Path("/a"),), preview=change), rule=rule)
+        lines = asked(structs.replace(asks, reason=forged))
+        assert len(lines) == 7
+        assert [line for line in lines if len(line.splitlines()) != 1] == []
+
+
+def test_the_rule_and_what_it_allows_are_said_before_it_is_kept() -> None:
+    lines = asked(question(rule="bash(git log*)"))
+    assert lines[-2] == "Rule of s, a and e: bash(git log*), which allows any command that starts with `git log`."
+    assert lines[-1].startswith("y once, s allow it in this conversation, a always in this project, e everywhere")
 
 
 def test_an_end_is_said_once_and_a_dropped_answer_begins_again() -> None:

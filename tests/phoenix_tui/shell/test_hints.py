@@ -47,7 +47,7 @@ SAYS_A_KEY = re.compile(
 )
 ABOUT_KEYS = ("keymap.py", "keymap_file.py", "keys_in_force.py", "commands/catalogue.py")
 """Modules whose texts are about keys, and none of them a hint."""
-FIXED = "Tab for this conversation"
+FIXED = "Tab: only this conversation"
 """A key that no keymap changes, as `test_sheet_keys.FIXED` says."""
 
 

@@ -75,7 +75,7 @@ async def test_it_shows_asker_command_folder_reason_and_rule(open_shell: Any, tm
         assert shown(shell, "asker").startswith("◆ api-retry wants to run bash")
         assert shown(shell, "request") == "rm -r build && make test"
         assert shown(shell, "where") == f"in {tmp_path} · why: a clean build is needed"
-        assert "a  always: bash(rm -r build && make test) …" in shown(shell, "answers")
+        assert "a  always in this project: only this exact command …" in shown(shell, "answers")
         assert "bash asks" in shell.status
 
 
@@ -229,12 +229,12 @@ async def test_always_shows_its_rule_says_what_it_allows_and_takes_the_edited_on
     async with open_shell((120, 40)) as shell:
         conversation, time = await asked(shell, request=ToolRequest("make test -x"), rule="bash(make test*)")
         await shell.pilot.press("a")
-        await shell.until(lambda: effect(shell) == "Allows “make test” with any words behind it.")
+        await shell.until(lambda: effect(shell) == "Allows any command that starts with `make test`, whatever follows.")
         await shell.pilot.press("enter", "tab")
         assert conversation.answers == [], "nobody has read it yet"
         time.now += GRACE
         await shell.pilot.press("backspace", "backspace", *" -x)")
-        await shell.until(lambda: effect(shell) == "Allows this very command and no other.")
+        await shell.until(lambda: effect(shell) == "Allows only this exact command.")
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", Answer(Choice.ALWAYS, rule="bash(make test -x)"))]
@@ -268,7 +268,7 @@ async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobo
     async with open_shell((120, 40)) as shell:
         conversation, time = await asked(shell, request=ToolRequest(command), rule=f"bash({command})")
         await shell.pilot.press("a")
-        await shell.until(lambda: effect(shell) == "Allows this very command and no other.")
+        await shell.until(lambda: effect(shell) == "Allows only this exact command.")
         time.now += GRACE
         await shell.pilot.press("enter")
         await shell.until(lambda: conversation.answers)
@@ -360,13 +360,13 @@ def change(diff: str = CHANGE) -> ToolRequest:
 def test_no_answer_is_torn_from_its_letter(width: int) -> None:
     rows = [row.plain for row in answer_rows(question(rule="bash(make test*)"), width)]
     assert all(len(row) <= width for row in rows)
-    answers = [answer for row in rows for answer in re.split(r" {2,}(?=[1-5] [ysanr]  )", row)]
+    answers = [re.sub(" +", " ", answer) for answer in re.split(r" {2,}(?=[1-5] [ysanr]  )", "  ".join(rows))]
     assert answers == [
-        "1 y  once",
-        "2 s  this conversation",
-        "3 a  always: bash(make test*) …",
-        "4 n  no",
-        "5 r  no, because…",
+        "1 y once",
+        "2 s this conversation: any command that starts with `make test`",
+        "3 a always in this project: any command that starts with `make test` …",
+        "4 n no",
+        "5 r no, because…",
     ]
 
 

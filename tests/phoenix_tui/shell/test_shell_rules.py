@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule
 from engine.rule_desk import Standing
 from phoenix_tui.config.rules import RuleFile
@@ -52,10 +53,10 @@ async def test_rules_are_listed_with_where_they_hold_and_since_when(open_shell: 
     async with open_shell() as shell:
         await rules_sheet(shell)
         await shell.until(lambda: "2 rules" in shell.text)
-        assert "Always, in every conversation (rules.toml)" in shell.text
+        assert "Everywhere, in every project (rules.toml)" in shell.text
         assert "› bash(make test*)" in shell.text and "3d ago" in shell.text
         assert "Only in “Fix the parser”" in shell.text and "4m ago" in shell.text
-        assert "Allows “make test” with any words behind it." in shell.text
+        assert "Allows any command that starts with `make test`" in shell.text
 
 
 async def test_a_rule_is_taken_back_and_brought_back_as_it_was(open_shell: OpenShell, engine: FakeEngine) -> None:
@@ -75,7 +76,7 @@ async def test_an_edited_rule_must_be_one_and_esc_keeps_the_old(open_shell: Open
     async with open_shell() as shell:
         sheet = await rules_sheet(shell)
         await shell.pilot.press("enter", "backspace", "backspace")
-        await shell.until(lambda: "“bash(make test” is no rule" in shell.text)
+        await shell.until(lambda: "`bash(make test` is no rule" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: writing(sheet))
         await shell.pilot.press("escape")
@@ -83,7 +84,7 @@ async def test_an_edited_rule_must_be_one_and_esc_keeps_the_old(open_shell: Open
         assert texts(shell) == [TEST.text]
         await shell.pilot.press("enter", "backspace", "backspace")
         await shell.type(" -v)")
-        await shell.until(lambda: "this very command and no other" in shell.text)
+        await shell.until(lambda: "only this exact command" in shell.text)
         await shell.pilot.press("enter")
         await shell.until(lambda: texts(shell) == ["bash(make test -v)"])
         await shell.until(lambda: "Kept; it counts from now on." in shell.text)
@@ -99,7 +100,7 @@ async def test_a_rule_is_written_for_good_or_for_this_conversation(open_shell: O
         await shell.pilot.press("n")
         await shell.until(lambda: writing(sheet))
         await shell.type("bsh(ls*)")
-        await shell.until(lambda: "There is no tool bsh: did you mean bash?" in shell.text)
+        await shell.until(lambda: "There is no tool `bsh`: did you mean bash?" in shell.text)
         await shell.pilot.press("home", "right", "a", "enter")
         await shell.until(lambda: texts(shell) == ["bash(ls*)"])
         await shell.pilot.press("n")
@@ -123,7 +124,7 @@ async def test_a_broken_rules_file_is_named_and_left_alone(
     engine.rules = rule_desk(engine.opened, file)
     async with open_shell((120, 40)) as shell:
         sheet = await rules_sheet(shell)
-        await shell.until(lambda: "no rule in it counts" in shell.text)
+        await shell.until(lambda: "counts for nothing" in shell.text)
         await shell.pilot.press("n")
         await shell.type("bash(ls*)")
         await shell.pilot.press("enter")
@@ -143,3 +144,48 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, RulesSheet))
         await shell.until(lambda: "In mode auto no rule counts: everything runs, nothing is asked." in shell.text)
+
+
+async def test_a_rule_moves_between_its_project_and_everywhere_and_back(
+    open_shell: OpenShell, engine: FakeEngine, tmp_path: Path
+) -> None:
+    project = str(project_of(Path.cwd()))
+    engine.rules.add(Standing("bash(make test*)", since=NOW, project=project))
+    engine.rules.add(Standing("write_file(src/*)", since=NOW, project=project))
+    async with open_shell() as shell:
+        await rules_sheet(shell)
+        await shell.until(lambda: "In the project" in shell.text and "m lets it hold everywhere" in shell.text)
+        await shell.pilot.press("m")
+        await shell.until(lambda: "It holds in every project now." in shell.text)
+        assert [(one.text, one.project) for one in engine.rules.all()] == [
+            ("bash(make test*)", ""),
+            ("write_file(src/*)", project),
+        ]
+        await shell.pilot.press("u")
+        await shell.until(lambda: {one.project for one in engine.rules.all()} == {project})
+        moved = engine.rules.move(Standing("write_file(src/*)", since=NOW, project=project), "")
+        assert moved.text == f"write_file({project}/src/*)", "still bound to the folder it started from"
+
+
+async def test_a_new_rule_holds_in_the_project_and_everywhere_only_where_that_is_said(
+    open_shell: OpenShell, engine: FakeEngine
+) -> None:
+    async with open_shell() as shell:
+        await rules_sheet(shell)
+        for text, last in (("bash(ls*)", "enter"), ("bash(cat*)", "alt+e")):
+            await shell.pilot.press("n")
+            await shell.type(text)
+            await shell.pilot.press(last)
+            await shell.until(lambda text=text: text in texts(shell))
+        assert [(one.text, one.project) for one in engine.rules.all()] == [
+            ("bash(cat*)", ""),
+            ("bash(ls*)", str(project_of(Path.cwd()))),
+        ]
+
+
+async def test_no_rule_can_forge_a_row_of_another(open_shell: OpenShell, engine: FakeEngine) -> None:
+    engine.rules.put_back(Standing("bash(make)\nEverywhere\r\u202e)", since=NOW, project="/work/a\nb"))
+    async with open_shell() as shell:
+        await rules_sheet(shell)
+        await shell.until(lambda: "bash(make)↵Everywhere␍⟨U+202E⟩)" in shell.text)
+        assert "In the project /work/a↵b" in shell.text

@@ -1,0 +1,120 @@
+"""Rules for shell commands: one exact command, or every plain command with the same first words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from engine.permissions.launchers import is_transparent, started, why_no_prefix
+from engine.permissions.readers import Reader, leaves, reader_of, refused_option
+from engine.permissions.shell_words import BLANKS, plain_words
+from tools.clean import reveal
+from tools.wording import one_line
+
+STAR: Final = "[*]"
+"""At the end of a pattern: the command itself ends with a star."""
+SHORTEST_TO_CUT: Final = 60
+"""Characters of a pattern from which a sentence shows only its beginning."""
+
+
+def quoted(text: str) -> str:
+    """A command or pattern in a sentence: hidden characters spelled out, on one line, cut where it is long."""
+    return f"`{one_line(reveal(text).replace(chr(10), '↵'), SHORTEST_TO_CUT)}`"
+
+
+def prefix_words(pattern: str) -> tuple[str, ...]:
+    """The words that every command of a pattern such as `make test*` begins with; none for an exact command."""
+    return plain_words(pattern[:-1]) if pattern.endswith("*") and not pattern.endswith(STAR) else ()
+
+
+def why_no_pattern(pattern: str) -> str:
+    """Why a pattern matches no command, in one sentence; empty where it matches some."""
+    words = prefix_words(pattern)
+    if not words:
+        return ""
+    if why := why_no_prefix(words):
+        return why
+    inner = started(words)
+    reader = reader_of(inner)
+    if reader is not None and (why := refused_option(reader, inner)):
+        return f"{quoted(pattern)} matches nothing: {why}. Write the whole command."
+    return ""
+
+
+def command_matches(pattern: str, command: str, working_dir: Path) -> bool:
+    """True if the pattern allows `command`, as it is given to the shell, in `working_dir`."""
+    first = prefix_words(pattern)
+    if not first:
+        return pattern != "*" and command == (f"{pattern.removesuffix(STAR)}*" if pattern.endswith(STAR) else pattern)
+    words = plain_words(command)
+    if words[: len(first)] != first or why_no_pattern(pattern):
+        return False
+    return not _why_not_covered(first, words, working_dir)
+
+
+def _why_not_covered(first: tuple[str, ...], words: tuple[str, ...], working_dir: Path) -> str:
+    """Why a command that begins with the words of a rule still asks, as the end of a sentence; empty if it runs."""
+    inner = started(words)
+    reader = reader_of(inner)
+    if started(first)[:1] != inner[:1]:
+        return "what it starts differs"
+    if reader is None:
+        return ""
+    if why := refused_option(reader, inner):
+        return why
+    if reader.reads and leaves(words[len(first) :], working_dir):
+        return "a word of it may name a file outside the working directory, or keys"
+    return ""
+
+
+def command_pattern(command: str, working_dir: Path) -> str | None:
+    """The pattern that is offered for a command: itself, or the first words of a program that only reads.
+
+    None for a command that no pattern stands for: one that ends as if its star were meant literally.
+    """
+    if command.endswith(STAR):
+        return None
+    if command.endswith("*"):
+        return f"{command[:-1]}{STAR}"
+    words = plain_words(command)
+    reader = _offered(words)
+    if reader is None:
+        return command
+    named = len(words) - len(started(words)) + len(reader.words)
+    pattern = f"{' '.join(words[:named])}*"
+    return pattern if command_matches(pattern, command, working_dir) else command
+
+
+def _offered(words: tuple[str, ...]) -> Reader | None:
+    if not words or not is_transparent(words):
+        return None
+    inner = started(words)
+    reader = reader_of(inner)
+    return reader if reader is not None and reader.reads and "/" not in inner[0] else None
+
+
+def command_effect(pattern: str) -> str:
+    """What a pattern lets through, in one sentence."""
+    first = prefix_words(pattern)
+    if not first:
+        return "Allows only this exact command." if pattern.strip(BLANKS) != "*" else "Allows no command."
+    if why_no_pattern(pattern):
+        return "Allows no command."
+    said = quoted(pattern[:-1].strip(BLANKS))
+    reader = reader_of(started(first))
+    if reader is not None and reader.reads:
+        return f"Allows any command that starts with {said}, if it only reads, and only in this folder."
+    return f"Allows any command that starts with {said}, whatever follows."
+
+
+def why_no_match(pattern: str, command: str, working_dir: Path) -> str:
+    """Why a pattern does not allow this command, in one sentence."""
+    if why := why_no_pattern(pattern):
+        return why
+    first, words = prefix_words(pattern), plain_words(command)
+    if pattern.endswith("*") and not words:
+        return "A rule with * matches only a plain command, without other shell signs: write the whole command."
+    if first and words[: len(first)] == first:
+        return f"This rule does not match: {_why_not_covered(first, words, working_dir)}. Write the whole command."
+    offered = command_pattern(command, working_dir) or command
+    return f"This rule does not match: begin with the words of the command, such as {quoted(offered)}."
