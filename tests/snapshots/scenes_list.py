@@ -73,7 +73,7 @@ def asking(place: Booth, title: str, command: str, seconds: float) -> FakeConver
     teller, wanted = Teller(conversation), call(f"call-{title}", "bash", command=command)
     teller.prompt(title)
     teller.wants("Every test passes, so I go on.", wanted)
-    rule = f"bash({command.split()[0]} *)"
+    rule = f"bash({command})"
     teller.asks(wanted, command, "commands ask in mode ask", rule, seconds=seconds)
     return conversation
 
@@ -184,7 +184,7 @@ async def approvals(place: Booth) -> None:
         await shell.until(lambda: shell.app.screen is shell.screen and "a  always" in shell.text)
         shell.composer.answering.since = shell.screen.parts.dock.question._since = 0.0  # in sight since long ago
         await shell.pilot.press("a")
-        await shell.until(lambda: "keeps it for good" in shell.text)
+        await shell.until(lambda: "always in this project ·" in shell.text)
         await place.take(shell, "rule")
 
 
