@@ -13,11 +13,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from phoenix_tui import terminal_state
+from phoenix_tui.memory import MemoryWatch, ceiling
 from phoenix_tui.stop_signals import SIGNAL_EXIT
 from tools.process.link import ZygoteLink
 
@@ -45,10 +46,9 @@ DEEPEST: Final = 30
 class LoopWatch:
     """Watches one loop from a thread; made and started in the loop it watches."""
 
-    def __init__(self, link: ZygoteLink, also: Sequence[Callable[[], object]] = ()) -> None:
+    def __init__(self, link: ZygoteLink) -> None:
         self._link = link
-        self._also = also
-        """Is called with every look, on the thread."""
+        self._memory = MemoryWatch(link, ceiling())
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._begun = threading.Event()
@@ -73,8 +73,7 @@ class LoopWatch:
                 self._see_to_the_end(number)
                 return
             self._look()
-            for one in self._also:
-                one()
+            self._memory.look()
 
     def _see_to_the_end(self, number: int) -> None:
         """Until the loop has ended; what it leaves to do is atexit's, and the zygote waits for that."""

@@ -2,6 +2,7 @@
 
 `STUCK` in the environment says how: `python` a loop in a handler, `regex` a call in C that keeps the interpreter's
 lock, `lock` one that gives it away, `messages` a handler that sends itself its own message.
+`eats` and `eats-in-c` take more memory than the 200 MB that are allowed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from typing import Any
 
 from phoenix_tui.__main__ import main
 
+MOST_EATEN = 600
+"""Megabytes: a bound, whatever happens to the watch."""
+SOME_EATEN = 155
+"""With what Phoenix has anyway above 200, which are allowed, and below the 250 at which the zygote kills."""
+
 
 def stand(how: str) -> None:
     """Do not come back, or only for the next message."""
@@ -25,6 +31,13 @@ def stand(how: str) -> None:
             re.match(r"(a+)+$", "a" * 64 + "b")
         case "lock":
             threading.Event().wait(600)
+        case "eats":
+            eaten = [b"x" * (1 << 20) for _ in range(SOME_EATEN)]
+            while eaten:
+                pass
+        case "eats-in-c":
+            eaten = [b"x" * (1 << 20) for _ in range(MOST_EATEN)]
+            re.match(r"(a+)+$", "a" * 64 + "b")
         case _:
             raise ValueError(how)
 
@@ -40,6 +53,11 @@ def leave(self: Any) -> None:
 
 def run() -> int:
     """Phoenix with that change."""
+    from phoenix_tui import memory  # noqa: PLC0415 - as below
+
+    if os.environ["STUCK"].startswith("eats"):
+        setattr(memory, "LEAST", 200 << 20)  # noqa: B010 - a constant, smaller for this child alone
+        setattr(memory, "MOST", 200 << 20)  # noqa: B010 - as above
     import phoenix_tui.wiring.screen as wiring  # noqa: PLC0415 - after the terminal is raw, as in the real entry
 
     show: Any = getattr(wiring, "_show")  # noqa: B009 - private, and patched for this child alone
