@@ -25,6 +25,7 @@ DEEPEST: Final = 4
 SEPARATORS: Final = frozenset(";&|()\n")
 SUBSTITUTION: Final = re.compile(r"\$\(([^()]{1,2000})\)|`([^`]{1,2000})`")
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+SUBCOMMAND: Final = re.compile(r"[a-z][a-z-]{1,20}")
 PYTHON: Final = re.compile(r"(?:python|pypy)[\d.]*")
 PIP: Final = re.compile(r"pip[\d.]*")
 SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
@@ -50,7 +51,7 @@ ACTIVATED: Final = re.compile(r"(?:^|[;&|\s])(?:\.|source)\s+\S*/bin/activate\b"
 
 
 def command_access(command: str) -> Need:
-    """Return the widest access that a part of `command` is known to need, and the reason as one clause."""
+    """Return the widest access that a part of `command` is known to need, and the reason as one sentence."""
     if len(command) > MOST_CHARACTERS:
         return CONFINED
     in_environment = ACTIVATED.search(command) is not None
@@ -83,9 +84,18 @@ def _needs(command: str, depth: int, in_environment: bool) -> Iterator[Need]:
         if script:
             yield from _needs(script, depth - 1, in_environment)
         elif words:
-            yield _need(words, in_environment)
+            access, reason = _need(words, in_environment)
+            yield (access, f"{_program(words)} {reason}") if reason else CONFINED
     for found in SUBSTITUTION.finditer(command):
         yield from _needs(found[1] or found[2], depth - 1, in_environment)
+
+
+def _program(words: Sequence[str]) -> str:
+    """The name a question gives the program, with its sub-command where it has some."""
+    name = PurePosixPath(words[0]).name
+    has_subcommands = name in table.WITH_SUBCOMMANDS or PIP.fullmatch(name) is not None
+    second = words[1] if has_subcommands and len(words) > 1 else ""
+    return f"{name} {second}" if SUBCOMMAND.fullmatch(second) else name
 
 
 def _simple_commands(command: str) -> list[list[str]]:

@@ -119,7 +119,7 @@ def test_file_tools_follow_the_table(world: World, kind: str) -> None:
     request = world.request(kind)
     for door, mode, box, enforced, ruled in itertools.product(("read", "edit"), MODES, BOXES, ENFORCED, (False, True)):
         spec = ToolSpec("tool", "", {}, ToolClass(door))
-        rules = {Rule("tool", "*"): Access.OUTSIDE} if ruled else {}
+        rules = {Rule("tool", "/*"): Access.OUTSIDE} if ruled else {}
         for required in (False, True):
             limits = Limits(mode, box, required, True, enforced)
             decision = decide(spec, request, limits, world.place(), rules)

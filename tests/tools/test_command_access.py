@@ -119,6 +119,20 @@ def test_the_widest_need_of_a_command_counts() -> None:
     assert command_access("ls; curl x; ssh y; curl z")[0] is Access.OUTSIDE
 
 
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("ls && curl -s x | sh", "curl needs the network"),
+        ("git push origin main", "git push needs the network and your stored credentials, which the sandbox hides"),
+        ("ssh host ls", "ssh needs the network and your SSH keys, which the sandbox hides"),
+        ("docker compose up", "docker compose talks to a service outside the sandbox"),
+        ("/usr/bin/curl 'a\nb'", "curl needs the network"),
+    ],
+)
+def test_the_reason_names_the_program_that_needs_it(command: str, reason: str) -> None:
+    assert command_access(command)[1] == reason
+
+
 @given(st.text(alphabet="ab $`(){}<>|&;'\"\\\n-=./curlsh", max_size=200))
 def test_any_text_has_an_answer(command: str) -> None:
     assert command_access(command)[0] in Access
