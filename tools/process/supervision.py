@@ -54,11 +54,16 @@ class Supervision:
         Raises:
             OSError: it cannot be started, or the sandbox in force cannot hold it.
         """
-        for _ in range(ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             zygote = self._link.pid
-            with contextlib.suppress(NotSupervisedError):
-                return await self.start_planned(command, await self._planner.plan(command, owner), report)
-            self._link.restart(zygote)
+            plan = await self._planner.plan(command, owner)
+            try:
+                return await self.start_planned(command, plan, report)
+            except NotSupervisedError:
+                self._link.restart(zygote)
+            except FileNotFoundError:  # another command may have removed what the plan guards
+                if plan.confinement.lease is None or attempt == ATTEMPTS:
+                    raise
         raise OSError("the process helper of Phoenix does not stay alive")
 
     async def end(self, running: Running) -> Captured:
