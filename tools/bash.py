@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from tools.arguments import Arguments, object_schema
-from tools.clean import clean_line, reveal
+from tools.clean import reveal, reveal_line
 from tools.command_access import command_access
 from tools.contract import (
     ACCESS_RANK,
@@ -136,7 +136,7 @@ class Bash(Struct, frozen=True):
         known, reason = command_access(wanted.command)
         declared = ACCESS_RANK[wanted.access] > ACCESS_RANK[known]
         return ToolRequest(
-            clean_line(wanted.command).strip(),
+            wanted.command,
             (),
             PlainDisplay(wanted.command),
             wanted.command,
@@ -202,7 +202,7 @@ def _access(name: str) -> Access:
 
 def _title(wanted: BashInput) -> str:
     """What it is listed as, as a job."""
-    return clean_line(wanted.command).strip()
+    return reveal_line(wanted.command)
 
 
 def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutput:

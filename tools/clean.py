@@ -1,4 +1,4 @@
-"""The gate between outside text and the screen: `clean` for everything shown, `reveal` for approvals.
+"""The gate between outside text and the screen: `clean` for everything shown, `reveal` for what runs or would.
 
 Outside text is whatever a model, a tool, a file name, a server or an error brought in. Shown raw it
 can write the clipboard, move the cursor over an approval or hide half a command (FAULTS 55-57).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 # ESC and C1 introducers. A string (OSC, DCS, APC, PM, SOS) ends at BEL or ST; one that never ends is cut at
@@ -50,8 +50,15 @@ _HIDDEN: Final = (
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _PLAIN: Final = re.compile(r"[\n\t -~]*+")
+_LINE: Final = re.compile(r"[ -~]*+")
+_SPELLED: Final = {ord("\r"): "␍", ord("\b"): "␈"}
 _WHITE: Final = {ord("\n"): " ", ord("\t"): " "}
 
+MOST_MARKS: Final = 4
+"""Combining marks on one letter; a stack of more covers the rows around it."""
+LONGEST_LINE: Final = 4_000
+"""Characters of a row; the widest screens show a tenth of it."""
+_ORDINARY: Final = re.compile(r"[!-~]++(?: {1,16}+[!-~]++)*+")
 _REVEALED: Final = re.compile(r"[^\n -~]")
 _BLANKS: Final = re.compile(r" {17,}+| ++(?=\n|\Z)")
 _PICTURES: Final = {chr(code): chr(0x2400 + code) for code in range(0x20)} | {"\x7f": "␡"}
@@ -83,16 +90,25 @@ def clean(text: str) -> str:
 
 
 def clean_line(text: str) -> str:
-    """`clean` for a title or a row: newlines and tabs become spaces."""
-    return clean(text).translate(_WHITE)
+    """`clean` for a title or a row: newlines and tabs become spaces, and no text writes over another.
+
+    A carriage return or a backspace is at work in the output of a program; in a name it can only hide what it says.
+    """
+    if _LINE.fullmatch(text):
+        return text
+    text = text.replace("\r\n", "\n").removesuffix("\r").translate(_SPELLED)
+    text = _terminal().sub(lambda match: "\n" if match["newline"] else "", text)
+    return _SURROGATE.sub("\ufffd", _hidden().sub("", text)).translate(_WHITE)
 
 
 def reveal(text: str) -> str:
     """Give `text` with every control, hidden or odd blank character spelled out and nothing dropped.
 
-    For approvals: what is shown stands for exactly what would run. Newlines stay; blanks at the end of a
-    line and long runs of them show as `␠`.
+    For what runs, or would: what is shown stands for exactly that. Newlines stay; blanks at the end of a line and
+    long runs of them show as `␠`. Revealing twice is revealing once.
     """
+    if _ORDINARY.fullmatch(text):
+        return text
     return _BLANKS.sub(lambda run: "␠" * len(run.group()), _REVEALED.sub(_spelled, text))
 
 
@@ -100,6 +116,13 @@ def reveal_name(name: object) -> str:
     """Give the name of a file as one line: as `reveal`, with newlines spelled out, so that no name forges a line."""
     shown = str(name).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return reveal(shown).replace("\n", "␊")
+
+
+def reveal_line(text: str) -> str:
+    """`reveal` for a title or a row: line ends show as `↵`, blanks around it go, as does what no row has room for."""
+    text = text.strip(" \n")
+    whole = reveal(text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…")
+    return whole.replace("\n", "↵")
 
 
 def _terminal_effect(match: re.Match[str]) -> str:
@@ -135,9 +158,25 @@ def _overwritten(line: str) -> str:
 
 def _spelled(match: re.Match[str]) -> str:
     character = match.group()
+    if unicodedata.combining(character) and _is_astray(match.string, match.start()):
+        return f"⟨U+{ord(character):04X}⟩"
+    return _spelling(character)
+
+
+@lru_cache(maxsize=4096)
+def _spelling(character: str) -> str:
+    """What stands for a character whatever stands before it."""
     if picture := _PICTURES.get(character):
         return picture
     return character if _is_plain(character) else f"⟨U+{ord(character):04X}⟩"
+
+
+def _is_astray(text: str, place: int) -> bool:
+    """Whether a combining mark stands on no letter, where it would change a sign or a blank, or on too many others."""
+    for base in range(place - 1, max(place - MOST_MARKS - 1, -1), -1):
+        if not unicodedata.combining(text[base]):
+            return unicodedata.category(text[base])[0] not in "LM"
+    return True
 
 
 def _is_plain(character: str) -> bool:

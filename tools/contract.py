@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from tools.clean import reveal_line
+from tools.images.contract import ImageReader as ImageReader
+from tools.images.contract import ImageRejected as ImageRejected
+from tools.images.contract import PreparedImage as PreparedImage
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
@@ -143,21 +149,6 @@ class AgentsDisplay(Struct, frozen=True):
 Display: TypeAlias = PlainDisplay | TerminalDisplay | DiffDisplay | ImageDisplay | AgentsDisplay
 
 
-class PreparedImage(Struct, frozen=True):
-    """An image that is decoded, turned and within the limits of every provider (SPEC T-IMG)."""
-
-    data: bytes
-    media_type: str
-    width: int
-    height: int
-    original_width: int
-    original_height: int
-    original_bytes: int
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.media_type}, {len(self.data)} bytes)"
-
-
 class StartedAgent(Struct, frozen=True):
     """A sub-agent that a call started."""
 
@@ -181,7 +172,7 @@ class ToolRequest(Struct, frozen=True):
     """What a call is about to do, before it does it."""
 
     summary: str
-    """One line for the tool row: the command itself, the path, the pattern."""
+    """One line for the tool row: the command itself, the path, the pattern; revealed, whatever it was made of."""
     paths: tuple[Path, ...] = ()
     """Every file or folder it names, resolved through symbolic links."""
     preview: Display | None = None
@@ -198,6 +189,10 @@ class ToolRequest(Struct, frozen=True):
     """The model's own words for it, one cleaned line."""
     mode: str = ""
     """The most permissive mode that sub-agents it starts have by their profiles; empty: none has one of its own."""
+
+    def __post_init__(self) -> None:
+        """Reveal the summary here, so that no row, question, job, log or list can show another one than runs."""
+        force_setattr(self, "summary", reveal_line(self.summary))
 
 
 # What a tool says while it runs.
@@ -348,18 +343,6 @@ class JobInfo(Struct, frozen=True):
     exit_code: int | None
     elapsed: float
 
-
-class ImageReader(Protocol):
-    """Turns bytes of any common format into an image within the limits."""
-
-    async def prepare(self, data: bytes) -> PreparedImage:
-        """Decode in a limited child process, turn by EXIF, shrink.
-
-        Raises:
-            ImageRejected: with one sentence for the user.
-        """
-        ...
-
-
-class ImageRejected(ValueError):
-    """These bytes are no usable image; the message says why."""
+    def __post_init__(self) -> None:
+        """Reveal the command here, for every list that names it."""
+        force_setattr(self, "command", reveal_line(self.command))

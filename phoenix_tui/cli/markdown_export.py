@@ -21,7 +21,7 @@ from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import AgentView
 from phoenix_tui.agent_words import ENDS, handed_in, task_words
 from phoenix_tui.cli.times import local_time
-from tools.clean import clean, clean_line
+from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay
 
 SPEAKERS: Final = {Role.USER: "You", Role.ASSISTANT: "Phoenix", Role.SYSTEM: "Note"}
@@ -95,7 +95,7 @@ def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
             return "\n".join(("> *Thinking*", ">", *quoted)) if text.strip() else ""
         case ToolUseBlock(_, name, input_json):
             result = handed_in(block)
-            shown = "\n".join(_honest(clean(result))) if result else _fenced(clean(input_json), "json")
+            shown = "\n".join(_honest(clean(result))) if result else _fenced(reveal(input_json), "json")
             return f"**{clean_line(name)}**\n\n{shown}"
         case ToolResultBlock(call_id, content, is_error):
             output = _fenced("\n".join(_part(part) for part in content), "")

@@ -42,6 +42,8 @@ class Bench(Struct, frozen=True):
     around: Surroundings
     leave: Callable[[], Awaitable[None]]
     """Quits, after asking where something runs."""
+    offered: list[str] = msgspec.field(default_factory=list[str])
+    """The conversation that Enter on an empty line opens: it stood on the screen when Phoenix ended unexpectedly."""
     undo: list[UndoStep] = msgspec.field(default_factory=list[UndoStep])
     """What u in the list takes back, the newest last."""
 

@@ -35,11 +35,13 @@ from engine.updates import (
 from phoenix_tui.agent_words import began_line, ended_line, news, succeeded
 from phoenix_tui.job_words import end_line
 from phoenix_tui.labels import TROUBLES, clock
+from phoenix_tui.request_words import folded, odd_in
 from phoenix_tui.route_words import card_lines
 from phoenix_tui.rule_words import one_line, rule_grant
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import clean, clean_line, reveal
 from tools.contract import DiffDisplay, PlainDisplay, TerminalDisplay
+from tools.look_alikes import in_order
 from tools.wording import counted
 
 Lines: TypeAlias = Sequence[str]
@@ -276,7 +278,8 @@ def asked(question: Question, who: str = "") -> list[str]:
         case TerminalDisplay(output=text):
             lines += _command(text)
         case _:
-            lines += _command(question.request.summary)
+            lines += _command(question.request.summary)  # revealed already, and revealing twice changes nothing
+    lines += [f"Note: it {words}." for words in odd_in(question)]
     if question.reason:
         lines.append(f"Why it asks: {one_line(question.reason)}")
     if grant := rule_grant(question):
@@ -289,7 +292,7 @@ def asked(question: Question, who: str = "") -> list[str]:
 
 
 def _command(text: str) -> list[str]:
-    first, *rest = reveal(text).split("\n")
+    first, *rest = in_order(folded(reveal(text))).split("\n")
     return [f"It would run: {first}", *(f"  {row}" for row in rest)]
 
 

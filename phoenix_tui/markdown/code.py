@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, cast
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from phoenix_tui.markdown.lines import CODE, QUIET, Line, Look, Span, Surface, Tone, altered, spans_width
+from phoenix_tui.markdown.lines import CODE, QUIET, Line, Span, Surface, Tone, altered, spans_width
 from phoenix_tui.markdown.wrap import wrap
-
-
-class _TokenKind(Protocol):
-    """A Pygments token type."""
-
-    @property
-    def parent(self) -> _TokenKind | None:
-        """The more general type."""
-        ...
-
-
-class _Lexer(Protocol):
-    """A Pygments lexer."""
-
-    def get_tokens(self, text: str) -> Iterable[tuple[_TokenKind, str]]:
-        """Types and texts in order, lazily."""
-        ...
 
 
 class CodeBlock(Struct, frozen=True):
@@ -57,9 +39,9 @@ _TONES = {
     "Generic.Heading": altered(CODE, bold=True),
     "Generic.Subheading": altered(CODE, bold=True),
 }
-_looks: dict[object, Look] = {}
-_loaded: set[str] = set()
-"""Languages whose patterns are compiled, or known to nobody."""
+_KINDS = tuple(_TONES)
+_LOOKS = (*_TONES.values(), CODE)
+"""By the index of a kind; the last is for -1, a piece of no kind."""
 
 
 def code_rows(spans: Sequence[Span], gutter: tuple[Span, ...], width: int) -> list[Line]:
@@ -77,62 +59,31 @@ def plain_code(line: str) -> tuple[Span, ...]:
     return (Span(line.expandtabs(TAB), CODE),) if line.strip() else ()
 
 
-def coloured_lines(code: str, language: str) -> Iterator[tuple[Span, ...]] | None:
-    """The source lines of `code` in syntax colours, made lazily; None when nobody knows `language`."""
-    lexer = _lexer(language)
-    return None if lexer is None else _coloured(lexer, code)
+def coloured_lines(code: str, language: str) -> Iterator[tuple[Span, ...]]:
+    """The source lines of `code` in syntax colours, as far as they are known; blocks: call it from a thread.
+
+    Lexers run in a process of their own, which says nothing but lengths.
+    """
+    from tools.lexing.client import lexing  # noqa: PLC0415 - with the first fence
+
+    lines = code.expandtabs(TAB).split("\n")
+    pieces = lexing.lines("\n".join(lines), language, _KINDS)
+    return (_spans(line, known) for line, known in zip(lines, pieces, strict=False))
 
 
-def is_loaded(language: str) -> bool:
-    """Whether code in `language` can be coloured at once."""
-    return not language or language in _loaded
-
-
-def load(language: str) -> None:
-    """Compile the patterns of `language`, up to 0.3 s of work the first time: call it from a thread."""
-    for _ in coloured_lines("x\n", language) or ():
-        pass
-    _loaded.add(language)
-
-
-def _lexer(language: str) -> _Lexer | None:
-    # Loading Pygments takes 41 ms (LIBRARIES 3), so not before the first fence; it ships no types.
-    from pygments.lexers import (  # noqa: PLC0415 - as said
-        get_lexer_by_name,  # pyright: ignore[reportUnknownVariableType] - as said
-    )
-    from pygments.util import ClassNotFound  # noqa: PLC0415 - as said
-
-    if not language:
-        return None
-    try:
-        return cast("_Lexer", get_lexer_by_name(language, stripnl=False, ensurenl=True))
-    except ClassNotFound:
-        return None
-
-
-def _coloured(lexer: _Lexer, code: str) -> Iterator[tuple[Span, ...]]:
-    line: list[Span] = []
-    for kind, text in lexer.get_tokens(code.expandtabs(TAB)):
-        look = _looks.get(kind) or _look(kind)
-        first, *others = text.split("\n")
-        if first:
-            line.append(Span(first, look))
-        for other in others:
-            yield tuple(line)
-            line = [Span(other, look)] if other else []
-    if line:
-        yield tuple(line)
-
-
-def _look(kind: _TokenKind) -> Look:
-    """The look of a token: that of its nearest named ancestor."""
-    ancestor: _TokenKind | None = kind
-    while ancestor is not None:
-        found = _TONES.get(str(ancestor).removeprefix("Token."))
-        if found is not None:
-            return _looks.setdefault(kind, found)
-        ancestor = ancestor.parent
-    return _looks.setdefault(kind, CODE)
+def _spans(line: str, pieces: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+    """One line in its pieces; plain where they do not make up the line."""
+    spans: list[Span] = []
+    place = 0
+    for kind, length in pieces:
+        look = _LOOKS[kind] if -1 <= kind < len(_TONES) else CODE
+        if spans and spans[-1].look == look:
+            spans[-1] = Span(spans[-1].text + line[place : place + length], look)
+        else:
+            spans.append(Span(line[place : place + length], look))
+        place += length
+    honest = place == len(line) and all(length > 0 for _, length in pieces)
+    return tuple(spans) if honest else ((Span(line, CODE),) if line else ())
 
 
 class CodeJob:
@@ -150,10 +101,19 @@ class CodeJob:
         self._coloured: Iterator[tuple[Span, ...]] | None = None
         self.done = False
 
+    @property
+    def is_lexed(self) -> bool:
+        """Whether it can be coloured without waiting for the lexing process."""
+        return self._coloured is not None
+
+    def lex(self) -> None:
+        """Ask for its colours; blocks: call it from a thread."""
+        self._coloured = iter(list(coloured_lines("\n".join(self._sources), self.language)))
+
     def work(self, lines: list[Line], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; gives the first row changed and the one after the last."""
         if self._coloured is None:
-            self._coloured = coloured_lines("\n".join(self._sources), self.language)
+            self.lex()  # who draws has it lexed in a thread before
         start = self.first + self._row
         for _ in range(limit):
             spans = None if self._coloured is None else next(self._coloured, None)

@@ -328,8 +328,8 @@ def _outdented(line: str, indent: int) -> str:
     return " " * max(columns - indent, 0) + line[position:]
 
 
-def markdown_lines(text: str, width: int) -> list[Line]:
-    """A finished text, parsed once and coloured."""
+def markdown_lines(text: str, width: int, *, coloured: bool = True) -> list[Line]:
+    """A finished text, parsed once; `coloured` waits for the lexing process, so not on the loop."""
     page = Page([], [], min(width, TEXT_COLUMN + MARGIN))
     cleaned = clean(text)
     tokens = _parser.parse(cleaned)
@@ -342,7 +342,7 @@ def markdown_lines(text: str, width: int) -> list[Line]:
             page.text([[Span(line)] for line in cleaned.split("\n")[begin:end]], gutter)
         else:
             lay_block(tokens, first, after, page, gutter)
-    for job in page.jobs:
+    for job in page.jobs if coloured else ():
         while not job.done:
             job.work(page.lines, 100)
     return page.lines

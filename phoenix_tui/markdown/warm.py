@@ -10,4 +10,4 @@ def warm() -> None:
     """Load the parser; call it from a thread."""
     from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the point of this function
 
-    markdown_lines("*a*", 80)
+    markdown_lines("*a*", 80, coloured=False)

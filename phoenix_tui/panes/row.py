@@ -20,6 +20,7 @@ from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.unsent import parsed
 from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
+from tools.clean import reveal_line
 
 PANES_CLASS: Final = "-panes"
 """Set on the screen while there are panes: the list keeps to its narrow form."""
@@ -152,5 +153,5 @@ def _note(conversation: ConversationSurface | None) -> str:
     if conversation is None:
         return ""
     if (question := conversation.question) is not None:
-        return question.request.command or question.request.summary
+        return reveal_line(question.request.command or question.request.summary)
     return parsed(conversation.record.draft).text

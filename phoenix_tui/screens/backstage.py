@@ -30,6 +30,7 @@ from phoenix_tui.screens.sheets import Sheets
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
 from phoenix_tui.widgets.transcript.view import TranscriptView
+from tools.clean import clean_line
 from tools.images.previewing import Previewer
 
 if TYPE_CHECKING:
@@ -88,18 +89,26 @@ class Backstage:
         desk = self.bench.desk
         await desk.overview.start()
         self._services.engine.watch(lambda _: desk.parts.dock.question.say_more())
-        left = launch.reopened and desk.overview.summary(launch.conversation_id) is None  # archived or trashed since
-        if launch.conversation_id and not left:
+        if launch.reopened:
+            await desk.begin()  # nor are panes opened again: the text that stopped Phoenix may stand in one
+            self._offer(launch.conversation_id)
+            return
+        if launch.conversation_id:
             try:
                 await desk.open(launch.conversation_id)
             except ENGINE_ERRORS as error:
-                if not launch.reopened:
-                    self._stage.words.tell(str(error), bad=True)
-            else:
-                if launch.reopened:
-                    self._stage.words.tell("Phoenix had ended unexpectedly: this is where you were.")
+                self._stage.words.tell(str(error), bad=True)
         if not await self._panes_again(launch) and desk.conversation is None:
             await desk.begin()
+
+    def _offer(self, conversation_id: str) -> None:
+        """Say what stood on the screen when Phoenix last ended unexpectedly; Enter on the empty line opens it."""
+        found = self.bench.desk.overview.summary(conversation_id)
+        if found is None:
+            return  # archived or trashed since
+        self.bench.offered.append(conversation_id)
+        title = clean_line(found.title) or "A new conversation"
+        self._stage.words.tell(f"{title} was open when Phoenix stopped responding or was ended; Enter opens it.")
 
     async def _panes_again(self, launch: Launch) -> bool:
         if not recall(launch.state_folder, launch.cwd).ids:

@@ -49,7 +49,13 @@ class Deeds:
         await shelving.act(bench, action, ids)
 
     async def resume(self, bench: Bench, *, interrupted: bool) -> None:
-        """Enter on an empty line: go on with what was interrupted."""
+        """Enter on an empty line: open what is offered, else go on with what was interrupted."""
+        if bench.offered:
+            offered = bench.offered.pop()
+            conversation = bench.desk.conversation
+            if conversation is None or not conversation.record.message_count:
+                await bench.desk.open(offered)
+                return
         await bench.sending.resume(interrupted=interrupted)
 
     async def answer(self, bench: Bench, call_id: str, answer: Answer) -> None:

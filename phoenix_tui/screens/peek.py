@@ -27,6 +27,8 @@ from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.widgets.request_text import laid_out
+from phoenix_tui.widgets.unseen import Rows, Sight
 from tools.clean import clean_line
 
 ENOUGH: Final = 30
@@ -82,6 +84,10 @@ class PeekScreen(Sheet[str]):
         self._question: Question | None = None
         self._asked_at = 0.0
         self._stale = True
+        self._sight = Sight()
+        """Rows of the request that have been in sight."""
+        self._refusal = ""
+        """Why the last yes did not count."""
 
     def compose(self) -> ComposeResult:
         """Heading, newest words, keys, the line."""
@@ -135,7 +141,8 @@ class PeekScreen(Sheet[str]):
         self._stale = False
         question = self._conversation.question if self._conversation is not None else None
         if question is not self._question:
-            self._question, self._asked_at = question, time.monotonic()
+            self._question, self._asked_at, self._refusal = question, time.monotonic(), ""
+            self._sight.begin()
         self.query_one("#heading", Static).update(self._heading())
         words = self.query_one("#words", Flowing)
         body = self.query_one("#body", VerticalScroll)
@@ -174,11 +181,40 @@ class PeekScreen(Sheet[str]):
         letters = [(letter, words) for name, words in ways if (letter := key(name)) and (name != KEEPS or grant)]
         letters = [(letter, f"{words}: {grant}" if letter == key(KEEPS) else words) for letter, words in letters]
         parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
-        return Content.assemble(*parts)
+        keys = Content.assemble(*parts)
+        return Content.assemble((self._refusal, bold), "\n", keys) if self._refusal else keys
 
     def action_scroll(self, by: int) -> None:
         """Move through what is taller than its room."""
-        self.query_one("#body", VerticalScroll).scroll_relative(y=by, animate=False)
+        body = self.query_one("#body", VerticalScroll)
+        page = max(body.size.height - 1, 1)  # a page takes no row past the eye
+        self._look()
+        body.scroll_relative(y=max(-page, min(by, page)), animate=False)
+        self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        """Take in which rows of the request are in sight."""
+        body, words = self.query_one("#body", VerticalScroll), self.query_one("#words", Flowing)
+        question, width, height = self._question, words.size.width, body.size.height
+        if question is None or not width or not height:
+            return
+        total, first = len(question_rows(question, self._row, width)), round(body.scroll_y)
+        if body.virtual_size.height == total:
+            self._sight.left_out = laid_out(question, width).left_out
+            self._sight.saw((width, total), total, [Rows(first, min(first + height, total))])
+
+    def _refuses(self) -> bool:
+        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so."""
+        self._look()
+        body = self.query_one("#body", VerticalScroll)
+        refusal = self._sight.refusal(body.size.height)
+        self._refusal = refusal.words if refusal is not None else ""
+        if refusal is not None:
+            self._asked_at = time.monotonic()
+            body.scroll_to(y=refusal.row, animate=False, force=True)
+            self.call_after_refresh(self._look)
+            self.query_one("#keys", Static).update(self._keys(self._question))
+        return refusal is not None
 
     def action_reply(self) -> None:
         """To the line."""
@@ -193,7 +229,9 @@ class PeekScreen(Sheet[str]):
         question = self._question
         if question is None or (ANSWERS[letter] is Choice.CONVERSATION and not question.rule):
             return
-        if time.monotonic() - self._asked_at >= GRACE:
+        if time.monotonic() - self._asked_at < GRACE:
+            return
+        if letter == "n" or not self._refuses():
             self.run_worker(self._answer(question, Answer(ANSWERS[letter])))
 
     async def _answer(self, question: Question, answer: Answer) -> None:

@@ -12,7 +12,9 @@ from engine.machine.messages import Origin, Role
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import Question
 from phoenix_tui.labels import Tone
-from phoenix_tui.widgets.question_text import request_rows, where_text
+from phoenix_tui.request_words import odd_in
+from phoenix_tui.widgets.question_text import where_text
+from phoenix_tui.widgets.request_text import request_rows
 from phoenix_tui.widgets.transcript.model import text_of
 from tools.clean import clean, clean_line
 
@@ -51,7 +53,8 @@ def newest_rows(
 def question_rows(question: Question, row: ConversationSummary, width: int) -> Sequence[Content]:
     """The whole request."""
     where = Content.styled(where_text(question, row.cwd), Tone.QUIET.value).wrap(width)
-    return [Content(f"wants to run {clean_line(question.call.name)}"), *request_rows(question, width), *where]
+    odd = Content.styled("\n".join(odd_in(question)), Tone.NEEDS_YOU.value).wrap(width) if odd_in(question) else []
+    return [Content(f"wants to run {clean_line(question.call.name)}"), *odd, *request_rows(question, width), *where]
 
 
 @lru_cache(maxsize=4)
@@ -59,7 +62,7 @@ def markdown_rows(text: str, width: int) -> tuple[Content, ...]:
     """An answer as the transcript lays it out, indented; code stays plain."""
     from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the parser, for the first look inside
 
-    lines = markdown_lines(text, width)
+    lines = markdown_lines(text, width, coloured=False)
     return tuple(Content.assemble(*((span.text, _style(span.look)) for span in line.spans)) for line in lines)
 
 

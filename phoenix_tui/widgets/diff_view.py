@@ -11,7 +11,6 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from phoenix_tui.markdown.code import load
 from phoenix_tui.markdown.lines import BLANK, MARGIN, QUIET, Line, Span, Surface
 from phoenix_tui.widgets.blocks.diff import DiffBlock, diff_block
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
@@ -135,9 +134,9 @@ class DiffView(ScrollView):
         self.refresh()
 
     async def _colour(self, block: DiffBlock) -> None:
-        """Behind the first frame; no key waits for the patterns of a language."""
+        """Behind the first frame; no key waits for the lexing process."""
         for job in list(block.colours.jobs):
-            await asyncio.to_thread(load, job.language)
+            await asyncio.to_thread(job.lex)
         while block is self._block and (changed := block.colours.colour(COLOURED)) is not None:
             first, after = changed
             if first < self.scroll_y + self.size.height and after > self.scroll_y:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
@@ -21,19 +21,16 @@ from engine.updates import Question
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import ASKING, Tone
+from phoenix_tui.request_words import odd_in
 from phoenix_tui.way_out import BACK
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.flowing import Flowing, hanging
 from phoenix_tui.widgets.opened import Opened
-from phoenix_tui.widgets.question_text import (
-    answer_rows,
-    first_change,
-    letters_of,
-    request_rows,
-    what_text,
-    where_text,
-)
+from phoenix_tui.widgets.question_text import answer_rows, letters_of, what_text, where_text
+from phoenix_tui.widgets.request_reading import GRACE as GRACE
+from phoenix_tui.widgets.request_reading import RequestReading
+from phoenix_tui.widgets.request_text import Paint
 from tools.clean import clean_line
 from tools.contract import DiffDisplay
 
@@ -43,19 +40,19 @@ WHERE_ROWS: Final = 2
 """Of them for where and why; a longer text takes its rows from the body, so that the answers stay in sight."""
 BORDER: Final = 2
 """Cells beside the text of where and why."""
+SCROLLBAR: Final = 1
+APPROVING: Final = frozenset("ysa")
+"""Answers that count only once all of the request was in sight."""
 LEAST_ROWS: Final = 3
 SIGN: Final = 2
 """Cells of the sign before who asks."""
 ROOMY: Final = 24
 """Rows of the screen from which a blank row sets the question apart from what was said."""
-GRACE: Final = 0.5
-"""Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
-
 NONE: Final = -1
 """The place of an answer where none is chosen."""
 
 
-class QuestionPanel(Vertical):
+class QuestionPanel(RequestReading):
     """Shows one question and posts the answer; knows no engine."""
 
     can_focus = True
@@ -64,12 +61,15 @@ class QuestionPanel(Vertical):
         height: auto; display: none; padding: 0 1;
         & > #asker { height: auto; }
         & > #asked { height: auto; border-left: heavy $warning; padding: 0 0 0 1; scrollbar-size-vertical: 1; }
+        & > #tail { height: auto; border-left: heavy $warning; padding: 0 1 0 1; display: none; }
+        & > #odd { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $warning; display: none; }
         & > #where { height: auto; border-left: heavy $warning; padding: 0 0 0 1; color: $text-muted; }
         & > #answers { height: auto; padding: 0 0 0 2; }
         & > AnswerLine { margin: 0 0 0 2; }
         & > #more { height: auto; padding: 0 0 0 2; color: $text-muted; display: none; }
+        & > #more.-refused { color: $warning; text-style: bold; }
         &:focus > #asker { text-style: bold; }
-        &:focus > #asked, &:focus > #where { border-left: heavy $accent; }
+        &:focus > #asked, &:focus > #tail, &:focus > #odd, &:focus > #where { border-left: heavy $accent; }
         &.-filling > #answers { display: none; }
         &.-roomy { padding: 1 1 0 1; }
     }
@@ -93,9 +93,8 @@ class QuestionPanel(Vertical):
             self.upwards = upwards
 
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
+        super().__init__(clock)
         self._plain = plain
-        self._clock = clock
         self._question: Question | None = None
         self._folder = Path()
         self._since = 0.0
@@ -117,6 +116,8 @@ class QuestionPanel(Vertical):
         yield Flowing(id="asker")
         with VerticalScroll(id="asked", can_focus=False):
             yield Flowing(id="request")
+        yield Flowing(id="tail")
+        yield Static(id="odd", markup=False)
         yield Static(id="where", markup=False)
         yield Flowing(id="answers")
         yield self.line
@@ -136,7 +137,16 @@ class QuestionPanel(Vertical):
             return
         asker = self._asker(question, place)
         self.query_one("#asker", Flowing).flow(partial(hanging, asker, SIGN))
-        self.query_one("#request", Flowing).flow(partial(request_rows, question))
+        self.request.show(question)
+        self.sight.begin()
+        self._refusal = ""
+        self.query_one("#request", Flowing).flow(self.request.body)
+        self.query_one("#tail", Flowing).flow(self.request.tail)
+        self._remarks = "\n".join(odd_in(question))
+        odd = self.query_one("#odd", Static)
+        odd.display = bool(self._remarks)
+        odd.update(self._remarks)
+        self.query_one("#tail").display = False
         self.run_worker(self._colour(question), group="colour")  # exclusive, one might end before it began
         self.query_one("#where", Static).update(Content(where_text(question, folder)))
         self._offer(question, guarded=True)
@@ -165,16 +175,17 @@ class QuestionPanel(Vertical):
         if question is not self._question:
             return
 
-        def rows(width: int) -> list[Content]:
+        def colours() -> tuple[Hashable, Paint]:
             styles = code_styles(self.app.theme_variables)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
 
             def paint(place: int, text: Content) -> Content:
                 coloured = in_colours(text, lines[place], styles) if lines else text
                 return with_words(coloured, changed[place], words[place])
 
-            return request_rows(question, width, paint)
+            return tuple(styles.items()), paint
 
-        self.query_one("#request", Flowing).flow(rows)
+        self.request.colour(colours)
+        self.query_one("#request", Flowing).flow(self.request.body)
 
     def _offer(self, question: Question, *, guarded: bool) -> None:
         """The answers; without their letters while none is taken."""
@@ -204,7 +215,8 @@ class QuestionPanel(Vertical):
 
     def on_mount(self) -> None:
         """Say which rows of a long request are in sight."""
-        self.watch(self.query_one("#asked"), "scroll_y", self.say_more, init=False)
+        for changing in ("scroll_y", "virtual_size"):
+            self.watch(self.query_one("#asked"), changing, self.say_more, init=False)
 
     def on_resize(self) -> None:
         """Leave the conversation its rows."""
@@ -215,36 +227,45 @@ class QuestionPanel(Vertical):
         """What is out of sight: rows of the request, and the questions of other conversations."""
         if self._question is None or not self.is_mounted:
             return
-        asked, more = self.query_one("#asked", VerticalScroll), self.query_one("#more", Static)
-        first, height, total = round(asked.scroll_y), asked.size.height, asked.virtual_size.height
-        parts: list[str] = []
-        if total > height > 0:
-            parts.append(f"rows {first + 1}-{min(first + height, total)} of {total}, {self.way_on or _reads_on()}")
+        more = self.query_one("#more", Static)
+        parts = [self._refusal] if self._refusal else []
+        if words := self._look():
+            parts.append(f"{words}, {self.way_on or _reads_on()}")
         if titles := self.others():
             waiting = f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)}"
             parts.append(hint(waiting, key("approvals")))
         more.display = bool(parts)
+        more.set_class(bool(self._refusal), "-refused")
         more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 2, 1), ellipsis=True))
 
     def fit(self) -> None:
         """Take the rows that a pane or the screen has over."""
         room = self.room or self.screen.size.height
         self.set_class(not self.room and room >= ROOMY, "-roomy")
-        rows = room - ROWS_BESIDE - self._rows_over()
-        self.query_one("#asked").styles.max_height = max(rows, LEAST_ROWS)
+        rows = max(room - ROWS_BESIDE - self._rows_over(), LEAST_ROWS)
+        width, was = self.content_size.width - BORDER - SCROLLBAR, self.request.pinned
+        if self._question is not None and width > 0:
+            rows = self.request.pin(width, rows)
+        self.query_one("#asked").styles.max_height = rows
+        if self.request.pinned is not was:
+            self.query_one("#tail").display = self.request.pinned
+            self.query_one("#request", Flowing).flow(self.request.body)
+            self.query_one("#tail", Flowing).flow(self.request.tail)
+            self.call_after_refresh(self.say_more)
 
     def _rows_over(self) -> int:
-        """Rows that where and why take beyond theirs, at the width there is."""
+        """Rows that where, why and odd letters take beyond theirs, at the width there is."""
         width = self.content_size.width - BORDER
         if self._question is None or width <= 0:
             return 0
-        return max(len(Content(where_text(self._question, self._folder)).wrap(width)) - WHERE_ROWS, 0)
+        odd = len(Content(self._remarks).wrap(width)) if self._remarks else 0
+        return max(len(Content(where_text(self._question, self._folder)).wrap(width)) - WHERE_ROWS, 0) + odd
 
     def _show_change(self, question: Question) -> None:
         """Where a change is taller than its room, begin at what changes."""
         asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
         if self._question is question and asked.max_scroll_y > 0 and not asked.scroll_y:
-            asked.scroll_to(y=first_change(question, request.size.width), animate=False)
+            asked.scroll_to(y=self.request.first_change(request.size.width), animate=False)
         self.say_more()
 
     def _asker(self, question: Question, place: str) -> Content:
@@ -261,6 +282,8 @@ class QuestionPanel(Vertical):
         if key.isdecimal() and self._question is not None:
             letters = letters_of(self._question)
             key = letters[int(key) - 1] if int(key) <= len(letters) else ""
+        if key in APPROVING and self.refuses():
+            return
         match key:
             case "y":
                 self._answer(Answer(Choice.ONCE))
@@ -322,7 +345,11 @@ class QuestionPanel(Vertical):
 
     def action_scroll_asked(self, by: int) -> None:
         """Move through a request that is taller than its room."""
-        self.query_one("#asked", VerticalScroll).scroll_relative(y=by, animate=False)
+        self._refusal = ""
+        self._look()
+        asked = self.query_one("#asked", VerticalScroll)
+        page = max(asked.size.height - 1, 1)  # a page takes no row past the eye
+        asked.scroll_relative(y=max(-page, min(by, page)), animate=False)
 
     def on_answer_line_written(self, event: AnswerLine.Written) -> None:
         """The rule or the reason is written."""

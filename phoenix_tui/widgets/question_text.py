@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never
+from typing import Final
 
 from textual.content import Content
 
@@ -12,9 +12,8 @@ from engine.updates import Question
 from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import Tone
 from phoenix_tui.rule_words import one_line, rule_grant
-from phoenix_tui.widgets.blocks.diff_rows import DiffRow, diff_rows
-from tools.clean import clean_line, reveal
-from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
+from tools.clean import clean_line
+from tools.contract import DiffDisplay
 
 GAPS: Final = (4, 2)
 """Cells between two answers: as many as fit all of them on one row, else the fewer."""
@@ -22,9 +21,6 @@ GUARDED: Final = "·"
 """Stands for a letter that is not taken yet."""
 OUTSIDE: Final = "outside the working directory"
 """How the policy's reason begins when a path is one (engine/permissions/policy.py)."""
-Paint: TypeAlias = Callable[[int, Content], Content]
-"""Puts the colours of its code into the text of one row of a change, by the number of the row."""
-TINTS: Final = {"+": (Tone.GOOD.value, "on $success 12%"), "-": (Tone.BAD.value, "on $error 12%")}
 
 
 def what_text(question: Question) -> Content:
@@ -40,59 +36,6 @@ def what_text(question: Question) -> Content:
         (f" -{change.removed}", Tone.BAD.value),
         ("  new file" if change.created else "", Tone.QUIET.value),
     )
-
-
-def request_rows(question: Question, width: int, paint: Paint | None = None) -> list[Content]:
-    """The whole command or the whole change, every hidden character spelled out."""
-    preview = question.request.preview
-    if isinstance(preview, DiffDisplay) and (rows := list(diff_rows(preview.diff))):
-        digits = max(len(str(row.number)) for row in rows)
-        texts = [Content(reveal(row.text)) for row in rows]
-        if paint is not None:
-            texts = [paint(place, text) for place, text in enumerate(texts)]
-        return [line for row, text in zip(rows, texts, strict=True) for line in _diff_row(row, text, digits, width)]
-    return Content(reveal(_text_of(preview) if preview else question.request.summary)).rstrip().wrap(width)
-
-
-def first_change(question: Question, width: int) -> int:
-    """The row at which a change begins to differ from what there is; 0 for what is no change."""
-    preview = question.request.preview
-    rows = list(diff_rows(preview.diff)) if isinstance(preview, DiffDisplay) else []
-    place = next((place for place, row in enumerate(rows) if row.sign in TINTS), 0)
-    digits = max((len(str(row.number)) for row in rows), default=1)
-    return sum(len(_diff_row(row, Content(reveal(row.text)), digits, width)) for row in rows[:place])
-
-
-def _text_of(preview: Display) -> str:
-    match preview:
-        case PlainDisplay(text=text):
-            return text
-        case TerminalDisplay(output=output):
-            return output
-        case DiffDisplay(diff=diff):
-            return diff
-        case ImageDisplay(name=name, width=width, height=height):
-            return f"{name} {width}×{height}"
-        case AgentsDisplay(agents=agents):
-            return "\n".join(agent.task for agent in agents)
-        case _:
-            assert_never(preview)
-
-
-def _diff_row(row: DiffRow, whole: Content, digits: int, width: int) -> list[Content]:
-    """One line as the transcript draws it, but wrapped: nothing of it is cut."""
-    if row.sign == "⋯":
-        return [Content.styled(f"{' ' * digits} ⋯", Tone.QUIET.value)]
-    tone, tint = TINTS.get(row.sign, ("", ""))
-    lead = digits + 3
-    room = max(width - lead, 1)
-    lines: list[Content] = []
-    for text in whole.fold(room) or [Content("")]:
-        number = f"{row.number:>{digits}} " if not lines else " " * (digits + 1)
-        sign = f"{row.sign} " if not lines else "  "
-        line = Content.assemble((number, Tone.QUIET.value), (sign, tone), text, " " * max(room - text.cell_length, 0))
-        lines.append(line.stylize_before(tint) if tint else line.rstrip())
-    return lines
 
 
 def where_text(question: Question, folder: Path) -> str:

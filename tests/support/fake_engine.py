@@ -514,7 +514,7 @@ def question(command: str = "rm -r build && make test", **changes: object) -> Qu
     """A bash call that asks."""
     made = Question(
         ToolCall("call-1", "bash", "{}"),
-        ToolRequest(command),
+        ToolRequest(command, command=command),
         "a clean build is needed",
         f"bash({command})",
         "api-retry",

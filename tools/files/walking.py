@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import ToolInputError
+from tools.files.globs import compiled
 from tools.files.ignoring import allowed, blocks_rules, blocks_rules_above, is_unicode
 
 MOST_WALKED = 200_000
@@ -101,32 +99,11 @@ def matcher(glob: str) -> Callable[[str], bool]:
     """
     if not glob:
         return _anything
-    pattern = _pattern(glob.removeprefix("./").removeprefix("/"))
+    pattern = compiled(glob.removeprefix("./").removeprefix("/"))
     if "/" in glob:
-        return lambda path: pattern.fullmatch(path) is not None
-    return lambda path: pattern.fullmatch(path.rpartition("/")[2]) is not None
+        return pattern.matches
+    return lambda path: pattern.matches(path.rpartition("/")[2])
 
 
 def _anything(_path: str) -> bool:
     return True
-
-
-@lru_cache(maxsize=64)
-def _pattern(glob: str) -> re.Pattern[str]:
-    """`*` and `?` stay within a folder, `**` crosses folders, `{a,b}` is either, `[ab]` a set."""
-    pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")", ",": "|"}
-    depth = 0
-    out: list[str] = []
-    for token in re.findall(r"\*\*/|\*\*|\[!?\]?[^\]/]*\]|.", glob, re.DOTALL):
-        depth += {"{": 1, "}": -1}.get(token, 0)
-        if token.startswith("[") and len(token) > 1:
-            body = token[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-            out.append(f"[^/{body[1:]}]" if body.startswith("!") else f"[{body}]")
-        elif token == "," and not depth:
-            out.append(",")
-        else:
-            out.append(pieces.get(token) or re.escape(token))
-    try:
-        return re.compile("".join(out), re.DOTALL)
-    except re.error as error:
-        raise ToolInputError(f"The glob {glob} is malformed; use *, ?, **, [ab] and {{a,b}}.") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from tools.contract import Enforcement, Sandbox, SandboxMode
+from tools.process.helper import close_helpers
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
 from tools.process.plan import Planner
@@ -57,7 +58,8 @@ class Processes:
         return (await self.probe()).enforcement
 
     async def close(self) -> None:
-        """End every command, every job and the zygote."""
+        """End every command, every job, the helpers and the zygote."""
+        close_helpers()
         await self.jobs.close()
         await self._supervision.end_everything()
         await asyncio.to_thread(self.link.close)

@@ -86,8 +86,8 @@ class Sides:
 
     def _next_hunk(self) -> None:
         old, new = next(self._hunks, ("", ""))
-        self._old = coloured_lines(old, self._language) or iter(())
-        self._new = coloured_lines(new, self._language) or iter(())
+        self._old = coloured_lines(old, self._language) if old else iter(())
+        self._new = coloured_lines(new, self._language) if new else iter(())
 
 
 class DiffJob:
@@ -101,7 +101,23 @@ class DiffJob:
         self._place = 0
         self._line = 1
         """Where the next pair stands: the first line is the heading."""
-        self._sides: Sides | None = None
+        self._colours: list[tuple[Coloured, Coloured]] | None = None
+        """Of each pair."""
+
+    @property
+    def is_lexed(self) -> bool:
+        """Whether it can be coloured without waiting for the lexing process."""
+        return self._colours is not None
+
+    def lex(self) -> None:
+        """Ask for its colours; blocks: call it from a thread."""
+        sides = Sides(rows_of(self._pairs), self.language)
+        colours: list[tuple[Coloured, Coloured]] = []
+        for pair in self._pairs:
+            left = sides.colours(pair.left.row if pair.left is not None else None)
+            same = pair.right is pair.left
+            colours.append((left, left if same else sides.colours(pair.right.row if pair.right is not None else None)))
+        self._colours = colours
 
     def work(self, lines: list[Line], limit: int) -> tuple[int, int]:
         """Colour up to `limit` more source lines in place; gives the first line changed and the one after the last.
@@ -109,13 +125,11 @@ class DiffJob:
         A pair is two of them, and laying it out again costs as much as lexing it.
         """
         limit = max(limit // 2, 1)
-        if self._sides is None:
-            self._sides = Sides(rows_of(self._pairs), self.language)
+        if self._colours is None:
+            self.lex()  # who draws has it lexed in a thread before
+        colours = (self._colours or [])[self._place : self._place + limit]
         start = self._line
-        for pair in self._pairs[self._place : self._place + limit]:
-            left = self._sides.colours(pair.left.row if pair.left is not None else None)
-            same = pair.right is pair.left
-            right = left if same else self._sides.colours(pair.right.row if pair.right is not None else None)
+        for pair, (left, right) in zip(self._pairs[self._place : self._place + limit], colours, strict=True):
             made = list(self._layout.lines(pair, left, right))
             lines[self._line : self._line + len(made)] = made
             self._line += len(made)

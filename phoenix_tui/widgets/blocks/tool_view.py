@@ -6,11 +6,12 @@ import json
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from engine.codec import CodecError, decode_display
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus
 from engine.records import ToolCallRecord
-from tools.clean import clean, clean_line
+from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, Display, JsonValue
 from tools.wording import counted
 
@@ -23,7 +24,7 @@ _FOLDABLE: Final = frozenset({"read_file", "list_files", "search", "keyword_sear
 
 
 class ToolView(Struct, frozen=True):
-    """How a call stands; texts are cleaned."""
+    """How a call stands; texts are cleaned, the summary is revealed."""
 
     id: str
     name: str
@@ -39,6 +40,10 @@ class ToolView(Struct, frozen=True):
     """Monotonic start while it runs."""
     ended_processes: int = 0
 
+    def __post_init__(self) -> None:
+        """Reveal the summary, wherever it came from: a row shows what runs."""
+        force_setattr(self, "summary", reveal_line(self.summary))
+
     @property
     def folds_with_others(self) -> bool:
         """Whether it is a quick, good read that may share one row."""
@@ -50,9 +55,9 @@ def summary_of(input_json: str) -> str:
     try:
         arguments: JsonValue = json.loads(input_json or "{}")
     except ValueError:
-        return clean_line(input_json)
+        return reveal_line(input_json)
     if not isinstance(arguments, dict):
-        return clean_line(input_json)
+        return reveal_line(input_json)
     if isinstance(tasks := arguments.get("tasks"), list):
         return _tasks_of(tasks)
     named = [value for key in _SUMMARIES if isinstance(value := arguments.get(key), str) and value]
@@ -62,14 +67,14 @@ def summary_of(input_json: str) -> str:
 
 def _one_line(text: str) -> str:
     """A text on one row, its line ends as a sign, as where it is asked about."""
-    return clean_line("↵".join(line.rstrip() for line in text.strip().splitlines()))
+    return reveal_line("\n".join(line.rstrip(" ") for line in text.strip(" \n").split("\n")))
 
 
 def _tasks_of(tasks: list[JsonValue]) -> str:
     """What a call gives its sub-agents to do."""
     names = [name for one in tasks if isinstance(one, dict) and isinstance(name := one.get("task"), str)]
     count = counted(len(tasks), "sub-agent")
-    return clean_line(f"{count}: {' · '.join(names)}") if names else count
+    return reveal_line(f"{count}: {' · '.join(names)}") if names else count
 
 
 def queued_call(call: ToolCall) -> ToolView:

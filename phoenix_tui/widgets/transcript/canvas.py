@@ -8,8 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from engine.records import StoredMessage, ToolCallRecord
-from phoenix_tui.markdown.code import is_loaded
+from phoenix_tui.markdown.code import CodeJob
 from phoenix_tui.markdown.lines import Line
+from phoenix_tui.widgets.blocks.diff_colours import DiffJob
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
@@ -84,11 +85,11 @@ class Canvas:
         """Whether code in sight is still to be coloured."""
         return any(part.plain is not None for part in self.parts_in_sight())
 
-    def language_to_load(self) -> str:
-        """The language of code in sight that waits for its patterns; empty when none does."""
+    def job_to_lex(self) -> CodeJob | DiffJob | None:
+        """Code in sight that is still to be lexed; None when none is."""
         found = (part.plain for part in self.parts_in_sight())
-        waiting = (plain.jobs[0].language for plain in found if plain is not None)
-        return next((language for language in waiting if not is_loaded(language)), "")
+        waiting = (plain.jobs[0] for plain in found if plain is not None)
+        return next((job for job in waiting if not job.is_lexed), None)
 
     def parts_in_sight(self) -> Iterator[Part]:
         """Each part that has a row in the window, top down."""

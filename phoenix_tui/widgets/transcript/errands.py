@@ -7,8 +7,9 @@ from typing import Final
 
 from textual.widget import Widget
 
-from phoenix_tui.markdown.code import load
+from phoenix_tui.markdown.code import CodeJob
 from phoenix_tui.still import Ticker
+from phoenix_tui.widgets.blocks.diff_colours import DiffJob
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.long_texts import has_more, lay_more
@@ -45,9 +46,9 @@ class Errands:
         self._frames.request()
 
     def _colour(self) -> None:
-        language = self._canvas.language_to_load()
-        if language:
-            self._view.run_worker(self._colour_later(language), group="colour")
+        job = self._canvas.job_to_lex()
+        if job is not None:
+            self._view.run_worker(self._colour_later(job), group="colour")
             return
         self._colouring = False
         if lay_more(self._canvas):
@@ -58,7 +59,7 @@ class Errands:
             self._scroller.paint_from(first)
             self.see_to()
 
-    async def _colour_later(self, language: str) -> None:
-        """No key waits for the patterns of a language."""
-        await asyncio.to_thread(load, language)
+    async def _colour_later(self, job: CodeJob | DiffJob) -> None:
+        """No key waits for the lexing process."""
+        await asyncio.to_thread(job.lex)
         self._colour()

@@ -20,7 +20,8 @@ from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.question_colours import coloured_change
 from phoenix_tui.widgets.question_panel import GRACE
-from phoenix_tui.widgets.question_text import answer_rows, request_rows
+from phoenix_tui.widgets.question_text import answer_rows
+from phoenix_tui.widgets.request_text import request_rows
 from tests.support.fake_engine import question
 from tools.contract import DiffDisplay, ToolRequest
 
@@ -266,7 +267,7 @@ async def test_tab_keeps_the_edited_rule_for_this_conversation_alone(open_shell:
 async def test_a_rule_that_one_line_cannot_show_is_kept_to_the_letter_where_nobody_touched_it(open_shell: Any) -> None:
     command = "make a\nmake\u202e b"
     async with open_shell((120, 40)) as shell:
-        conversation, time = await asked(shell, request=ToolRequest(command), rule=f"bash({command})")
+        conversation, time = await asked(shell, request=ToolRequest(command, command=command), rule=f"bash({command})")
         await shell.pilot.press("a")
         await shell.until(lambda: effect(shell) == "Allows only this exact command.")
         time.now += GRACE
@@ -425,7 +426,7 @@ async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(ope
         conversation.ask(tall)
         await shell.until(lambda: "+line 3" in shell.text)
         assert "+line 39" not in shell.text
-        await shell.pilot.press("up", *["pagedown"] * 5)
+        await shell.pilot.press("up", *["pagedown"] * 8)
         await shell.until(lambda: "+line 39" in shell.text and "y  once" in shell.text)
         await shell.pilot.press("y")
         await shell.until(lambda: conversation.answers)

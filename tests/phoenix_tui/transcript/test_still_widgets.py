@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from textual.app import App, ComposeResult
@@ -14,7 +14,6 @@ from textual.widget import Widget
 from phoenix_tui.markdown import code
 from phoenix_tui.still import Still, StillColumn
 from phoenix_tui.themes import THEMES
-from phoenix_tui.widgets.transcript import errands
 from tests.support.screens import TranscriptApp, answered, said, snapshot
 from tests.support.waiting import poll
 
@@ -58,16 +57,15 @@ async def test_the_scrollbar_is_drawn_anew_only_when_it_moved() -> None:
         assert [segment.style for segment in rows(bar)[0]] != [segment.style for segment in at_the_end[0]]
 
 
-async def test_the_patterns_of_a_language_are_compiled_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_lexing_process_is_waited_for_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
-    load: Callable[[str], None] = code.load
+    lex = code.CodeJob.lex
 
-    def noted(language: str) -> None:
+    def noted(job: code.CodeJob) -> None:
         threads.append(threading.current_thread())
-        load(language)
+        lex(job)
 
-    monkeypatch.setattr(errands, "load", noted)
-    monkeypatch.setattr(code, "_loaded", set[str]())
+    monkeypatch.setattr(code.CodeJob, "lex", noted)
     app = TranscriptApp()
     async with app.run_test(size=(60, 20)):
         app.view.show(snapshot([said(1, "code?"), answered(2, CODE)]))

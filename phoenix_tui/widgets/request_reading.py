@@ -1,0 +1,72 @@
+"""The part of a question that knows which rows of its request have been in sight, and lets no yes count before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from textual.containers import Vertical, VerticalScroll
+
+from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.widgets.request_view import TAIL, RequestView
+from phoenix_tui.widgets.unseen import Rows, Sight
+
+GRACE: Final = 0.5
+"""Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
+
+
+class RequestReading(Vertical):
+    """A column with the request in `#asked` and `#request`, and its last rows in `#tail`."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self.request = RequestView()
+        self.sight = Sight()
+        """Rows of the request that have been in sight: a yes counts when all have."""
+        self._refusal = ""
+        """Why the last yes did not count."""
+        self._refused_at = 0.0
+        self._remarks = ""
+        """What is said of the letters of the request."""
+
+    def say_more(self) -> None:
+        """Say what is out of sight."""
+
+    def _look(self) -> str:
+        """Take in which rows are in sight, and say it where not all are."""
+        asked, request = self.query_one("#asked", VerticalScroll), self.query_one("#request", Flowing)
+        first, height, width = round(asked.scroll_y), asked.size.height, request.size.width
+        body = len(self.request.body(width)) if width else 0
+        if not body or not height or asked.virtual_size.height != body:
+            return ""  # not laid out yet
+        total = body + (TAIL if self.request.pinned else 0)
+        last = min(first + height, body)
+        seen = [Rows(first, last), *([Rows(body, total)] if self.request.pinned else [])]
+        if self.request.is_change:
+            seen.append(Rows(0, self.request.first_change(width)))
+        self.sight.left_out = self.request.whole(width).left_out
+        self.sight.saw((width, total, self.request.pinned), total, seen)
+        if self.request.between != body - last:
+            self.request.between = body - last
+            self.query_one("#tail").refresh()
+        also = f" and {body + 1}-{total}" if self.request.pinned and last < body else ""
+        last = total if last == body else last
+        return f"rows {first + 1}-{last}{also} of {total}" if body > height or also else ""
+
+    def refuses(self) -> bool:
+        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so.
+
+        For `GRACE` seconds behind that no yes counts: a second letter may have been typed with the first.
+        """
+        if self._refusal and self._clock() - self._refused_at < GRACE:
+            return True
+        self._look()
+        asked = self.query_one("#asked", VerticalScroll)
+        refusal = self.sight.refusal(asked.size.height)
+        self._refusal = refusal.words if refusal is not None else ""
+        if refusal is not None:
+            self._refused_at = self._clock()
+            asked.scroll_to(y=refusal.row, animate=False, force=True)
+        self.say_more()
+        return refusal is not None

@@ -1,0 +1,85 @@
+"""The request that a panel shows: its rows for a width, and of a long command the last ones below the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, TypeAlias
+
+from textual.content import Content
+
+from engine.updates import Question
+from phoenix_tui.labels import Tone
+from phoenix_tui.widgets.request_text import Paint, Request, first_change, laid_out
+from tools.contract import DiffDisplay
+from tools.wording import counted
+
+TAIL: Final = 2
+"""Rows of a long command that stay in sight: its end."""
+DIVIDER: Final = 1
+LEAST_PINNED: Final = 7
+"""Rows of room from which the end of a command gets rows of its own."""
+KEPT: Final = 4
+"""Layouts that are kept: with and without a scrollbar, before and behind another width."""
+Colours: TypeAlias = Callable[[], tuple[Hashable, Paint]]
+"""A name for the colours as they are now, and what paints a row of a change in them."""
+
+
+class RequestView:
+    """Lays out one request; a layout is made once for each width and theme."""
+
+    def __init__(self) -> None:
+        self.question: Question | None = None
+        self.pinned = False
+        """Whether the last rows stand below the others, apart."""
+        self.between = 0
+        """Rows between those in sight and the last ones."""
+        self._colours: Colours | None = None
+        self._made: dict[Hashable, Request] = {}
+
+    def show(self, question: Question) -> None:
+        """Another request."""
+        self.question, self.pinned, self.between, self._colours = question, False, 0, None
+        self._made.clear()
+
+    def colour(self, colours: Colours) -> None:
+        """Put colours into a change."""
+        self._colours = colours
+        self._made.clear()
+
+    def whole(self, width: int) -> Request:
+        """All rows for a width."""
+        if self.question is None:
+            return Request([])
+        name, paint = self._colours() if self._colours is not None else ("", None)
+        made = self._made.get((width, name))
+        if made is None:
+            if len(self._made) >= KEPT:
+                self._made.clear()
+            made = self._made[width, name] = laid_out(self.question, width, paint)
+        return made
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it is a change, whose end is no more telling than its middle."""
+        return self.question is not None and isinstance(self.question.request.preview, DiffDisplay)
+
+    def pin(self, width: int, room: int) -> int:
+        """Decide whether the last rows stand apart, with `room` rows for all; gives the rows the others may take."""
+        self.pinned = not self.is_change and room >= LEAST_PINNED and len(self.whole(width).rows) > room
+        return room - TAIL - DIVIDER if self.pinned else room
+
+    def body(self, width: int) -> Sequence[Content]:
+        """The rows that scroll."""
+        rows = self.whole(width).rows
+        return rows[:-TAIL] if self.pinned else rows
+
+    def tail(self, width: int) -> Sequence[Content]:
+        """The rows that stand below, and how many are out of sight before them."""
+        if not self.pinned:
+            return ()
+        words = f"⋯ {counted(self.between, 'row')} between, not in sight" if self.between else ""
+        return [Content.styled(words, Tone.NEEDS_YOU.value), *self.whole(width).rows[-TAIL:]]
+
+    def first_change(self, width: int) -> int:
+        """The row at which a change begins to differ; what stands above it is in the file already."""
+        return first_change(self.question, width) if self.question is not None else 0

@@ -1,0 +1,95 @@
+"""Rows of a request that have not stood on the screen yet: while there are any, a yes does not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+PATIENCE: Final = 8
+"""Screens that are paged through by a yes each; of what is longer, the first yes says how much was never in sight and
+the next one counts."""
+
+
+class Rows(NamedTuple):
+    """Rows `first` up to, not including, `after`."""
+
+    first: int
+    after: int
+
+
+def merged(seen: Iterable[Rows]) -> list[Rows]:
+    """The same rows, in order, no two ranges touching."""
+    out: list[Rows] = []
+    for rows in sorted(seen):
+        if out and rows.first <= out[-1].after:
+            out[-1] = Rows(out[-1].first, max(out[-1].after, rows.after))
+        elif rows.after > rows.first:
+            out.append(rows)
+    return out
+
+
+def unseen(total: int, seen: Iterable[Rows]) -> list[Rows]:
+    """The rows of a request of `total` that are in none of the ranges `seen`; a yes counts where there are none."""
+    missing: list[Rows] = []
+    place = 0
+    for first, after in merged(seen):
+        if first > place:
+            missing.append(Rows(place, min(first, total)))
+        place = max(place, after)
+        if place >= total:
+            return missing
+    return [*missing, Rows(place, total)]
+
+
+class Refusal(NamedTuple):
+    """Why a yes does not count yet: the row to scroll to, and one sentence."""
+
+    row: int
+    words: str
+
+
+@dataclass(slots=True)
+class Sight:
+    """What of one request has been in sight, for one way of laying it out."""
+
+    total: int = 0
+    left_out: int = 0
+    """Characters or lines of it that are too many to be laid out at all."""
+    _seen: list[Rows] = field(default_factory=list[Rows])
+    _layout: object = None
+    _forgiven: bool = False
+
+    def begin(self) -> None:
+        """Start over for another request."""
+        self.total, self.left_out, self._seen, self._layout, self._forgiven = 0, 0, [], None, False
+
+    def saw(self, layout: object, total: int, rows: Sequence[Rows]) -> None:
+        """Take in the rows that stand on the screen; what was seen in another layout counts no longer."""
+        if layout != self._layout:
+            self._layout, self._seen = layout, []
+        self.total = total
+        self._seen = merged([*self._seen, *rows])
+
+    def refusal(self, height: int) -> Refusal | None:
+        """Why a yes does not count yet, with `height` rows on a screen; None where it does."""
+        if not self.total:
+            return Refusal(0, "Not answered yet: it was not in sight. Here it is; then answer again.")
+        missing = unseen(self.total, self._seen)
+        if self._forgiven or not (missing or self.left_out):
+            return None
+        count = sum(after - first for first, after in missing)
+        row = missing[0].first if missing else 0
+        if count <= PATIENCE * max(height, 1) and missing:
+            return Refusal(row, f"Not answered yet: {_were(count)} in sight. Here they are; then answer again.")
+        self._forgiven = True
+        words = f"{_were(count)} in sight" if missing else ""
+        words += f"{' and ' if missing and self.left_out else ''}{self._too_many()}"
+        return Refusal(row, f"Not answered yet: {words}. A second yes answers for all of it.")
+
+    def _too_many(self) -> str:
+        return f"{self.left_out:,} characters or lines of it are too many to be shown" if self.left_out else ""
+
+
+def _were(count: int) -> str:
+    return f"{count:,} {'row was' if count == 1 else 'rows were'} never"
