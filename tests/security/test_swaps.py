@@ -19,6 +19,7 @@ from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Reply, Text
+from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode
 from engine.updates import Asked, Question
 from tests.support.engine import Bench, StubTool, engine_bench, until
@@ -188,7 +189,7 @@ async def test_a_rule_that_appears_or_goes_meanwhile_does_not_take_the_place_of_
     """A rule added by another process says yes by itself; one that goes leaves the person's own yes."""
     async with asking(tmp_path, StubTool(), call("bash", command="ls")) as found:
         bench, conversation, _ = found
-        bench.rules.add("bash(rm -rf /)")
+        bench.rules.add(KeptRule("bash(rm -rf /)"))
         assert await yes(conversation) is None
         assert [one["command"] for one in bench.tool.calls] == ["ls"]
 
