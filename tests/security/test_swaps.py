@@ -17,9 +17,9 @@ from engine.engine import ConversationOptions
 from engine.executor.requests import Answer, Choice
 from engine.machine.messages import TextBlock, ToolResultBlock
 from engine.machine.states import AwaitingApproval, Idle
+from engine.permissions.rules import KeptRule
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Reply, Text
-from engine.permissions.rules import KeptRule
 from engine.records import PermissionMode
 from engine.updates import Asked, Question
 from tests.support.engine import Bench, StubTool, engine_bench, until
