@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from tools.contract import ImageRejected
+from tools.files.protected import is_secret
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of what a clipboard holds; what is sent is shrunk later."""
 IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
+SECRET: Final = "{path} lies in a place of keys, which Phoenix sends nowhere; copy it elsewhere to attach it."
 LONGEST_DROP: Final = 4_096
 """Longer pastes are no list of paths."""
 
@@ -21,8 +24,10 @@ def read_image(path: Path) -> bytes:
 
     Raises:
         OSError: it cannot be read.
-        ImageRejected: it is too large.
+        ImageRejected: it is too large, or lies in a place of keys.
     """
+    if is_secret(Path(os.path.realpath(path)), Path.home()):
+        raise ImageRejected(SECRET.format(path=path))
     with path.open("rb") as file:
         content = file.read(LARGEST_IMAGE + 1)
     if len(content) > LARGEST_IMAGE:

@@ -29,6 +29,7 @@ from engine.machine.states import (
 )
 from engine.records import PermissionMode
 from tools.clean import clean_line
+from tools.contract import SandboxMode
 from tools.wording import counted
 
 
@@ -283,12 +284,39 @@ MODE_WORDS: Final[dict[PermissionMode, tuple[str, Tone]]] = {
 }
 """The word of a permission mode in the status line, and its colour."""
 MODE_MEANINGS: Final[dict[PermissionMode, str]] = {
-    PermissionMode.ASK: "reading runs, everything else asks",
-    PermissionMode.ACCEPT_EDITS: "reading and edits in this folder run, commands ask",
-    PermissionMode.AUTO: "everything runs, nothing is asked",
+    PermissionMode.ASK: "reading and sandboxed commands run, everything else asks",
+    PermissionMode.ACCEPT_EDITS: "edits in this folder run too, what leaves the sandbox asks",
+    PermissionMode.AUTO: "everything runs that stays in the sandbox",
     PermissionMode.PLAN: "reading only, everything else is refused",
     PermissionMode.DENY: "reading only, for unattended use",
 }
+SANDBOX_WORDS: Final[dict[SandboxMode, tuple[str, Tone]]] = {
+    SandboxMode.OFF: ("no sandbox", Tone.NEEDS_YOU),
+    SandboxMode.WORKSPACE: ("sandbox", Tone.QUIET),
+    SandboxMode.READ_ONLY: ("sandbox read-only", Tone.GOOD),
+}
+"""The word of a sandbox in the status line, and its colour."""
+UNENFORCED: Final = ("sandbox not enforced", Tone.NEEDS_YOU)
+"""The words there where this system can enforce no sandbox."""
+SANDBOX_MEANINGS: Final[dict[SandboxMode, str]] = {
+    SandboxMode.OFF: "commands reach whatever you can reach; each one asks, except in mode auto",
+    SandboxMode.WORKSPACE: "commands run unasked and write only in this folder; the network and leaving it ask",
+    SandboxMode.READ_ONLY: "commands run unasked and write nowhere; edits are refused",
+}
+
+
+def widening(before: SandboxMode, after: SandboxMode) -> str:
+    """The question before a wider sandbox."""
+    return f"Change the sandbox from {before.value} to {after.value}? Then {SANDBOX_MEANINGS[after]}."
+
+
+def sandbox_set(sandbox: SandboxMode, *, enforced: bool) -> str:
+    """What is said once a sandbox holds."""
+    if sandbox is not SandboxMode.OFF and not enforced:
+        return f"Sandbox {sandbox.value}; this system cannot enforce it, so commands ask (`phoenix doctor` says why)."
+    return f"Sandbox {sandbox.value}: {SANDBOX_MEANINGS[sandbox]}."
+
+
 SECOND_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 TOKEN_UNITS: Final = ((1_000_000, "M", 1), (10_000, "k", 0), (1_000, "k", 1))
 """From this many on: the unit and its digits after the point."""

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from engine.executor.requests import ConversationOptions, RunCaps
 from engine.records import PermissionMode
-from tools.contract import SandboxMode
+from tools.contract import Enforcement, SandboxMode
 
 if TYPE_CHECKING:
     from engine.executor.composing import History
@@ -245,6 +245,11 @@ class EngineSurface(Protocol):
         ...
 
 
+async def fully_enforced() -> Enforcement:
+    """Say that every sandbox holds."""
+    return Enforcement.FULL
+
+
 class Services(Struct, frozen=True):
     """Everything behind the screens, opened after the first frame."""
 
@@ -265,6 +270,8 @@ class Services(Struct, frozen=True):
     """What the user must know from the start: nothing is kept, a fallback is in use."""
     kept: bool = True
     """Whether what is said outlasts this session."""
+    enforcement: Callable[[], Awaitable[Enforcement]] = fully_enforced
+    """How far this system can enforce a sandbox; the first call starts a program."""
 
 
 class Launch(Struct, frozen=True):

@@ -187,6 +187,8 @@ class ToolRequest(Struct, frozen=True):
     """The part of `access` that is known of the program, whatever the model declares."""
     why: str = ""
     """The model's own words for it, one cleaned line."""
+    trouble: str = ""
+    """Why it cannot be done; the text may quote the files, so only a call that may read them is answered with it."""
     mode: str = ""
     """The most permissive mode that sub-agents it starts have by their profiles; empty: none has one of its own."""
 

@@ -17,7 +17,7 @@ from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
 from engine.permissions.asked import AskedCall
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide
+from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
 from engine.permissions.rules import suggest
 from engine.ports import StorageError
 from engine.ports.profiles import SPAWN_TOOLS
@@ -144,7 +144,10 @@ def _decide(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -
     spec, request = ready.tool.spec, ready.request
     decision = decide(spec, request, limits, place_of(session), rules_of(session), typed=typed)
     if act.approved and isinstance(decision, Ask):
-        return approved(session, act.call.id, spec, request, limits, decision)
+        decision = approved(session, act.call.id, spec, request, limits, decision)
+    told = isinstance(decision, Allow) or may_read(spec, request, limits, place_of(session))
+    if request.trouble and told and not isinstance(decision, Deny):
+        return Deny(f"{spec.name}: {request.trouble}")
     return decision
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.permissions.place import Place
 from engine.permissions.rules import Rule, matches
@@ -111,6 +112,12 @@ def decide(
     if spec.tool_class is ToolClass.SPAWN:
         return _spawn(spec, request, limits, place, rules)
     return _file(spec, request, limits, place, rules)
+
+
+def may_read(spec: ToolSpec, request: ToolRequest, limits: Limits, place: Place) -> bool:
+    """True where a call that only read these paths would run without a question."""
+    reading = replace(spec, tool_class=ToolClass.READ)
+    return isinstance(decide(reading, request, limits, place, {}), Allow)
 
 
 def _refused(spec: ToolSpec, limits: Limits) -> Deny:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_progress
+from phoenix_tui.image_files import SECRET
+from tools.files.protected import is_secret
 
 PATIENCE = 1.0
 """Seconds before a silent stdin is mentioned: a script that left it open would wait without a word."""
@@ -42,6 +44,8 @@ def read_images(names: tuple[str, ...]) -> list[bytes]:
 
 
 def _read_image(path: Path) -> bytes:
+    if is_secret(Path(os.path.realpath(path)), Path.home()):
+        raise CommandError(SECRET.format(path=path))
     try:
         if path.stat().st_size > IMAGE_LIMIT:
             raise CommandError(f"The image {path} has more than 64 MiB; give a smaller one.")

@@ -60,7 +60,18 @@ class Setup(Struct, frozen=True):
             said.append(
                 f"{reveal_name(self.cwd)} is not trusted: {', '.join(names)} left out; --trust uses what is there now."
             )
-        return tuple(said)
+        said.append(wide_folder(self.cwd, self.settings.text("sandbox")))
+        return tuple(filter(None, said))
+
+
+def wide_folder(cwd: Path, sandbox: str) -> str:
+    """Say that a working directory holds far more than a project; empty where it does not."""
+    home = Path.home().resolve()
+    if not home.is_relative_to(cwd):
+        return ""
+    name = "your home folder" if cwd == home else str(cwd)
+    reach = "may write" if sandbox == "workspace" else "may read"
+    return f"Phoenix was started in {name}: commands {reach} everywhere below it; a project's folder is safer."
 
 
 def prepare(arguments: RunArguments, environment: Mapping[str, str]) -> Setup:

@@ -36,6 +36,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("key", "paste an API key"),
     Command("profile", "agent profiles: use, read, edit, make one", "NAME"),
     Command("route", "let a supervisor decide who answers: on, off; start or alone for its decision", "on|off"),
+    Command("sandbox", "limits of commands and edits of this conversation", "off|workspace|read-only"),
     Command("permissions", "choose what runs without asking; rules: by which rule", "MODE|rules"),
     Command("rules", "what runs without asking by rule: see, edit, take back"),
     Command("agents", "sub-agents: open, stop, send a hint; next, previous, parent", "WHICH"),

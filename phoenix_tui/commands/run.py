@@ -15,7 +15,7 @@ from phoenix_tui.keys_in_force import key
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),
     "exporting": ("export",),
-    "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "theme", "vim"),
+    "settings": ("config", "doctor", "key", "model", "mouse", "permissions", "sandbox", "theme", "vim"),
     "profiles": ("profile",),
     "routing": ("route",),
     "reading": ("btw", "copy", "cost", "help", "quit"),

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
 from textual.content import Content
 
 from engine.executor.requests import EngineError
 from engine.ports import ConversationChanges, ModelInfo
+from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.rules import rules
-from phoenix_tui.labels import MODE_MEANINGS, tokens
+from phoenix_tui.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, tokens, widening
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick, when
 from phoenix_tui.settings_surface import Setting
 from phoenix_tui.widgets.pasting import provider_of
+from tools.contract import Enforcement, SandboxMode
 from tools.wording import counted
 
 RULES: Final = "rules"
@@ -109,6 +112,34 @@ async def next_mode(bench: Bench) -> None:
     now = bench.desk.conversation.record.permission_mode if bench.desk.conversation else bench.desk.mode
     place = CYCLE.index(now) if now in CYCLE else -1
     await use_mode(bench, CYCLE[(place + 1) % len(CYCLE)])
+
+
+async def sandbox(bench: Bench, word: str) -> None:
+    """Choose the sandbox of this conversation; a wider one is confirmed."""
+    desk = bench.desk
+    record = desk.conversation.record if desk.conversation else None
+    now = record.sandbox if record else desk.launch.sandbox
+    if not word:
+        choices = [Choice(one.value, one.value, SANDBOX_MEANINGS[one]) for one in SandboxMode]
+        word = await bench.sheets.show(PickScreen("Sandbox of this conversation", choices, current=now.value)) or ""
+    if word not in set(SandboxMode):
+        if word:
+            bench.tell(f"Sandboxes: {', '.join(SandboxMode)}.", bad=True)
+        return
+    wanted = SandboxMode(word)
+    wider = SANDBOX_FREEDOM[wanted] > SANDBOX_FREEDOM[now]
+    if wider and not await bench.sheets.confirm(widening(now, wanted), "change it", "keep it"):
+        return
+    if desk.conversation is None:
+        desk.launch = replace(desk.launch, sandbox=wanted, sandbox_required=True)
+        desk.prefer()
+    else:
+        await desk.attempt(lambda conversation: conversation.change(ConversationChanges(sandbox=wanted)))
+        if desk.conversation.record.sandbox is not wanted:
+            return
+    enforced = wanted is SandboxMode.OFF or await desk.services.enforcement() is not Enforcement.NONE
+    desk.parts.status.enforced = enforced
+    bench.tell(sandbox_set(wanted, enforced=enforced))
 
 
 async def theme(bench: Bench, name: str) -> None:
@@ -214,6 +245,7 @@ RUNS: Final[dict[str, Run]] = {
     "model": model,
     "key": key,
     "permissions": permissions,
+    "sandbox": sandbox,
     "theme": theme,
     "config": config,
     "doctor": doctor,

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from phoenix_tui.commands.bench import Bench
-from phoenix_tui.labels import MODE_MEANINGS, age
+from phoenix_tui.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line
+from tools.contract import SandboxMode
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.completer import Arguments
@@ -58,6 +59,9 @@ def _arguments(bench: Bench) -> Mapping[str, Arguments]:
     async def modes() -> Sequence[Completion]:
         return [Completion(mode.value, MODE_MEANINGS[mode], runs=True) for mode in PermissionMode]
 
+    async def sandboxes() -> Sequence[Completion]:
+        return [Completion(one.value, SANDBOX_MEANINGS[one], runs=True) for one in SandboxMode]
+
     async def profiles() -> Sequence[Completion]:
         return [Completion(one.name, one.description, runs=True) for one in bench.desk.services.profiles.all()]
 
@@ -69,6 +73,7 @@ def _arguments(bench: Bench) -> Mapping[str, Arguments]:
         "model": models,
         "theme": themes,
         "permissions": modes,
+        "sandbox": sandboxes,
         "profile": profiles,
         "resume": conversations,
         "split": conversations,

@@ -99,7 +99,8 @@ class Talk:
         record = conversation.record
         title = clean_line(record.title) or "new conversation"
         self.say(
-            f"Conversation: {title}. {counted(record.message_count, 'message')}. Model {clean_line(record.model)}."
+            f"Conversation: {title}. {counted(record.message_count, 'message')}. Model {clean_line(record.model)}. "
+            f"Mode {record.permission_mode.value}, sandbox {record.sandbox.value}."
         )
         if conversation.read_only:
             self.say(f"Read-only: {clean_line(conversation.read_only)}")

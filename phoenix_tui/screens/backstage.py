@@ -31,6 +31,7 @@ from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.clean import clean_line
+from tools.contract import Enforcement, SandboxMode
 from tools.images.previewing import Previewer
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class Backstage:
         if composer.content:
             desk.drafts.typed(composer.content)
         self._stage.parts.status.kept = self._services.kept
+        self._stage.screen.run_worker(self._look_at_sandbox(), group="sandbox")
         if self._services.warning:
             self._stage.words.tell(self._services.warning, bad=True)
         if launch.images:
@@ -134,6 +136,12 @@ class Backstage:
             await self.bench.sending.send(launch.prompt)
         if launch.pick:
             await run_command(self.bench, "resume", "")
+
+    async def _look_at_sandbox(self) -> None:
+        """Say in the status line whether the sandbox holds; the first look starts a program, so no frame waits."""
+        if self._stage.launch.sandbox is not SandboxMode.OFF:
+            enforcement = await self._services.enforcement()
+            self._stage.parts.status.enforced = enforcement is not Enforcement.NONE
 
     async def do(self, work: Callable[[Bench], Awaitable[None]]) -> None:
         """Do `work`; what the engine refuses is said."""

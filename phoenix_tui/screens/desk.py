@@ -13,6 +13,7 @@ from textual.timer import Timer
 from engine.executor.requests import Refused
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges
+from engine.ports.profiles import narrower_mode
 from engine.records import Attachment, PermissionMode
 from phoenix_tui.drafts import PromptHistory
 from phoenix_tui.engine_errors import ENGINE_ERRORS
@@ -100,7 +101,13 @@ class Desk:
         self.model, self.mode = model or self.model, mode or self.mode
         if self.conversation is None:
             status = self.parts.status
-            status.status = replace(status.status, model=self.model, mode=self.mode, profile=self.launch.profile)
+            status.status = replace(
+                status.status,
+                model=self.model,
+                mode=self.mode,
+                sandbox=self.launch.sandbox,
+                profile=self.launch.profile,
+            )
             self.parts.greet(True)
 
     async def open(self, conversation_id: str) -> None:
@@ -236,9 +243,11 @@ class Desk:
 
 
 def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:
-    """`mode` for a conversation that was made for unattended use; None where it keeps its own."""
+    """A mode, none wider than ask, for a conversation made for unattended use; None where it keeps its own."""
     deny = PermissionMode.DENY
-    return mode if conversation.record.permission_mode is deny and mode is not deny else None
+    if conversation.record.permission_mode is not deny or mode is deny:
+        return None
+    return narrower_mode(mode, PermissionMode.ASK)
 
 
 def _is_empty(visible: Visible) -> bool:

@@ -171,6 +171,7 @@ class Visible:
             state=snapshot.state,
             since=snapshot.state_since,
             mode=record.permission_mode,
+            sandbox=record.sandbox,
             model=record.model,
             profile=record.profile,
             supervisor=record.supervisor,
@@ -308,7 +309,12 @@ class Visible:
             case ConversationChanged(conversation=record):
                 if self._front and record.model != self._parts.status.status.model:
                     self._parts.dock.chips.trouble = ""
-                self._update(mode=record.permission_mode, model=record.model, supervisor=record.supervisor)
+                self._update(
+                    mode=record.permission_mode,
+                    sandbox=record.sandbox,
+                    model=record.model,
+                    supervisor=record.supervisor,
+                )
                 self._head(record)
             case AgentsChanged(agents=views, results=results):
                 self._agents.take(views, results)

@@ -74,6 +74,7 @@ class WorkspaceScreen(PhoenixScreen[None]):
         self.add_class([name for least, name in self.HORIZONTAL_BREAKPOINTS or () if width >= least][-1])
         self.parts.status.status = Status(
             mode=self.launch.permission_mode,
+            sandbox=self.launch.sandbox,
             model=self.launch.model,
             profile=self.launch.profile,
             supervisor=self.launch.supervisor,

@@ -16,9 +16,11 @@ from engine.records import PermissionMode
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import (
     MODE_WORDS,
+    SANDBOX_WORDS,
     STOPPED,
     THINKING,
     TURNING,
+    UNENFORCED,
     Family,
     Label,
     Moment,
@@ -32,6 +34,7 @@ from phoenix_tui.way_out import background_hint, escape_hint, vim_hint
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
 from tools.clean import clean_line
+from tools.contract import SandboxMode
 
 TICK: Final = 0.25
 """Seconds between two faces of the spinner."""
@@ -52,6 +55,7 @@ class Status(Struct, frozen=True):
     state: State = field(default_factory=lambda: Idle(0))
     since: float = 0.0
     mode: PermissionMode = PermissionMode.ASK
+    sandbox: SandboxMode = SandboxMode.WORKSPACE
     model: str = ""
     supervisor: bool = False
     """Whether a supervisor decides who answers."""
@@ -86,6 +90,8 @@ class StatusLine(Still, MeterRow):
     """What goes on beside the conversation in view, such as an installation; set by the screen."""
     kept: reactive[bool] = reactive(True)
     """Whether conversations outlast this session; set by the screen."""
+    enforced: reactive[bool] = reactive(True)
+    """False where this system can enforce no sandbox; set by the screen."""
 
     def __init__(self, *, plain: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -175,6 +181,10 @@ class StatusLine(Still, MeterRow):
         status = self.status
         word, tone = MODE_WORDS[status.mode]
         mode = ("read-only" if status.read_only else word, tone.value)
+        box, box_tone = SANDBOX_WORDS[status.sandbox]
+        if not self.enforced and status.sandbox is not SandboxMode.OFF:
+            box, box_tone = UNENFORCED
+        sandbox = (box, box_tone.value)
         kept = ("" if self.kept else NOT_KEPT, Tone.NEEDS_YOU.value)
         profile = (clean_line(status.profile), Tone.YOU.value)
         route = ("route" if status.supervisor else "", Tone.QUIET.value)
@@ -185,13 +195,14 @@ class StatusLine(Still, MeterRow):
         remark = (REMARKS.get(status.model.partition("/")[0], ""), Tone.QUIET.value)
         errand = (self.errand, Tone.WORK.value)
         choices = (
-            (mode, kept, profile, route, model, remark, context, cost, jobs, errand),
-            (mode, kept, profile, route, model, context, cost, jobs, errand),
-            (mode, kept, profile, route, model, context, jobs, errand),
-            (mode, kept, profile, route, context, jobs, errand),
-            (mode, kept, context, jobs, errand),
-            (mode, kept, context),
-            (mode, kept),
+            (mode, sandbox, kept, profile, route, model, remark, context, cost, jobs, errand),
+            (mode, sandbox, kept, profile, route, model, context, cost, jobs, errand),
+            (mode, sandbox, kept, profile, route, model, context, jobs, errand),
+            (mode, sandbox, kept, profile, route, context, jobs, errand),
+            (mode, sandbox, kept, context, jobs, errand),
+            (mode, sandbox, kept, context),
+            (mode, sandbox, kept),
+            (mode, sandbox),
             (mode,),
         )
         yield from (_joined(parts) for parts in choices)

@@ -89,6 +89,7 @@ class ServiceOpener:
             recoveries=recoveries,
             warning=await self._warning(backend),
             kept=not (setup.ephemeral or backend.engine.warning),
+            enforcement=backend.processes.enforcement,
         )
         self._warming = asyncio.create_task(_settle(backend))
         self._indexing = asyncio.create_task(index_older(backend.library))

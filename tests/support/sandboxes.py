@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 
 from tests.support.processes import as_it_is
-from tools.contract import Command, Finished, Sandbox, SandboxMode
+from tools.contract import Command, Enforcement, Finished, Sandbox, SandboxMode
 from tools.job_board import Caller
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
@@ -64,3 +64,14 @@ def home(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         os.environ["HOME"] = before
+
+
+async def needs_full_enforcement() -> None:
+    """Skip the test where this system cannot enforce files and network of a sandbox."""
+    processes = await start_processes(ProcessSettings(as_it_is))
+    try:
+        enforcement = await processes.enforcement()
+    finally:
+        await processes.close()
+    if enforcement is not Enforcement.FULL:
+        pytest.skip("files and network of a sandbox cannot be enforced here")

@@ -13,19 +13,19 @@ from tools.files.writing import Change, preview, read_existing, rewrite
 
 
 def change_request(path: str, working_dir: Path, change: Change) -> ToolRequest:
-    """The path and the whole diff of a change that is not made yet.
+    """The path and the whole diff of a change that is not made yet, or its trouble where it cannot be made.
 
     Raises:
-        ToolInputError: the change cannot be made, so there is nothing to ask the user.
+        ToolInputError: there can be no such path.
     """
     target = resolve(path, working_dir)
     location = Location(Path(target.anchor), target.parts[1:], shown(target, working_dir))
     try:
         difference = preview(location, change)
     except ToolFailure as failure:
-        raise ToolInputError(str(failure)) from failure
+        return ToolRequest(location.shown, (target,), trouble=str(failure))
     except OSError as error:
-        raise ToolInputError(explain(error, location.shown)) from error
+        return ToolRequest(location.shown, (target,), trouble=explain(error, location.shown))
     return ToolRequest(summary=location.shown, paths=(target,), preview=difference)
 
 

@@ -1,0 +1,195 @@
+"""SECURITY V9, V10: protected and secret paths ask at every door, mode and rule; Phoenix's own are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final, cast
+
+import pytest
+
+from engine.engine import ConversationOptions
+from engine.executor.session import EngineSettings
+from engine.machine.messages import TextBlock, ToolResultBlock
+from engine.machine.states import AwaitingApproval, Idle
+from engine.permissions.place import Place
+from engine.permissions.policy import Allow, Ask, Deny, Limits, decide
+from engine.permissions.rules import Rule
+from engine.providers.scripted import Call, Reply, Text
+from engine.records import PermissionMode
+from engine.updates import Question
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.prompt import read_images
+from phoenix_tui.cli.setup import wide_folder
+from phoenix_tui.config.paths import find_paths
+from phoenix_tui.image_files import read_image
+from phoenix_tui.wiring.backend import own_paths
+from tests.support.engine import PlainImages, StubTool, engine_bench, until
+from tests.support.plain_runner import PlainRunner
+from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
+from tools.files.ledger import ReadLedger
+from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, SECRET_PLACES, SHELL_FILES
+from tools.list_files import ListFiles
+from tools.patch import Patch
+from tools.read_file import ReadFile
+from tools.read_image import ReadImage
+from tools.search import Search
+from tools.write_file import WriteFile
+
+PLANTED: Final = "sk-planted-key"
+ASKING: Final = (PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO)
+REFUSING: Final = (PermissionMode.PLAN, PermissionMode.DENY)
+WRITERS: Final = (WriteFile(ReadLedger()), Patch(ReadLedger()))
+READERS: Final = (ReadFile(ReadLedger()), ReadImage(PlainImages()), ListFiles(), Search(PlainRunner()))
+ANYTHING: Final = ("*", "/**", "**", "/*", "?*")
+"""Patterns of rules, for every tool."""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path.resolve() / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for folder in (home / "project" / ".git", home / ".ssh", home / ".config" / "phoenix"):
+        folder.mkdir(parents=True)
+    for name in (".ssh/id", ".netrc", ".config/phoenix/credentials.toml", ".config/phoenix/rules.toml"):
+        (home / name).write_text(PLANTED)
+    return home
+
+
+def place(home: Path, cwd: Path) -> Place:
+    paths = find_paths({"HOME": str(home)})
+    return Place(cwd, (paths.outputs,), own_paths(paths, cwd), home)
+
+
+def arguments(tool: Tool, path: str) -> JsonObject:
+    match tool.spec.name:
+        case "write_file":
+            return {"path": path, "content": "x"}
+        case "patch":
+            return {"path": path, "edits": [{"op": "append", "new": "x"}]}
+        case "search":
+            return {"pattern": "sk-", "path": path}
+        case _:
+            return {"path": path}
+
+
+async def decided(tool: Tool, path: str, mode: PermissionMode, where: Place) -> Allow | Ask | Deny:
+    """Decision about a call with the tool's own request, under rules for anything."""
+    request = await tool.request(arguments(tool, path), where.working_dir)
+    rules = {Rule(tool.spec.name, pattern): Access.OUTSIDE for pattern in ANYTHING}
+    limits = Limits(mode, SandboxMode.OFF, enforcement=Enforcement.NONE)
+    return decide(tool.spec, request, limits, where, rules)
+
+
+def control_paths() -> list[str]:
+    folders = [f"{folder}/x" for folder in CONTROL_FOLDERS]
+    return [*folders, "deep/.git/hooks/x", "a/../.GIT/config", *CONTROL_FILES, *(f"d/{file}" for file in CONTROL_FILES)]
+
+
+@pytest.mark.parametrize("tool", WRITERS, ids=lambda tool: tool.spec.name)
+async def test_a_protected_path_asks_to_be_written_whatever_mode_and_rules_say(home: Path, tool: Tool) -> None:
+    where = place(home, home / "project")
+    paths = [*control_paths(), *(str(home / name) for name in (*SHELL_FILES, *SECRET_PLACES))]
+    for path in paths:
+        for mode in ASKING:
+            decision = await decided(tool, path, mode, where)
+            assert isinstance(decision, Ask), (path, mode)
+            assert "obey outside the sandbox" in decision.reason or "place of keys" in decision.reason
+            assert not decision.lasting, "no rule takes the place of this question"
+        for mode in REFUSING:
+            assert isinstance(await decided(tool, path, mode, where), Deny), (path, mode)
+
+
+@pytest.mark.parametrize("tool", READERS, ids=lambda tool: tool.spec.name)
+@pytest.mark.parametrize("at_home", [False, True], ids=["project", "home"])
+async def test_a_secret_place_asks_to_be_read(home: Path, tool: Tool, at_home: bool) -> None:
+    where = place(home, home if at_home else home / "project")
+    (home / "project" / "link").symlink_to(home / ".ssh")
+    named = [str(home / name) for name in SECRET_PLACES]
+    for path in (*named, "~/.ssh/id", str(home / "project" / "link" / "id"), f"{home}/project/../.netrc"):
+        for mode in ASKING:
+            decision = await decided(tool, path, mode, where)
+            assert isinstance(decision, Ask), (path, mode)
+            assert "place of keys" in decision.reason
+        for mode in REFUSING:
+            assert isinstance(await decided(tool, path, mode, where), Deny), (path, mode)
+
+
+@pytest.mark.parametrize("tool", [*READERS, *WRITERS], ids=lambda tool: tool.spec.name)
+@pytest.mark.parametrize("cwd", ["project", ".", ".config", ".config/phoenix"])
+async def test_settings_keys_and_rules_are_refused_to_every_file_tool(home: Path, tool: Tool, cwd: str) -> None:
+    where = place(home, (home / cwd).resolve())
+    (home / "project" / "way").symlink_to(home / ".config" / "phoenix")
+    own = (".config/phoenix/credentials.toml", ".config/phoenix/rules.toml", "project/way/trust.json")
+    for path in own:
+        for mode in PermissionMode:
+            assert isinstance(await decided(tool, str(home / path), mode, where), Deny), (path, mode)
+
+
+@pytest.mark.parametrize("tool", [ListFiles(), Search(PlainRunner())], ids=lambda tool: tool.spec.name)
+async def test_a_walk_through_the_home_folder_passes_over_keys(home: Path, tool: Tool) -> None:
+    """The call itself needs no question there; what it must not open it does not even name."""
+    (home / "notes.txt").write_text("sk-not-a-key")
+    wanted = arguments(tool, ".") | ({"ignored": True} if tool.spec.name == "list_files" else {})
+    question, text = await called(home, tool, wanted, PermissionMode.PLAN)
+    assert question is None
+    assert "notes.txt" in text
+    assert not [name for name in (PLANTED, "credentials.toml", ".netrc", ".ssh") if name in text]
+
+
+@pytest.mark.parametrize("path", [".ssh/id", ".config/phoenix/credentials.toml"])
+@pytest.mark.parametrize("mode", list(PermissionMode))
+async def test_a_change_that_cannot_be_made_quotes_nothing_of_a_file_that_may_not_be_read(
+    home: Path, path: str, mode: PermissionMode
+) -> None:
+    """The tool names the closest lines, and looks for them before anybody was asked."""
+    answers: set[tuple[bool, str]] = set()
+    for number, old in enumerate(("sk-planted-kez", "sk-planted-key", "nothing like it")):
+        wanted: JsonObject = {"path": path, "edits": [{"op": "replace", "old": old, "new": "x"}]}
+        question, text = await called(home, Patch(ReadLedger()), wanted, mode, f"bench{number}")
+        assert not [words for words in (PLANTED, "closest", "similar", "not in the file") if words in text]
+        answers.add((question is not None, text))
+    assert len(answers) == 1, "the answer does not depend on what is in the file"
+
+
+async def test_a_change_inside_that_cannot_be_made_is_answered_and_not_asked_about(home: Path) -> None:
+    (home / "notes.txt").write_text("one line\n")
+    wanted: JsonObject = {"path": "notes.txt", "edits": [{"op": "replace", "old": "one lane", "new": "x"}]}
+    question, text = await called(home, Patch(ReadLedger()), wanted, PermissionMode.ASK)
+    assert question is None
+    assert "closest lines start at 1:\none line" in text
+
+
+async def called(
+    home: Path, tool: Tool, wanted: JsonObject, mode: PermissionMode, name: str = "bench"
+) -> tuple[Question | None, str]:
+    """One call of a model in the home folder: the question, and the results that the model was given."""
+    folder = home.parent / name
+    folder.mkdir()
+    replies = (Reply((Call(tool.spec.name, json.dumps(wanted), "t1"),)), Reply((Text("done"),)))
+    settings = EngineSettings(own=place(home, home).own, home=home)
+    async with engine_bench(folder, *replies, tool=cast("StubTool", tool), settings=settings) as bench:
+        options = ConversationOptions(home, "scripted/main", permission_mode=mode)
+        conversation = await bench.engine.create(options)
+        await conversation.say("look")
+        await until(lambda: isinstance(conversation.state, AwaitingApproval | Idle))
+        blocks = [block for row in await bench.store.messages(conversation.id) for block in row.blocks]
+        parts = [part for block in blocks if isinstance(block, ToolResultBlock) for part in block.content]
+        return conversation.question, "\n".join(part.text for part in parts if isinstance(part, TextBlock))
+
+
+@pytest.mark.parametrize("name", [".ssh/id.png", ".aws/x.png", "project/link.png"])
+def test_an_image_in_a_place_of_keys_is_not_attached(home: Path, name: str) -> None:
+    (home / "project" / "link.png").symlink_to(home / ".ssh" / "id.png")
+    path = home / name
+    path.parent.mkdir(exist_ok=True)
+    with pytest.raises(ImageRejected, match="place of keys"):
+        read_image(path)
+    with pytest.raises(CommandError, match="place of keys"):
+        read_images((str(path),))
+
+
+def test_a_start_in_the_home_folder_or_above_it_is_said(home: Path) -> None:
+    assert wide_folder(home, "workspace").startswith("Phoenix was started in your home folder: commands may write")
+    assert wide_folder(Path("/"), "read-only").startswith("Phoenix was started in /: commands may read")
+    assert wide_folder(home / "project", "workspace") == ""
