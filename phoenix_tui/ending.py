@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from phoenix_tui.crash import crash_note
@@ -37,11 +38,11 @@ class Ending:
         self.crash_note = ""
         """What is printed instead after a crash."""
 
-    def heed_signals(self, link: ZygoteLink) -> None:
-        """SIGTERM and SIGHUP end Phoenix as a key does; a thread and the zygote end one that takes neither."""
+    def heed_signals(self, link: ZygoteLink, numbers: Sequence[signal.Signals] = ENDING) -> None:
+        """These signals end Phoenix as a key does; a thread and the zygote end one that takes none of them."""
         link.disarm()
-        listen(asyncio.get_running_loop(), ENDING, lambda number: self.begin(SIGNAL_EXIT + number))
-        link.arm(ENDING)
+        listen(asyncio.get_running_loop(), numbers, lambda number: self.begin(SIGNAL_EXIT + number))
+        link.arm(numbers)
         self._watch = LoopWatch(link)
 
     def stop_watching(self) -> None:

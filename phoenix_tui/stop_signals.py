@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # asyncio costs 30 ms before the terminal is raw
     from types import FrameType
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+IN_A_TAB: Final = (*ENDING, signal.SIGINT)
+"""Ctrl+C in the terminal of `phoenix serve` comes to its tabs as well."""
 SIGNAL_EXIT: Final = 128
 """What a shell adds to the number of a signal."""
 

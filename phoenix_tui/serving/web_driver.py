@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from typing import Any
+from typing import Any, Final
 
 from textual.app import App
 from textual.drivers.web_driver import WebDriver
+from textual.events import AppBlur, Resize
+from textual.geometry import Size
 
 from phoenix_tui.driver import FRAME_BEGINS, FRAME_ENDS
 from phoenix_tui.serving.packets import PacketWriter
 from phoenix_tui.terminal_output import drawing_only
 from phoenix_tui.terminal_size import drawable, terminal_size
+
+GREETING: Final = b"__GANGLION__\n"
+"""Begins what textual-serve reads."""
+ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
 
 
 def _size_of_tab() -> tuple[int, int]:
@@ -56,6 +62,21 @@ class QuietWebDriver(WebDriver):
     def _draw_again(self) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._app.refresh)
+
+    def start_application_mode(self) -> None:
+        """Greet the server and set its tab up as Textual does, but take no signal.
+
+        Textual's handlers would leave at once, before the draft is kept, and put an end to what watches for signals.
+        """
+        self._write(GREETING)
+        self.write(ENTER_SCREEN)
+        self._enable_mouse_support()
+        self._enable_bracketed_paste()
+        self._request_terminal_sync_mode_support()
+        size = Size(*drawable(*(self._size or _size_of_tab())))
+        self._loop.call_soon(self._app.post_message, Resize(size, size))
+        self._key_thread.start()
+        self._app.call_later(self._app.post_message, AppBlur())
 
     def stop_application_mode(self) -> None:
         """Tell the server that it is over."""

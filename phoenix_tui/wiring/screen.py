@@ -29,6 +29,7 @@ from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
 from phoenix_tui.open_mark import left_open
+from phoenix_tui.stop_signals import ENDING, IN_A_TAB
 from phoenix_tui.surface import Launch, Services
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import caps_of, caps_with, facts_of
@@ -74,7 +75,7 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
     app = PhoenixApp(launch, services.open, driver_class=_driver(), keep_report=report)
 
     async def show() -> None:
-        app.ending.heed_signals(link)
+        app.ending.heed_signals(link, IN_A_TAB if SERVED in os.environ else ENDING)
         try:
             await app.run_async(mouse=launch.mouse)
         finally:

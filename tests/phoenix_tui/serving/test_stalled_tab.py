@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import signal
 import sqlite3
 import sys
 import threading
@@ -176,3 +177,26 @@ async def test_a_tab_that_reads_nothing_does_not_hold_up_the_end(tmp_path: Path)
             assert await asyncio.wait_for(tab.process.wait(), PATIENCE) == 143
         finally:
             await tab.close()
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+async def test_a_tab_keeps_its_draft_however_it_is_told_to_end(tmp_path: Path, number: int) -> None:
+    """0 is the word of the server; Ctrl+C in the server's terminal comes as SIGINT."""
+    async with serve(says("Answer.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        tab = await opened(phoenix)
+        try:
+            tab.send(b"D", b"one\r")
+            assert await poll(lambda: tab.read() and tab.shows("Answer.")), tab.screen.display
+            tab.send(b"D", b"half a sen")
+            assert await poll(lambda: tab.read() and tab.shows("half a sen")), tab.screen.display
+            if number:
+                tab.process.send_signal(number)
+            else:
+                tab.send(b"M", b'{"type": "quit"}')
+            ending = asyncio.create_task(tab.process.wait())
+            assert await poll(lambda: tab.read() and ending.done())
+            assert ending.result() == 128 + (number or signal.SIGTERM)
+        finally:
+            await tab.close()
+        assert [draft for (draft,) in rows(phoenix, "SELECT draft FROM conversations")] == ["half a sen"]
