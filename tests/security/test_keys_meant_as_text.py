@@ -7,7 +7,10 @@ reason why that key is safe there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import product
 from typing import Any, Final
 
 import pytest
@@ -21,6 +24,7 @@ from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
 from engine.rewinding.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
+from engine.updates import Asked
 from phoenix_tui.key_gate import HARMLESS
 from phoenix_tui.keymap import KEYS, Scope
 from phoenix_tui.linear.approving import answer_of
@@ -33,6 +37,8 @@ from tools.contract import JobInfo
 
 __all__ = ["engine", "open_shell"]
 
+BURST: Final = "Stop: 1 add, rm -d &é!"
+"""Both cases, digits, punctuation, spaces, and the letters of every answer and of every row."""
 PROSE: Final = (
     "stop, use make clean instead",
     "yes but add a test first",
@@ -41,7 +47,12 @@ PROSE: Final = (
     "dddddddd",
     "aber höflich – 👍 né",
 )
-ENDS: Final = ((), ("enter",), ("tab",), ("escape",))
+ENDS: Final = ("", "enter", "tab", "escape")
+TYPED: Final = (
+    (BURST, "tab", "y Ad", "enter"),
+    *(product(PROSE, ENDS) if os.environ.get("HYPOTHESIS_PROFILE") == "explore" else ()),
+)
+"""By place; the long list takes minutes."""
 Setup = Callable[[Shell], Awaitable[None]]
 
 
@@ -119,6 +130,11 @@ async def asked(shell: Shell) -> None:
     await busy(shell)
     shell.conversation.ask(question())
     await shell.pilot.pause()
+    age_dock(shell)
+
+
+def age_dock(shell: Shell) -> None:
+    """The question above the composer has been in sight for long, and nothing was typed since."""
     panel, answering = shell.screen.parts.dock.question, shell.composer.answering
     answering.since, answering.typed_at, panel._since = -100.0, -100.0, -100.0
 
@@ -403,34 +419,64 @@ MEANT: Final[dict[tuple[str, str], tuple[str, str]]] = {
 """By place and last key: what may change there, and why."""
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("typed", TYPED, ids=" ".join)
 @pytest.mark.parametrize("place", PLACES)
-async def test_prose_changes_nothing_that_lasts(open_shell: OpenShell, place: str, number: int) -> None:
-    index = list(PLACES).index(place)
-    text = PROSE[(index + 3 * number) % len(PROSE)]
-    end = ENDS[(index // len(PROSE) + 2 * number) % len(ENDS)]
-    await walk(open_shell, place, text, end)
+async def test_prose_changes_nothing_that_lasts(open_shell: OpenShell, place: str, typed: tuple[str, ...]) -> None:
+    async with at(open_shell, place) as shell:
+        await walk(shell, place, *typed)
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("text", PROSE)
-async def test_no_prose_approves_a_command(open_shell: OpenShell, text: str, end: tuple[str, ...]) -> None:
-    await walk(open_shell, "asked", text, end)
+@pytest.mark.parametrize("place", ["asked", "card", "listed", "queued"])
+async def test_esc_behind_prose_does_what_esc_does(open_shell: OpenShell, place: str) -> None:
+    async with at(open_shell, place) as shell:
+        await walk(shell, place, BURST, "escape")
 
 
-async def walk(open_shell: OpenShell, place: str, text: str, end: tuple[str, ...]) -> None:
-    """Type a text in one read where the keys are at this place, and look at what it has changed for good."""
+async def test_no_prose_approves_a_command(open_shell: OpenShell) -> None:
+    """One question after the other in one conversation; each finds an empty composer that has the keys."""
+    async with at(open_shell, "asked") as shell:
+        for text, end in product(PROSE, ENDS):
+            await walk(shell, "asked", text, end)
+            await ask_again(shell)
+
+
+async def ask_again(shell: Shell) -> None:
+    conversation = shell.conversation
+    conversation.question = None
+    conversation.answers.clear()
+    conversation.play(Asked(None))
+    conversation.queue.become()
+    shell.composer.clear()
+    await shell.pilot.pause()
+    conversation.ask(question())
+    await shell.pilot.pause()
+    assert (shell.composer.text, shell.composer.has_focus) == ("", True)
+    age_dock(shell)
+
+
+@asynccontextmanager
+async def at(open_shell: OpenShell, place: str) -> AsyncIterator[Shell]:
+    """A shell whose keys are at this place."""
     offer = LocalOffer("small", 1_100_000_000, 3_200_000_000, "example.org", "")
     more: dict[str, Any] = {"onboarding": FakeOnboarding(offer)} if place == "welcome" else {}
     async with open_shell((100, 30), **more) as shell:
         await PLACES[place](shell)
         shell.engine.seed("blank")
-        before = lasting(shell)
-        await at_once(shell, text, *end)
-        meant = MEANT.get((place, *end), ("", "")) if end else ("", "")
-        assert changes(before, lasting(shell)) <= {meant[0]}, (text, end, shell.text)
-        given = [answer for one in shell.engine.opened.values() for _, answer in one.answers]
-        assert all(answer.choice is Choice.DENY and answer.reason for answer in given)
+        yield shell
+
+
+async def walk(shell: Shell, place: str, *typed: str) -> None:
+    """Type texts and keys in one read, and look at what they have changed for good."""
+    before = lasting(shell)
+    for part in typed:
+        keys = [events.Key(part, None)] if part in ENDS[1:] else keys_of(part)
+        for key in keys:
+            shell.app.post_message(key)
+    await shell.pilot.pause()
+    meant = {MEANT[place, part][0] for part in typed if (place, part) in MEANT}
+    assert changes(before, lasting(shell)) <= meant, (typed, shell.text)
+    given = [answer for one in shell.engine.opened.values() for _, answer in one.answers]
+    assert all(answer.choice is Choice.DENY and answer.reason for answer in given)
 
 
 async def burst(shell: Shell, *keys: str) -> None:
