@@ -13,6 +13,7 @@ from engine.agents.crew import Crew
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
+from engine.records import ConversationRecord, PermissionMode
 from engine.updates import Asked, Question, RunEnded, Update
 from phoenix_tui.agent_words import counted, task_words
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -28,6 +29,8 @@ NOBODY_ASKED = "nobody is there to ask; run with --permission-mode accept-edits 
 NOBODY_ASKED_IN_SANDBOX = (
     "nobody is there to ask; --permission-mode auto runs commands in the sandbox, --sandbox off without one"
 )
+NOBODY_ASKED_TO_LEAVE = "nobody is there to ask; --sandbox off lets calls leave the sandbox"
+ONLY_A_PERSON = "nobody is there to ask, and no mode allows this by itself"
 STOPPING = 2.0
 """Seconds a stopped run gets to end properly."""
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
@@ -158,8 +161,7 @@ class HeadlessRun:
             self._interrupt(Exit.FAILED)
 
     def _deny(self, conversation: Conversation, question: Question) -> None:
-        in_sandbox = question.tool_class is ToolClass.RUN and conversation.record.sandbox is not SandboxMode.OFF
-        reason = NOBODY_ASKED_IN_SANDBOX if in_sandbox else NOBODY_ASKED
+        reason = _why_denied(conversation.record, question.tool_class)
         answer = conversation.answer(question.call.id, Answer(Choice.DENY, reason=reason))
         task = asyncio.ensure_future(answer)
         self._answers.add(task)
@@ -202,3 +204,11 @@ class HeadlessRun:
         self.conversation.cancel()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.conversation.wait_idle(), STOPPING)
+
+
+def _why_denied(record: ConversationRecord, tool_class: ToolClass) -> str:
+    """The reason a model reads for a question that nobody could answer, naming what would have allowed the call."""
+    confined = record.sandbox is not SandboxMode.OFF
+    if record.permission_mode is PermissionMode.AUTO:
+        return NOBODY_ASKED_TO_LEAVE if confined else ONLY_A_PERSON
+    return NOBODY_ASKED_IN_SANDBOX if confined and tool_class is ToolClass.RUN else NOBODY_ASKED

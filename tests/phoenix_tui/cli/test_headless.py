@@ -124,6 +124,23 @@ async def test_a_question_counts_as_deny(tmp_path: Path) -> None:
     assert b"User denied permission to run bash" in server.requests[-1].body
 
 
+@pytest.mark.parametrize(
+    ("mode", "sandbox", "ways"),
+    [
+        ("auto", "workspace", b"nobody is there to ask; --sandbox off lets calls leave the sandbox"),
+        ("ask", "workspace", b"--permission-mode auto runs commands in the sandbox, --sandbox off without one"),
+        ("ask", "off", b"nobody is there to ask; run with --permission-mode accept-edits or auto"),
+    ],
+)
+async def test_a_refusal_names_what_would_allow_the_call(tmp_path: Path, mode: str, sandbox: str, ways: bytes) -> None:
+    async with serve(plays(bash("docker ps")), plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        flags = ("--permission-mode", mode, "--sandbox", sandbox)
+        ran = await phoenix.run("-p", "--output-format", "json", *flags, "Hi")
+    assert (ran.code, len(ran.json["permission_denials"])) == (0, 1)
+    assert ways in server.requests[-1].body
+
+
 async def test_the_mode_is_deny_unless_given(tmp_path: Path) -> None:
     async with serve(plays(bash("touch made")), plays(HELLO)) as server:
         phoenix = with_claude(tmp_path, server.url)
