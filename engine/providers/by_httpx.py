@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from engine.providers.addresses import is_loopback
+from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, MOST_EVENT, Unpacker
 from engine.providers.carrier import (
     CONNECT_TIMEOUT,
     KEEPALIVE,
@@ -22,14 +23,16 @@ from engine.providers.carrier import (
     Unreadable,
 )
 
+MOST_LINES = 2_000
+"""Lines of one event, or of one document."""
 NOISY_LIBRARIES = ("httpcore2", "httpx2", "anthropic")
 """Their debug lines quote headers and bodies, where a key or a conversation may stand."""
 
 
-def new_client(base_url: str, idle_timeout: float) -> httpx2.AsyncClient:
+def new_client(base_url: str, idle_timeout: float, *, bounded: bool = False) -> httpx2.AsyncClient:
     """A client for one service: proxies honoured except towards this machine, no redirects, HTTP/1.1 kept alive.
 
-    Making its TLS context takes 20 ms: call it from a thread.
+    `bounded`: for a reader that has no bounds of its own. Making its TLS context takes 20 ms: call it from a thread.
     """
     for library in NOISY_LIBRARIES:
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -41,7 +44,48 @@ def new_client(base_url: str, idle_timeout: float) -> httpx2.AsyncClient:
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=MOST_KEPT, keepalive_expiry=KEEPALIVE),
         trust_env=not is_loopback(base_url),
         follow_redirects=False,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [bound]} if bounded else {},
     )
+
+
+class BoundedStream(httpx2.AsyncByteStream):
+    """A body for a reader that has no bounds of its own, such as an SDK: no more bytes, and no larger event.
+
+    The SDK puts an event together line by line and copies it for each, so lines are counted too.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int, most_event: int) -> None:
+        self._stream, self._most, self._most_event = stream, most, most_event
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = size = lines = 0
+        last = b""
+        async for piece in self._stream:
+            received += len(piece)
+            plain = last + piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            end = plain.rfind(b"\n\n")
+            open_part = plain[end + 2 :] if end >= 0 else plain[len(last) :]
+            size = len(open_part) + (size if end < 0 else 0)
+            lines = open_part.count(b"\n") + (lines if end < 0 else 0)
+            last = plain[-1:]
+            if received > self._most or size > self._most_event or lines > MOST_LINES:
+                raise httpx2.DecodingError("more than any reply has")
+            yield piece
+
+    async def aclose(self) -> None:
+        """End it."""
+        await self._stream.aclose()
+
+
+async def bound(response: httpx2.Response) -> None:
+    """Hold the body of an answer to what a reply may be; for the hook `response` of a client."""
+    if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise httpx2.DecodingError("a packed body, which was not asked for")
+    streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+    most, most_event = (MOST_BODY, MOST_EVENT) if streamed else (MOST_DOCUMENT, MOST_DOCUMENT)
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = BoundedStream(response.stream, most, most_event)
 
 
 def carried(error: Exception) -> CarrierError:
@@ -68,10 +112,11 @@ class HttpxAnswer:
     async def pieces(self) -> AsyncIterator[bytes]:
         """See `Answer.pieces`."""
         response = self._response
-        encoded = "content-encoding" in response.headers
+        unpacker = Unpacker(response.headers.get("content-encoding", ""))  # httpx2 unpacks without a bound
         with _failures():
-            async for piece in response.aiter_bytes() if encoded else response.aiter_raw():
-                yield piece
+            async for received in response.aiter_raw():
+                for piece in unpacker.pieces(received):
+                    yield piece
 
 
 class HttpxCarrier:
@@ -91,7 +136,13 @@ class HttpxCarrier:
         client = await self._made()
         encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
         with _failures():
-            async with client.stream(method, url, content=body or None, headers=encoded) as response:
+            async with contextlib.AsyncExitStack() as answering:
+                asked = client.stream(method, url, content=body or None, headers=encoded)
+                try:  # its own limit begins anew with every byte of a head that never ends
+                    async with asyncio.timeout(self._idle_timeout):
+                        response = await answering.enter_async_context(asked)
+                except TimeoutError:
+                    raise Silent from None
                 yield HttpxAnswer(response)
 
     async def warm(self) -> None:

@@ -7,14 +7,15 @@ certificates that another system keeps.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from urllib.parse import SplitResult, urlsplit
 
 import h11
 
-from engine.providers.carrier import MOST_KEPT, CarrierError, Unreadable
+from engine.providers.bounds import MOST_SKIPPED, Unpacker
+from engine.providers.carrier import MOST_KEPT, CarrierError, Silent
 from engine.providers.connection import Line, connect
 
 
@@ -29,13 +30,10 @@ class DirectAnswer:
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """See `Answer.pieces`."""
-        unpack = _decoder(self.headers.get("content-encoding", ""))
+        unpacker = Unpacker(self.headers.get("content-encoding", ""))
         while isinstance(event := await self._line.event(self._patience), h11.Data):
-            try:
-                piece = unpack(event.data)
-            except zlib.error as error:
-                raise Unreadable(str(error)) from None
-            yield piece
+            for piece in unpacker.pieces(bytes(event.data)):
+                yield piece
 
 
 class DirectCarrier:
@@ -54,9 +52,7 @@ class DirectCarrier:
         line = self._rested() or await connect(self._base)
         try:
             await line.send(_request(method, urlsplit(url), headers, len(body)), body, self._patience)
-            head = await line.event(self._patience)
-            while isinstance(head, h11.InformationalResponse):
-                head = await line.event(self._patience)
+            head = await _head(line, self._patience)
             if not isinstance(head, h11.Response):
                 raise CarrierError("the server answered in another protocol")
             yield DirectAnswer(line, head, self._patience)
@@ -98,12 +94,14 @@ def _request(method: str, url: SplitResult, headers: Mapping[str, str], length: 
         raise CarrierError("a header of the request holds what HTTP does not allow") from None
 
 
-def _decoder(encoding: str) -> Callable[[bytes], bytes]:
-    """What unpacks a body, for a server that packs it although it was asked not to."""
-    match encoding.strip().lower():
-        case "identity" | "":
-            return bytes
-        case "gzip" | "x-gzip" | "deflate":
-            return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
-        case _:
-            raise Unreadable(f"a body encoded as {encoding}")
+async def _head(line: Line, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+    """The head of the answer; one that trickles in is held to the same patience as one that does not come."""
+    try:
+        async with asyncio.timeout(patience):
+            for _ in range(MOST_SKIPPED):
+                head = await line.event(patience)
+                if not isinstance(head, h11.InformationalResponse):
+                    return head
+    except TimeoutError:
+        raise Silent from None
+    raise CarrierError("the server announced an answer again and again and gave none")

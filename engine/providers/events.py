@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from time import monotonic
 
 import msgspec
 
 from engine.ports import ProviderError
-from engine.providers.failures import unreadable
+from engine.providers.bounds import LONGEST_PINGS, MOST_MODELS, MOST_NAME
+from engine.providers.carrier import Unreadable
+from engine.providers.failures import silent, unreadable
 from engine.providers.http import HttpService
 from engine.providers.sse import EventParser
 
+PING_BYTES = 64
 DRAIN_SECONDS = 0.2
 """How long the end of the body may lag behind the last event before the connection is given up instead of kept."""
 
@@ -59,17 +63,25 @@ class WireModels(msgspec.Struct):
     data: list[WireModel] | None = None
 
 
-async def post_events(http: HttpService, path: str, body: bytes) -> AsyncGenerator[list[bytes], None]:
+async def post_events(
+    http: HttpService, path: str, body: bytes, clock: Callable[[], float] = monotonic
+) -> AsyncGenerator[list[bytes], None]:
     """Send `body` and give the payloads of the events of the answer, in batches as they arrive.
 
     Raises:
         ProviderError: the request failed, or the answer broke off.
     """
-    parser = EventParser()
-    async with aclosing(http.post_stream(path, body)) as chunks:
-        async for chunk in chunks:
-            if payloads := parser.feed(chunk):
-                yield payloads
+    parser, heard = EventParser(), clock()
+    try:
+        async with aclosing(http.post_stream(path, body)) as chunks:
+            async for chunk in chunks:
+                if payloads := parser.feed(chunk):
+                    heard = heard if all(map(_is_ping, payloads)) else clock()
+                    yield payloads
+                if clock() - heard > LONGEST_PINGS:
+                    raise silent(http.service, LONGEST_PINGS)
+    except Unreadable as error:
+        raise unreadable(http.service, str(error)) from None
     yield [payload for payload in parser.finish() if _is_whole(payload)]
 
 
@@ -91,9 +103,15 @@ async def read_models(http: HttpService, path: str) -> list[WireModel]:
     """
     body = await http.get(path)
     try:
-        return msgspec.json.decode(body, type=WireModels).data or []
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        listed = msgspec.json.decode(body, type=WireModels).data or []
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise unreadable(http.service, str(error)) from None
+    return [model for model in listed[:MOST_MODELS] if len(model.id) <= MOST_NAME]
+
+
+def _is_ping(payload: bytes) -> bool:
+    """A sign of life without content, as Anthropic sends it; those of others are comments, which give no payload."""
+    return len(payload) < PING_BYTES and b'"ping"' in payload
 
 
 def _is_whole(payload: bytes) -> bool:
@@ -102,6 +120,6 @@ def _is_whole(payload: bytes) -> bool:
         return True
     try:
         msgspec.json.decode(payload, type=msgspec.Raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return True

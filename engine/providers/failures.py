@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from engine.ports import ProviderError
+from engine.providers.bounds import seconds
 from tools.wording import one_line
 
 OVERFLOW_MARKS = (
@@ -55,7 +56,7 @@ class Service:
         for secret in self.secrets:
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "[key]")
-        return one_line(text, QUOTE_LIMIT)
+        return one_line(text[: QUOTE_LIMIT * 10], QUOTE_LIMIT)
 
 
 class Refusal(Struct, frozen=True):
@@ -126,10 +127,7 @@ def refused(service: Service, refusal: Refusal) -> ProviderError:
 
 def retry_after_seconds(value: str) -> float:
     """The seconds of a `retry-after` header; 0 where it names a date or nothing."""
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        return 0.0
+    return seconds(value)
 
 
 def _network(sentence: str, service: Service, detail: str) -> ProviderError:

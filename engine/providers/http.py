@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from engine.providers.addresses import is_loopback, is_straight
+from engine.providers.bounds import MOST_BODY, MOST_DOCUMENT, bounded
 from engine.providers.carrier import (
     CONNECT_TIMEOUT,
     Answer,
@@ -43,6 +44,8 @@ IDLE_TIMEOUT = 120.0
 LOCAL_IDLE_TIMEOUT = 600.0
 """The same for a server on this machine, which may read a long prompt for minutes (SPEC BED-006)."""
 ERROR_BODY_LIMIT = 64 * 1024
+ERROR_BODY_SECONDS = 10.0
+"""How long the words of a refusal may take; it counts as one without them."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -90,7 +93,7 @@ class HttpService:
                     raise web_page(self.service)
                 started = True
                 pace = Pace()
-                async for piece in answer.pieces():
+                async for piece in bounded(answer.pieces(), MOST_BODY):
                     pace.arrived()
                     yield piece
                     if (seconds := pace.rest()) is not None:
@@ -110,7 +113,10 @@ class HttpService:
             async with carrier.ask("GET", self.url(path), self._headers) as answer:
                 if answer.status != 200:
                     raise await self._refusal(answer)
-                return b"".join([piece async for piece in answer.pieces()])
+                async with asyncio.timeout(self._idle_timeout):
+                    return b"".join([piece async for piece in bounded(answer.pieces(), MOST_DOCUMENT)])
+        except TimeoutError:
+            raise silent(self.service, self._idle_timeout) from None
         except CarrierError as error:
             raise self.failure(error, started=False) from None
 
@@ -157,10 +163,12 @@ class HttpService:
         if answer.status in REDIRECTS and "location" in answer.headers:
             return redirected(self.service, answer.headers["location"])
         body = b""
-        async for piece in answer.pieces():
-            body += piece
-            if len(body) > ERROR_BODY_LIMIT:
-                break
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ERROR_BODY_SECONDS):
+                async for piece in answer.pieces():
+                    body += piece[:ERROR_BODY_LIMIT]
+                    if len(body) > ERROR_BODY_LIMIT:
+                        break
         return refused(self.service, read_refusal(answer.status, answer.headers, body))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from engine.providers.bounds import MEBIBYTE, MOST_EVENT
+from engine.providers.carrier import Unreadable
+
 BOM = b"\xef\xbb\xbf"
 
 
@@ -19,27 +22,37 @@ class EventParser:
         self._after_return = False
         """The last byte was CR and counted as a line end; an LF right behind it belongs to it."""
         self._first = True
+        self._held = 0
+        """Bytes of the event and the line that have not ended yet."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads of the events that `chunk` completes."""
+        """The payloads of the events that `chunk` completes. Raises Unreadable for one beyond every bound."""
         chunk = self._with_plain_newlines(chunk)
         last = chunk.rfind(b"\n")
         if last < 0:
             if chunk:
                 self._line.append(chunk)
+                self._hold(len(chunk))
             return []
         lines = chunk[:last].split(b"\n")
         if self._line:
             self._line.append(lines[0])
             lines[0] = b"".join(self._line)
             self._line = []
+        self._held = sum(map(len, self._payload))
         if last + 1 < len(chunk):
             self._line.append(chunk[last + 1 :])
+            self._hold(len(chunk) - last - 1)
         return self._events(lines)
 
     def finish(self) -> list[bytes]:
         """The event that was not followed by a blank line when the stream ended, if there is one."""
         return self._events([b"".join(self._line), b""])
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        if self._held > MOST_EVENT:
+            raise Unreadable(f"an event of more than {MOST_EVENT // MEBIBYTE} MB")
 
     def _with_plain_newlines(self, chunk: bytes) -> bytes:
         if self._after_return and chunk:
@@ -56,10 +69,12 @@ class EventParser:
         payload = self._payload
         for line in lines:
             if not line:
+                self._held = 0
                 if payload:
                     found.append(payload[0] if len(payload) == 1 else b"\n".join(payload))
                     payload.clear()
             elif line.startswith(b"data:"):
+                self._hold(len(line))
                 payload.append(line[6:] if line[5:6] == b" " else line[5:])
             elif self._first and line.startswith(BOM + b"data:"):
                 payload.append(line.removeprefix(BOM)[5:].removeprefix(b" "))

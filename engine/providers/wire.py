@@ -12,6 +12,7 @@ import msgspec
 
 from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ImageBytes, ModelMessage, ModelRequest
+from engine.providers.bounds import MOST_EVENT, MOST_OBJECTS
 from engine.providers.failures import Service, unreadable
 from tools.contract import JsonObject, JsonValue
 
@@ -73,13 +74,15 @@ def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Servi
     Raises:
         ProviderError: it is unreadable even so.
     """
+    if len(payload) > MOST_EVENT or payload.count(b"{") + payload.count(b"[") > MOST_OBJECTS:
+        raise unreadable(service, "an event larger than any reply")
     try:
         return decoder.decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:
         return decoder.decode(readable_json(payload))
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise unreadable(service, str(error)) from None
 
 

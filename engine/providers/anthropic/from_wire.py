@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
+from engine.providers.bounds import MOST_NAME, Tally, tokens
 from engine.providers.failures import Refusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.wire import decoded, parse_object, unique_tool_id
@@ -96,6 +98,7 @@ class ReplyBuilder:
         self._blocks: dict[int, _OpenBlock] = {}
         self._usage = WireUsage()
         self._stop = ""
+        self._tally = Tally()
 
     def feed(self, payload: bytes) -> StreamItem | None:
         """What one event adds for the eye, if anything.
@@ -139,12 +142,12 @@ class ReplyBuilder:
             blocks=tuple(blocks),
             stop=stop,
             usage=Usage(
-                input_tokens=self._usage.input_tokens or 0,
-                output_tokens=self._usage.output_tokens or 0,
-                cache_creation_tokens=self._usage.cache_creation_input_tokens or 0,
-                cache_read_tokens=self._usage.cache_read_input_tokens or 0,
+                input_tokens=tokens(self._usage.input_tokens),
+                output_tokens=tokens(self._usage.output_tokens),
+                cache_creation_tokens=tokens(self._usage.cache_creation_input_tokens),
+                cache_read_tokens=tokens(self._usage.cache_read_input_tokens),
             ),
-            model=self._message.model or self._model,
+            model=self._message.model[:MOST_NAME] or self._model,
             truncated_call=cut,
             usage_estimated=self._usage.input_tokens is None,
         )
@@ -172,6 +175,9 @@ class ReplyBuilder:
         )
 
     def _start(self, index: int, block: WireBlock) -> StreamItem | None:
+        block = replace(block, name=block.name[:MOST_NAME])
+        self._check(self._tally.block(len(self._blocks) + 1))
+        self._check(self._tally.text(block.text, block.thinking, block.signature, block.data))
         self._blocks[index] = _OpenBlock(block, signature=block.signature)
         match block.type:
             case "tool_use":
@@ -187,6 +193,7 @@ class ReplyBuilder:
         block = self._blocks.get(index)
         if block is None:
             raise unreadable(self._service, f"a piece of block {index}, which never began")
+        self._check(self._tally.text(delta.text, delta.partial_json, delta.thinking, delta.signature))
         match delta.type:
             case "text_delta":
                 block.parts.append(delta.text)
@@ -202,6 +209,10 @@ class ReplyBuilder:
             case _:
                 pass
         return None
+
+    def _check(self, problem: str) -> None:
+        if problem:
+            raise unreadable(self._service, problem)
 
     def _finished(self, block: _OpenBlock) -> Block | None:
         start, text = block.start, "".join(block.parts)

@@ -13,7 +13,7 @@ import msgspec
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
-from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds
+from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds, silent
 from engine.providers.http import ErrorBody, HttpService, error_in
 
 if TYPE_CHECKING:
@@ -45,13 +45,14 @@ class SdkTransport:
 
         started = False
         try:
-            stream = await client.post(
-                MESSAGES_PATH,
-                cast_to=anthropic.types.Message,
-                body=msgspec.json.decode(body),
-                stream=True,
-                stream_cls=anthropic.AsyncStream[anthropic.types.RawMessageStreamEvent],
-            )
+            async with asyncio.timeout(self._settings.idle_timeout):
+                stream = await client.post(
+                    MESSAGES_PATH,
+                    cast_to=anthropic.types.Message,
+                    body=msgspec.json.decode(body),
+                    stream=True,
+                    stream_cls=anthropic.AsyncStream[anthropic.types.RawMessageStreamEvent],
+                )
             started = True
             async with stream:
                 async for event in stream:
@@ -61,6 +62,8 @@ class SdkTransport:
             raise self._refused(error) from None
         except anthropic.APIConnectionError as error:
             raise self._http.failure(_carried(error.__cause__ or error), started) from None
+        except TimeoutError:
+            raise silent(self._service, self._settings.idle_timeout) from None
         except (httpx2.HTTPError, OSError) as error:
             raise self._http.failure(_carried(error), started) from None
         except _sdk_errors() as error:
@@ -167,5 +170,5 @@ def _client(settings: AnthropicSettings) -> Client:
                 base_url=settings.base_url,
                 max_retries=0,
                 timeout=timeout,
-                http_client=new_client(settings.base_url, settings.idle_timeout),
+                http_client=new_client(settings.base_url, settings.idle_timeout, bounded=True),
             )

@@ -13,6 +13,12 @@ TAIL_LINES = 8
 """Lines of output quoted when a program ends too early."""
 
 
+MOST_LINES = 1000
+"""Of output that are held: the first ones, where its mark stands, and the last, which are quoted."""
+LONGEST_LINE = 10_000
+"""Characters."""
+
+
 class ProgramEnded(Exception):
     """A program ended before it was ready; `signal` is set when one ended it."""
 
@@ -110,6 +116,8 @@ class RunnerProgram:
     def _report(self, progress: Progress) -> None:
         if isinstance(progress, OutputChunk):
             first, *more = progress.text.split("\n")
-            self._lines[-1] += first
-            self._lines += more
+            self._lines[-1] = (self._lines[-1] + first)[:LONGEST_LINE]
+            self._lines += [line[:LONGEST_LINE] for line in more]
+            if len(self._lines) > MOST_LINES:
+                del self._lines[MOST_LINES // 4 : -MOST_LINES // 4]
             self._news.set()

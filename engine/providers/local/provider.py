@@ -8,8 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 
+import msgspec
+
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta
+from engine.providers.bounds import step_problem
+from engine.providers.carrier import Unreadable
 from engine.providers.failures import OVERFLOW_MARKS, Service
 from engine.providers.http import LOCAL_IDLE_TIMEOUT, HttpService
 from engine.providers.local.compact_tools import CompactTool, offered
@@ -218,20 +222,30 @@ async def _pieces(service: HttpService, body: bytes) -> AsyncGenerator[Piece, No
     Raises:
         ProviderError: the request failed, or the stream is not what this server sends.
     """
-    parser = EventParser()
+    parser, written = EventParser(), 0
     async with aclosing(service.post_stream(CHAT, body)) as chunks:
         async for chunk in chunks:
-            for payload in parser.feed(chunk):
+            for payload in _fed(parser, chunk):
                 piece = _piece(payload)
                 if piece is None:
                     return
+                written += len(piece.text)
+                if problem := step_problem(written):
+                    raise failure(f"The local model server sent {problem}.")
                 yield piece
+
+
+def _fed(parser: EventParser, chunk: bytes) -> list[bytes]:
+    try:
+        return parser.feed(chunk)
+    except Unreadable as error:
+        raise failure(f"The local model server sent {error}.") from None
 
 
 def _piece(payload: bytes) -> Piece | None:
     try:
         piece = read_event(payload)
-    except ValueError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise failure("The local model server sent something unreadable.") from None
     if piece is not None and piece.error:
         full = any(mark in piece.error.lower() for mark in OVERFLOW_MARKS)

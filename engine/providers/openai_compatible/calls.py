@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from engine.providers.bounds import MOST_NAME
 from engine.providers.wire import parse_object
 
 
@@ -42,6 +43,9 @@ class CallList:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
 
+    def __len__(self) -> int:
+        return len(self._calls)
+
     @property
     def characters(self) -> int:
         """How much was written for calls."""
@@ -55,7 +59,7 @@ class CallList:
     def add(self, piece: WireCall) -> tuple[str, str]:
         """Take a piece in; gives what is new of it: the name, if a call begins with it, and the arguments."""
         function = piece.function or WireFunction()
-        name, arguments = function.name or "", _text(function.arguments)
+        name, arguments = (function.name or "")[:MOST_NAME], _text(function.arguments)
         call = self._continued(piece, name)
         if call is None:
             self._calls.append(_Call(piece.index, piece.id or "", name, [arguments]))
@@ -105,4 +109,7 @@ def _text(arguments: msgspec.Raw) -> str:
     raw = bytes(arguments)
     if not raw or raw == b"null":
         return ""
-    return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode("utf-8")
+    try:
+        return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode("utf-8")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return raw.decode("utf-8", "replace")

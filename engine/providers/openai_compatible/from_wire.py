@@ -8,7 +8,8 @@ import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
-from engine.providers.failures import Service, refused
+from engine.providers.bounds import MOST_NAME, Tally, step_problem, tokens
+from engine.providers.failures import Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.calls import CallList, WireCall
 from engine.providers.openai_compatible.json_protocol import StepReader
@@ -96,6 +97,7 @@ class ReplyBuilder:
         self._calls = CallList()
         self._finish = ""
         self._usage: WireUsage | None = None
+        self._tally = Tally()
 
     @property
     def finished(self) -> bool:
@@ -115,10 +117,10 @@ class ReplyBuilder:
         chunk = decoded(_DECODER, payload, self._service)
         if chunk.error is not None:
             raise refused(self._service, error_in(ErrorBody(error=chunk.error), 200))
-        self._id = chunk.id or self._id
-        self._model = chunk.model or self._model
+        self._id = (chunk.id or self._id)[:MOST_NAME]
+        self._model = (chunk.model or self._model)[:MOST_NAME]
         self._usage = chunk.usage or self._usage
-        for choice in chunk.choices or ():
+        for choice in (chunk.choices or ())[:1]:
             self._finish = choice.finish_reason or self._finish
             delta = choice.delta or choice.message
             if delta is not None:
@@ -149,20 +151,28 @@ class ReplyBuilder:
     def _delta(self, delta: WireDelta) -> Iterator[StreamItem]:
         reasoning = delta.reasoning_content or delta.reasoning
         if reasoning:
+            self._check(self._tally.text(reasoning))
             self._reasoning.append(reasoning)
             yield ThinkingDelta(reasoning)
         content = delta.content or delta.refusal
         if content:
             text = content if isinstance(content, str) else "".join(part.text for part in content)
+            self._check(self._tally.text(text))
             self._text.append(text)
             if self._steps is not None:
+                self._check(step_problem(self._tally.characters))
                 yield from self._steps.feed(text)
             elif text:
                 yield TextDelta(text)
         for call in delta.tool_calls or ():
             name, arguments = self._calls.add(call)
+            self._check(self._tally.text(name, arguments) or self._tally.block(len(self._calls)))
             if name or arguments:
                 yield ToolCallDelta(name, arguments)
+
+    def _check(self, problem: str) -> None:
+        if problem:
+            raise unreadable(self._service, problem)
 
     def _tool_id(self, given: str) -> str:
         return unique_tool_id(given, self._used_ids, f"{self._id or 'call'}_{len(self._used_ids)}")
@@ -178,7 +188,7 @@ class ReplyBuilder:
         details = usage.prompt_tokens_details
         cached = (details.cached_tokens if details else None) or usage.prompt_cache_hit_tokens or 0
         return Usage(
-            input_tokens=max(0, usage.prompt_tokens - cached),
-            output_tokens=usage.completion_tokens or 0,
-            cache_read_tokens=cached,
+            input_tokens=tokens(usage.prompt_tokens - cached),
+            output_tokens=tokens(usage.completion_tokens),
+            cache_read_tokens=tokens(cached),
         )

@@ -1,0 +1,126 @@
+"""What a server may send at most: every source of bytes is held to it, whatever carries it, and more is an error."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+
+from engine.providers.carrier import Unreadable
+
+MEBIBYTE: Final = 1024 * 1024
+MOST_BODY: Final = 64 * MEBIBYTE
+"""Bytes of one reply, unpacked: 128,000 tokens, each in an event of its own, take 40."""
+MOST_DOCUMENT: Final = 8 * MEBIBYTE
+"""Bytes of an answer that is read whole."""
+MOST_EVENT: Final = 4 * MEBIBYTE
+"""Bytes of one event or one line of a stream; a server that does not stream sends its reply in one."""
+MOST_OBJECTS: Final = 50_000
+"""Braces and brackets of one event: each may become an object of 100 bytes."""
+MOST_TEXT: Final = 8_000_000
+"""Characters of one reply, thinking and arguments included."""
+MOST_PIECES: Final = 400_000
+"""Pieces of one reply: each is held with 60 bytes more than its letters."""
+MOST_STEP: Final = 512_000
+"""Characters of one reply in the JSON protocol, which is read again from its beginning with every piece."""
+MOST_BLOCKS: Final = 500
+"""Blocks or calls of one reply."""
+MOST_MODELS: Final = 5_000
+MOST_NAME: Final = 300
+"""Characters of the name of a model or a tool."""
+MOST_TOKENS: Final = 10**9
+LONGEST_REPLY: Final = 7_200.0
+"""Seconds one reply may take."""
+LONGEST_PINGS: Final = 1_800.0
+"""Seconds in which nothing but signs of life may come; the idle limit of the connection starts anew with each."""
+MOST_SKIPPED: Final = 16
+"""Informational answers ahead of the real one."""
+_MOST_RATIO: Final = 200
+_FREE: Final = 4 * MEBIBYTE
+"""Bytes that any body may unpack to, however small it was."""
+_PIECE: Final = 64 * 1024
+
+
+class Tally(Struct, eq=False):
+    """Counts what one reply is made of."""
+
+    characters: int = 0
+    pieces: int = 0
+
+    def text(self, *pieces: str) -> str:
+        """Take in more text; gives what is wrong with the whole, empty where nothing is."""
+        self.characters += sum(map(len, pieces))
+        self.pieces += 1
+        if self.pieces > MOST_PIECES:
+            return f"more than {MOST_PIECES:,} pieces of one reply"
+        return f"more than {MOST_TEXT:,} characters in one reply" if self.characters > MOST_TEXT else ""
+
+    def block(self, number: int) -> str:
+        """There are so many blocks now; gives what is wrong with that."""
+        return f"more than {MOST_BLOCKS} blocks in one reply" if number > MOST_BLOCKS else ""
+
+
+class Unpacker:
+    """A body as it was before its server packed it, although it was asked not to."""
+
+    def __init__(self, encoding: str) -> None:
+        self._received = self._given = 0
+        match encoding.strip().lower():
+            case "identity" | "":
+                self._inflate = None
+            case "gzip" | "x-gzip" | "deflate":
+                self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+            case _:
+                raise Unreadable(f"a body encoded as {encoding[:MOST_NAME]}")
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """What `data` unpacks to, a piece at a time. Raises Unreadable, also for a body made to fill the memory."""
+        if self._inflate is None:
+            yield data
+            return
+        self._received += len(data)
+        try:
+            while data and not self._inflate.eof:
+                piece = self._inflate.decompress(data, _PIECE)
+                data = self._inflate.unconsumed_tail
+                self._given += len(piece)
+                if self._given > _FREE + _MOST_RATIO * self._received:
+                    raise Unreadable(f"a body that unpacks to more than {_MOST_RATIO} times its size")
+                yield piece
+        except zlib.error as error:
+            raise Unreadable(str(error)) from None
+
+
+async def bounded(pieces: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes]:
+    """The pieces of a body. Raises Unreadable once they are more than `most` bytes or take too long."""
+    received, began = 0, monotonic()
+    async for piece in pieces:
+        received += len(piece)
+        if received > most:
+            raise Unreadable(f"more than {most // MEBIBYTE} MB in one answer")
+        if monotonic() - began > LONGEST_REPLY:
+            raise Unreadable(f"an answer that takes longer than {LONGEST_REPLY / 3600:g} hours")
+        yield piece
+
+
+def step_problem(characters: int) -> str:
+    """What is wrong with a reply in the JSON protocol of so many characters; empty where nothing is."""
+    return f"more than {MOST_STEP:,} characters in one step" if characters > MOST_STEP else ""
+
+
+def tokens(count: int | None) -> int:
+    """A count of tokens as a server gives it, never below zero."""
+    return min(max(count or 0, 0), MOST_TOKENS)
+
+
+def seconds(text: str) -> float:
+    """A number of seconds as a header gives it; 0 where it is none."""
+    try:
+        given = float(text[:MOST_NAME])
+    except ValueError:
+        return 0.0
+    return min(max(given, 0.0), 86_400.0) if math.isfinite(given) else 0.0
