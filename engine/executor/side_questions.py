@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from typing import Final
 
 from engine.asides import ask, may_ask
@@ -87,5 +88,9 @@ class SideDesk:
 
 def suggested(text: str) -> str:
     """An answer as a message of one line; empty where it is none."""
-    line = " ".join(text.split()).strip('"“”')
+    if any(unicodedata.category(letter) in {"Cc", "Cf"} and not letter.isspace() for letter in text):
+        return ""  # what is not seen would be sent with one Tab and one Enter
+    line = " ".join(text.split()).strip('"“”').strip()
+    if line.startswith(("!", "/", "@", "#", "！", "／", "＠", "＃")):
+        return ""
     return "" if line.strip(".").upper() == "NONE" or len(line) > LONGEST_SUGGESTION else line
