@@ -10,6 +10,7 @@ from uuid import uuid4
 from engine.checkpoints.contents import Contents
 from engine.checkpoints.looks import NOTHING, LookAt, decode, encode
 from engine.ports.files import FileChange
+from tools.files.protected import looks_secret
 
 FOLDERS_IN_MEMORY = 3
 """Of how many folders the newest look stays in memory, about 300 bytes a file."""
@@ -79,15 +80,24 @@ class LookBook:
         self._bases.clear()
 
     def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
-        """Drop what neither these nor the newest look at a folder need; gives the bytes freed."""
+        """Drop what neither these nor the newest look at a folder need; gives the bytes freed.
+
+        What an earlier version kept of files that hold keys is needed by nothing.
+        """
         contents = self._contents
         kept = {*looks, *(look_id for look_id, root in contents.newest_looks() if Path(os.fsdecode(root)).is_dir())}
         kept |= {base for one in tuple(kept) if (found := contents.look(one)) and (base := found[0])}
         kept |= {look_id for look_id, _ in (*self._newest.values(), *self._bases.values())}
-        wanted = {state.content for change in changes for state in (change.before, change.after) if state is not None}
+        wanted = {
+            state.content
+            for change in changes
+            for state in (change.before, change.after)
+            if state is not None and not looks_secret(os.fsdecode(change.path))
+        }
         for one in kept:
             if contents.look(one) is not None:
-                wanted |= {seen.state.content for seen in self.load(one).entries.values()}
+                seen = self.load(one).entries.items()
+                wanted |= {each.state.content for path, each in seen if not looks_secret(os.fsdecode(path))}
         return contents.drop(wanted, kept)
 
     def _remember(self, root: bytes, look_id: str, look: LookAt) -> None:

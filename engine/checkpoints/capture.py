@@ -17,6 +17,7 @@ from engine.checkpoints.looks import NOTHING, RACY_NS, LookAt, Seen, stamp_of
 from engine.checkpoints.places import holder, kind_of, opened_root, read_file
 from engine.checkpoints.walk import MADE_AGAIN, Stopped, Walked
 from engine.ports.files import Coverage, FileKind, FileState
+from tools.files.protected import begins_as_key, looks_secret
 
 Found: TypeAlias = "tuple[bytes, os.stat_result]"
 """A path and its stat."""
@@ -52,7 +53,8 @@ class Capture(Struct, eq=False):
         unknown: list[tuple[bytes, os.stat_result]] = []
         for path, state in walked.entries.items():
             known = before.entries.get(path)
-            if known is not None and known.stamp and known.stamp == stamp_of(state):
+            kept_secret = known is not None and known.state.kept and _is_secret(path)  # by an earlier version
+            if known is not None and known.stamp and known.stamp == stamp_of(state) and not kept_secret:
                 entries[path] = known
             else:
                 unknown.append((path, state))
@@ -72,7 +74,7 @@ class Capture(Struct, eq=False):
         try:
             with holder(root, members[0][0]) as (folder, _):
                 for path, state in members:
-                    entries[path] = self._see(folder, path.rpartition(b"/")[2], state)
+                    entries[path] = self._see(folder, path, state)
         except OSError:  # gone since it was walked
             for path, state in members:
                 entries.setdefault(path, _unknown(state))
@@ -93,7 +95,7 @@ class Capture(Struct, eq=False):
         try:
             with holder(root, path) as (folder, name):
                 state = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                return self._see(folder, name, state).state if kind_of(state.st_mode) else None
+                return self._see(folder, path, state).state if kind_of(state.st_mode) else None
         except OSError:
             return None  # nothing there, or not to be reached without following a link
 
@@ -103,7 +105,9 @@ class Capture(Struct, eq=False):
             self.contents.put(self._batch)
             self._batch, self._batched = {}, 0
 
-    def _see(self, folder: int, name: bytes, state: os.stat_result) -> Seen:
+    def _see(self, folder: int, path: bytes, state: os.stat_result) -> Seen:
+        """What stands at `path`, whose last part is opened in `folder`."""
+        name = path.rpartition(b"/")[2]
         match kind_of(state.st_mode):
             case FileKind.FOLDER:
                 return Seen(FileState(FileKind.FOLDER, stat.S_IMODE(state.st_mode)), stamp_of(state))
@@ -113,6 +117,8 @@ class Capture(Struct, eq=False):
                 except OSError:
                     return _unknown(state)
                 return Seen(FileState(FileKind.LINK, 0o777, target, len(target)), stamp_of(state))
+            case FileKind.FILE if _is_secret(path):
+                return _by_its_look(state, trusted=True)
             case FileKind.FILE:
                 return self._read(folder, name, state) or _unknown(state)
             case None:
@@ -130,6 +136,8 @@ class Capture(Struct, eq=False):
         if found is None or stamp_of(found[0]) != stamp_of(walked):
             return None  # it changes while it is looked at
         state, content = found
+        if begins_as_key(content):
+            return _by_its_look(state, trusted=True)
         digest = hashlib.sha256(content).digest()
         self._keep(digest, content)
         trusted = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > RACY_NS
@@ -157,6 +165,10 @@ def _by_folder(found: Sequence[Found]) -> list[list[Found]]:
     for one in found:
         folders.setdefault(one[0].rpartition(b"/")[0], []).append(one)
     return sorted(folders.values(), key=lambda members: -max(state.st_mtime_ns for _, state in members))
+
+
+def _is_secret(path: bytes) -> bool:
+    return looks_secret(os.fsdecode(path))
 
 
 def _unknown(state: os.stat_result) -> Seen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -202,3 +203,28 @@ def protected_part(path: Path, working_dir: Path, home: Path) -> str:
 _FOLDED_FOLDERS: Final = frozenset(name.casefold() for name in CONTROL_FOLDERS)
 _FOLDED_FILES: Final = frozenset(name.casefold() for name in CONTROL_FILES)
 """Folded, since a file system may take `.GIT` for `.git`."""
+
+
+_SECRET_FILES = re.compile(
+    r"\.env|\.env[.-].*|.*\.env|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.*\.(?:key|p12|pfx|kdbx|keystore|jks|ppk)"
+    r"|credentials(?:\.(?:toml|json|ya?ml))?|secrets?\.(?:toml|json|ya?ml|env)|client_secret.*\.json",
+    re.IGNORECASE,
+)
+_EXAMPLE = re.compile(r".*(?:example|sample|template|dist|schema).*", re.IGNORECASE)
+_KEY_BEGINS = re.compile(rb"\s*(?:-----BEGIN [A-Z0-9 ]*PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY)")
+
+
+def looks_secret(path: str) -> bool:
+    """True for a file whose name, or a folder above it, says that it holds keys, wherever it lies."""
+    *folders, name = path.split("/")
+    if any(folder in _SECRET_FOLDERS for folder in folders) or name in _SECRET_FOLDERS:
+        return True
+    return _SECRET_FILES.fullmatch(name) is not None and _EXAMPLE.fullmatch(name) is None
+
+
+def begins_as_key(content: bytes) -> bool:
+    """True for the first bytes of a private key."""
+    return _KEY_BEGINS.match(content[:200]) is not None
+
+
+_SECRET_FOLDERS = frozenset(place for place in SECRET_PLACES if "/" not in place)
