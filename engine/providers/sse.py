@@ -22,8 +22,8 @@ class EventParser:
         self._after_return = False
         """The last byte was CR and counted as a line end; an LF right behind it belongs to it."""
         self._first = True
-        self._held = 0
-        """Bytes of the event and the line that have not ended yet."""
+        self._open_line = self._open_event = 0
+        """Bytes of the line and of the event that have not ended yet."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The payloads of the events that `chunk` completes. Raises Unreadable for one beyond every bound."""
@@ -32,26 +32,27 @@ class EventParser:
         if last < 0:
             if chunk:
                 self._line.append(chunk)
-                self._hold(len(chunk))
+                self._hold(line=self._open_line + len(chunk))
             return []
         lines = chunk[:last].split(b"\n")
         if self._line:
             self._line.append(lines[0])
             lines[0] = b"".join(self._line)
             self._line = []
-        self._held = sum(map(len, self._payload))
         if last + 1 < len(chunk):
             self._line.append(chunk[last + 1 :])
-            self._hold(len(chunk) - last - 1)
-        return self._events(lines)
+        found = self._events(lines)
+        self._hold(line=len(chunk) - last - 1)
+        return found
 
     def finish(self) -> list[bytes]:
         """The event that was not followed by a blank line when the stream ended, if there is one."""
         return self._events([b"".join(self._line), b""])
 
-    def _hold(self, size: int) -> None:
-        self._held += size
-        if self._held > MOST_EVENT:
+    def _hold(self, *, line: int = 0, more: int = 0) -> None:
+        self._open_line = line
+        self._open_event += more
+        if self._open_line + self._open_event > MOST_EVENT:
             raise Unreadable(f"an event of more than {MOST_EVENT // MEBIBYTE} MB")
 
     def _with_plain_newlines(self, chunk: bytes) -> bytes:
@@ -69,12 +70,12 @@ class EventParser:
         payload = self._payload
         for line in lines:
             if not line:
-                self._held = 0
+                self._open_event = 0
                 if payload:
                     found.append(payload[0] if len(payload) == 1 else b"\n".join(payload))
                     payload.clear()
             elif line.startswith(b"data:"):
-                self._hold(len(line))
+                self._hold(more=len(line) + 1)
                 payload.append(line[6:] if line[5:6] == b" " else line[5:])
             elif self._first and line.startswith(BOM + b"data:"):
                 payload.append(line.removeprefix(BOM)[5:].removeprefix(b" "))
