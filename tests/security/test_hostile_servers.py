@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 
 import pytest
 
@@ -42,13 +43,18 @@ def for_ever(head: bytes, again: bytes) -> Iterator[bytes]:
         yield piece
 
 
+@cache
+def packed_blanks() -> bytes:
+    """A quarter of a gigabyte in 1 MB, four times what an answer may cost."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    blanks = b" " * 2**20
+    return b"".join(packer.compress(blanks) for _ in range(256)) + packer.flush()
+
+
 def bomb(head: bytes) -> Iterator[bytes]:
-    """Two gigabytes of blanks behind 2 MB."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     yield head
-    for _ in range(2048):
-        yield packer.compress(b" " * 2**20)
-    yield packer.flush()
+    packed = packed_blanks()
+    yield from (packed[start : start + BLOCK] for start in range(0, len(packed), BLOCK))
 
 
 def text(kind: str, words: str) -> bytes:
@@ -171,7 +177,9 @@ def attacks_for(kind: str, carrier: str) -> list[str]:
     """All of them once, and what each other pair does by itself."""
     if carrier != "direct":
         return CARRIERS
-    return list(ATTACKS) if kind == "openai" else [name for name in ATTACKS if name not in CARRIERS]
+    if kind == "openai":
+        return list(ATTACKS)
+    return [name for name in ATTACKS if name not in (*CARRIERS, "endless-comments")]
 
 
 async def all_tried(kind: str, carrier: str) -> list[tuple[str, str, str, int]]:
@@ -218,11 +226,16 @@ def test_a_body_is_unpacked_in_pieces_and_no_further_than_it_deserves() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 4096, BLOCK])
 def test_a_line_and_an_event_are_bounded_at_every_split(size: int) -> None:
+    """Small splits begin shortly before the bound: those before it would only cost time."""
     for again in (b"x" * 64, b"data: y\n", b"data: " + b"z" * 100 + b"\n"):
+        piece = (again * (size // len(again) + 1))[:size]
         parser, fed = EventParser(), 0
+        if size < len(again):
+            fed = len(again) * (MOST_EVENT // len(again) - 200)
+            parser.feed(again * (fed // len(again)))
         with pytest.raises(Unreadable):
-            for _ in range(3 * MOST_EVENT // size + 2):
-                parser.feed((again * (size // len(again) + 1))[:size] if size > 1 else b"x")
+            for _ in range((3 * MOST_EVENT - fed) // size + 2):
+                parser.feed(piece if size > 1 else b"x")
                 fed += size
         assert fed <= 3 * MOST_EVENT
     parser = EventParser()
