@@ -209,8 +209,8 @@ def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutp
     output = readable(finished.captured)
     endings = outcome_lines(finished, wanted.timeout)
     hints = [hint for pattern, hint in _HINTS if pattern.search(wanted.command)]
-    if note := refusal_note(finished, output, sandbox):
-        hints.append(note)
+    note = "" if finished.timed_out else refusal_note(finished.exit_code, output, sandbox)
+    if note:
         output = f"{output.rstrip()}\n{note}"
     body = output.rstrip("\n") or "[no output]"
     return ToolOutput(

@@ -344,6 +344,7 @@ class JobInfo(Struct, frozen=True):
     running: bool
     exit_code: int | None
     elapsed: float
+    sandbox: Sandbox = UNCONFINED
 
     def __post_init__(self) -> None:
         """Reveal the command here, for every list that names it."""

@@ -19,6 +19,7 @@ from tools.contract import (
 )
 from tools.failure import ToolFailure, failed
 from tools.job_board import JobBoard
+from tools.refusals import refusal_note
 from tools.shell_output import readable
 
 _SCHEMA = object_schema({"job_id": {"type": "string", "description": "The id that bash gave."}}, ["job_id"])
@@ -75,6 +76,8 @@ class JobOutput(Struct, frozen=True):
         except ToolFailure as failure:
             return failed(str(failure))
         output = readable(captured)
+        if not job.running and (note := refusal_note(job.exit_code, output, job.sandbox)):
+            output = f"{output.rstrip()}\n{note}"
         body = output.rstrip("\n") or "[no output yet]"
         return ToolOutput(
             f"{body}\n{_state(job)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tools.contract import Finished, Sandbox, SandboxMode
+from tools.contract import Sandbox, SandboxMode
 
 NETWORK_SIGNS: Final = re.compile(
     r"network is unreachable|ENETUNREACH|name resolution|could not resolve|resolve host|name or service not known"
@@ -19,9 +19,9 @@ FILE_SIGNS: Final = re.compile(
 ASK_MORE: Final = "the agent can ask for more with access and why, and /sandbox changes the sandbox"
 
 
-def refusal_note(finished: Finished, output: str, sandbox: Sandbox) -> str:
+def refusal_note(exit_code: int | None, output: str, sandbox: Sandbox) -> str:
     """One line on what the sandbox of a failed command refuses, empty where nothing points to it."""
-    if sandbox.mode is SandboxMode.OFF or finished.exit_code == 0 or finished.timed_out:
+    if sandbox.mode is SandboxMode.OFF or exit_code == 0:
         return ""
     refused: list[str] = []
     if not sandbox.network and NETWORK_SIGNS.search(output):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from tools.contract import Captured, Command, Finished, JobInfo, Report
+from tools.contract import UNCONFINED, Captured, Command, Finished, JobInfo, Report, Sandbox
 from tools.job_board import Caller
 from tools.process.supervision import Running, Supervision
 
@@ -25,6 +25,7 @@ class Job(Struct, eq=False):
     conversation_id: str
     title: str
     running: Running
+    sandbox: Sandbox = UNCONFINED
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     elapsed: float = 0.0
     exit_code: int | None = None
@@ -36,6 +37,7 @@ class Awaited(Struct, eq=False):
 
     caller: Caller
     running: Running
+    sandbox: Sandbox
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
     job: Job | None = None
 
@@ -58,7 +60,7 @@ class JobTable:
             OSError: it cannot be started.
         """
         running = await self._supervision.start(command, None, conversation_id)
-        return _shown(self._keep(running, conversation_id, title, command.timeout))
+        return _shown(self._keep(running, conversation_id, title, command.sandbox or UNCONFINED, command.timeout))
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
         """Run to the end, or until `background` makes a job of it. Cancelling kills the tree of one that is none.
@@ -66,7 +68,8 @@ class JobTable:
         Raises:
             OSError: the program cannot be started.
         """
-        awaited = Awaited(caller, await self._supervision.start(command, report, caller.conversation_id))
+        started = await self._supervision.start(command, report, caller.conversation_id)
+        awaited = Awaited(caller, started, command.sandbox or UNCONFINED)
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
         try:
@@ -87,7 +90,7 @@ class JobTable:
         if awaited.running.ending is not None or awaited.running.execution.is_ending:
             return None
         awaited.running.execution.fall_silent()
-        awaited.job = self._keep(awaited.running, conversation_id, awaited.caller.title, None)
+        awaited.job = self._keep(awaited.running, conversation_id, awaited.caller.title, awaited.sandbox)
         awaited.let_go.set()
         return _shown(awaited.job)
 
@@ -126,8 +129,10 @@ class JobTable:
         for conversation_id in {job.conversation_id for job in self._jobs.values()}:
             await self.end_all(conversation_id)
 
-    def _keep(self, running: Running, conversation_id: str, title: str, limit: float | None) -> Job:
-        job = Job(f"job-{next(self._numbers)}", conversation_id, title, running)
+    def _keep(
+        self, running: Running, conversation_id: str, title: str, sandbox: Sandbox, limit: float | None = None
+    ) -> Job:
+        job = Job(f"job-{next(self._numbers)}", conversation_id, title, running, sandbox)
         self._jobs[job.id] = job
         task = asyncio.create_task(self._follow(job, limit), name=job.id)
         self._tasks.add(task)
@@ -163,4 +168,4 @@ class JobTable:
 def _shown(job: Job) -> JobInfo:
     running = not job.ended.is_set()
     elapsed = job.running.execution.elapsed if running else job.elapsed
-    return JobInfo(job.id, job.conversation_id, job.title, running, job.exit_code, elapsed)
+    return JobInfo(job.id, job.conversation_id, job.title, running, job.exit_code, elapsed, job.sandbox)
