@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from engine.ports import ConversationChanges
-from engine.ports.profiles import FREEDOM, SANDBOX_FREEDOM
-from engine.records import ConversationRecord
+from typing import TYPE_CHECKING
+
 from phoenix_tui.config.settings import Settings
 from tools.contract import SandboxMode
+
+if TYPE_CHECKING:
+    from engine.ports import ConversationChanges
+    from engine.records import ConversationRecord
 
 
 def chosen_sandbox(settings: Settings) -> tuple[SandboxMode, bool]:
@@ -16,6 +19,8 @@ def chosen_sandbox(settings: Settings) -> tuple[SandboxMode, bool]:
 
 def widened(record: ConversationRecord, changes: ConversationChanges) -> str:
     """Say which limits of a stored conversation the flags of a resume widen; empty where they widen none."""
+    from engine.ports.profiles import FREEDOM, SANDBOX_FREEDOM  # noqa: PLC0415 - not before the first frame
+
     said: list[str] = []
     mode, sandbox = changes.permission_mode, changes.sandbox
     if mode is not None and FREEDOM[mode] > FREEDOM[record.permission_mode]:

@@ -84,12 +84,12 @@ async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: O
         await shell.pilot.press(*["down"] * 5, "enter")
         await shell.until(lambda: any("begins as migrations" in toast for toast in shell.toasts))
         assert (shell.bench.desk.model, shell.bench.desk.mode) == ("openai/big", PermissionMode.PLAN)
-        await shell.until(lambda: shell.status.startswith("plan · migrations · big"))
+        await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
         conversation = await shell.say("hello")
         assert conversation.caps == [RunCaps(max_turns=3, timeout=60.0)], "as with --profile"
         record = conversation.record
         assert (record.profile, record.append_system_prompt) == ("migrations", "Be careful.")
-        await shell.until(lambda: shell.status.startswith("plan · migrations · big"))
+        await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
         assert (record.model, record.permission_mode) == ("openai/big", PermissionMode.PLAN)
 
 
