@@ -112,6 +112,10 @@ class TurnLog(Protocol):
         """All of a conversation, oldest first."""
         ...
 
+    async def open_steps(self, conversation_id: str) -> list[FileStep]:
+        """Its turns under way and those that a crash cut off, oldest first; asked for by every turn."""
+        ...
+
     async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
         """The restores of files alone since the message `from_seq`, oldest first."""
         ...

@@ -230,8 +230,8 @@ class TurnKeeper(Struct, eq=False):
 
     async def _close_open(self, conversation_id: str, but: str = "") -> None:
         """Turns that a crash cut off: what differs by now counts as theirs."""
-        for step in await self.log.steps(conversation_id):
-            if step.state is StepState.OPEN and step.id != but:
+        for step in await self.log.open_steps(conversation_id):
+            if step.id != but:
                 await self._finish(step)
 
     async def _finish(self, step: FileStep) -> None:

@@ -136,6 +136,16 @@ def of_conversation(connection: sqlite3.Connection, conversation_id: str) -> lis
     return [_step(row) for row in rows]
 
 
+def open_of(connection: sqlite3.Connection, conversation_id: str) -> list[FileStep]:
+    """Those that are open, oldest first; `state <> 'done'` is what their index is partial by."""
+    rows = connection.execute(
+        """SELECT * FROM file_steps INDEXED BY file_steps_unfinished
+            WHERE state <> 'done' AND state = 'open' AND conversation_id = ? ORDER BY began, rowid""",
+        (conversation_id,),
+    ).fetchall()
+    return [_step(row) for row in rows]
+
+
 def restored(connection: sqlite3.Connection, conversation_id: str, from_seq: int) -> list[FileStep]:
     """The restores of files alone since the message `from_seq`, oldest first."""
     rows = connection.execute(

@@ -34,6 +34,10 @@ class SqliteTurnLog:
         """All of a conversation, oldest first."""
         return await self._transactions.read(lambda connection: file_steps.of_conversation(connection, conversation_id))
 
+    async def open_steps(self, conversation_id: str) -> list[FileStep]:
+        """Its turns under way and those that a crash cut off, oldest first."""
+        return await self._transactions.read(lambda connection: file_steps.open_of(connection, conversation_id))
+
     async def restored(self, conversation_id: str, from_seq: int) -> list[FileStep]:
         """The restores of files alone since the message `from_seq`, oldest first."""
         return await self._transactions.read(

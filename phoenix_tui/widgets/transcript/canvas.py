@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
 
 from engine.records import StoredMessage, ToolCallRecord
 from phoenix_tui.markdown.code import CodeJob
-from phoenix_tui.markdown.lines import Line
+from phoenix_tui.markdown.lines import Line, cells
 from phoenix_tui.widgets.blocks.diff_colours import DiffJob
 from phoenix_tui.widgets.transcript.block_cursor import BlockCursor
+from phoenix_tui.widgets.transcript.drawing import fold_action
 from phoenix_tui.widgets.transcript.marks import Marks
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Part
@@ -159,6 +161,19 @@ class Canvas:
             if position == y:
                 return None if drawn is None else (slot, row, drawn.line(row))
         return None
+
+    def action_at(self, x: int, y: int) -> str:
+        """What a click on a cell in sight does, empty for nothing."""
+        row = next(islice(self.viewport.rows(), y, None), None)
+        found = None if row is None or row[2] is None else row[2].locate(row[1])
+        if found is None or not 0 <= found[1] < len(found[0].lines):
+            return ""
+        part, index = found
+        for span in part.lines[index].spans:
+            x -= cells(span.text)
+            if x < 0:
+                return span.action
+        return "" if part.picture is None else fold_action(part.key)
 
     def last_foldable(self) -> str:
         """The key of the lowest part in sight that can be folded or opened, empty when there is none."""

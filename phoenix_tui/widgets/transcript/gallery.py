@@ -12,7 +12,7 @@ from textual.widget import Widget
 from phoenix_tui.markdown.lines import QUIET, Span
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.painter import Painter
+from phoenix_tui.widgets.transcript.painter import HERE, Painter
 from phoenix_tui.widgets.transcript.parts import Part
 from tools.contract import ImageRejected
 
@@ -114,9 +114,8 @@ class Gallery:
         start = painter.spans_strip(lead).crop(0, width)
         rest = max(painter.width - width - box.columns, 0)
         ground = Style(bgcolor=painter.colours.background.rich_color)
-        click = Style(meta={"@click": f"fold({part.key!r})"})
         cells = [
-            Segment(cell.text, click if cell.style is None else cell.style + click)
+            Segment(cell.text, HERE if cell.style is None else cell.style + HERE)
             for cell in picture.cells(index, painter.colours.background)
         ]
         strip = Strip([*start, *cells, Segment(" " * rest, ground)], width + box.columns + rest)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 from rich.segment import Segment
@@ -11,6 +12,13 @@ from textual.color import Color
 from textual.strip import Strip
 
 from phoenix_tui.markdown.lines import Line, Look, Span, Surface, Tone, spans_width
+
+HERE: Final = Style(meta={"@click": "here"})
+"""Laid over what can be clicked in a line: the view looks up what a click there does.
+
+One style for all of them. Textual keeps the last 16,384 styles it wrote (`Strip.render_ansi`), so a style that named
+its call took 20 MB in the course of 3,000 turns.
+"""
 
 
 class Colours(Struct, frozen=True):
@@ -35,6 +43,7 @@ class Painter:
         self.width = width
         self.colours = colours
         self._styles: dict[Look, Style] = {}
+        self._clickable: dict[Look, Style] = {}
         self._pads: dict[int, Segment] = {}
         self._plain = self.style(Look())
         self.selection = Style(bgcolor=colours.selection.rich_color)
@@ -56,19 +65,32 @@ class Painter:
 
     def strip(self, line: Line, *, dim: bool = False) -> Strip:
         """One line, padded to the full width; `dim` paints all of it in quiet."""
-        return self.spans_strip(line.spans, dim=dim)
+        styles = (self._look(span, dim, clickable=bool(span.action)) for span in line.spans)
+        return self._row(line.spans, styles)
 
     def spans_strip(self, spans: Sequence[Span], *, dim: bool = False) -> Strip:
-        """Spans as one row of the full width."""
-        segments = [Segment(span.text, self._span_style(span, dim)) for span in spans if span.text]
+        """Spans that are no line of a part as one row of the full width; a click does what they name."""
+        return self._row(spans, (self._named(span, dim) for span in spans))
+
+    def _row(self, spans: Sequence[Span], styles: Iterable[Style]) -> Strip:
+        segments = [Segment(span.text, style) for span, style in zip(spans, styles, strict=True) if span.text]
         missing = self.width - spans_width(spans)
         if missing > 0:
             segments.append(self._pad(missing))
         strip = Strip(segments, self.width - min(missing, 0))
         return strip if missing >= 0 else strip.crop(0, self.width)
 
-    def _span_style(self, span: Span, dim: bool) -> Style:
-        style = self.style(span.look._replace(tone=Tone.QUIET) if dim else span.look)
+    def _look(self, span: Span, dim: bool, *, clickable: bool = False) -> Style:
+        look = span.look._replace(tone=Tone.QUIET) if dim else span.look
+        if not clickable:
+            return self.style(look)
+        found = self._clickable.get(look)
+        if found is None:
+            found = self._clickable[look] = self.style(look) + HERE
+        return found
+
+    def _named(self, span: Span, dim: bool) -> Style:
+        style = self._look(span, dim)
         return style + Style(meta={"@click": span.action}) if span.action else style
 
     def _pad(self, width: int) -> Segment:

@@ -84,6 +84,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._places = Places()
         self._bar: TranscriptBar | None = None
         self._pressed_row = 0
+        self._clicked = (0, 0)
         self.moves: Mapping[str, Callable[[], object]] = {
             "page_up": partial(scroller.page, -1),
             "page_down": partial(scroller.page, 1),
@@ -141,6 +142,12 @@ class TranscriptView(ScrollView, can_focus=True):
             self.canvas.stack.toggle(key)
             self.scroller.place_again()
 
+    async def action_here(self) -> None:
+        """What the place that was clicked stands for."""
+        action = self.canvas.action_at(*self._clicked)
+        if action:
+            await self.run_action(action)
+
     def action_open_link(self, target: str) -> None:
         """Tell the screen of a clicked link."""
         self.post_message(signals.LinkClicked(self, target))
@@ -189,6 +196,10 @@ class TranscriptView(ScrollView, can_focus=True):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Remember where, for a double click."""
         self._pressed_row = event.y
+
+    def on_click(self, event: events.Click) -> None:
+        """Remember where: what a click does is looked up, not painted."""
+        self._clicked = (event.x, event.y)
 
     def on_blur(self) -> None:
         """Whoever goes to write leaves the blocks; a sheet or another window keeps them."""

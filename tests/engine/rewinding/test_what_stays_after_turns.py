@@ -1,4 +1,4 @@
-"""A turn leaves nothing behind but what it said: no task, no thread, no descriptor, however many there were."""
+"""A turn leaves nothing behind but what it said, and asks for nothing of the turns before it, however many."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from engine.ports.turns import TurnLog
 from tests.support.rewinding import scene
 from tests.support.waiting import poll
 
@@ -25,6 +27,34 @@ async def test_fifty_turns_leave_no_task_thread_or_descriptor(tmp_path: Path) ->
         assert await poll(lambda: all(now <= then + 1 for now, then in zip(counts(), before, strict=True)), 5), (
             f"tasks, threads and descriptors: {before} became {counts()}: {asyncio.all_tasks()}"
         )
+
+
+async def test_a_turn_reads_no_step_of_the_turns_before_it(tmp_path: Path) -> None:
+    async with scene(tmp_path, *[1] * 20) as it:
+        conversation = await it.conversation()
+        it.rewinding.keeper.log = log = CountingLog(it.store.turn_log)
+        for number in range(20):
+            await it.turn(conversation, f"turn {number}", partial(write, number))
+        assert len(await it.store.turn_log.steps(conversation.id)) == 20
+        assert log.given <= 20, "more than the step of each turn itself was read"
+
+
+class CountingLog:
+    """A log that counts the steps it gives."""
+
+    def __init__(self, log: TurnLog) -> None:
+        self._log = log
+        self.given = 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._log, name)
+
+        async def counted(*arguments: Any) -> Any:
+            found = await method(*arguments)
+            self.given += len(found) if isinstance(found, list) else 0
+            return found
+
+        return counted if callable(method) else method
 
 
 def write(number: int, folder: Path) -> None:
