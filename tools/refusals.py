@@ -16,11 +16,14 @@ NETWORK_SIGNS: Final = re.compile(
 FILE_SIGNS: Final = re.compile(
     r"read-only file ?system|EROFS|permission denied|EACCES|operation not permitted|EPERM", re.IGNORECASE
 )
+MISSING: Final = re.compile(r"no such file or directory|ENOENT|FileNotFoundError|cannot find", re.IGNORECASE)
+ABOUT_HOME: Final = re.compile(r"~/|\$HOME|\$\{HOME|/home/|/root/|\.\./|/Users/")
+"""Words of a command or its output that point out of the working directory."""
 ASK_MORE: Final = "the agent can ask for more with access and why, and /sandbox changes the sandbox"
 
 
-def refusal_note(exit_code: int | None, output: str, sandbox: Sandbox) -> str:
-    """One line on what the sandbox of a failed command refuses, empty where nothing points to it."""
+def refusal_note(exit_code: int | None, output: str, sandbox: Sandbox, command: str = "") -> str:
+    """One line on what the sandbox of a failed `command` refuses, empty where nothing points to it."""
     if sandbox.mode is SandboxMode.OFF or exit_code == 0:
         return ""
     refused: list[str] = []
@@ -29,4 +32,6 @@ def refusal_note(exit_code: int | None, output: str, sandbox: Sandbox) -> str:
     if FILE_SIGNS.search(output):
         read_only = sandbox.mode is SandboxMode.READ_ONLY
         refused.append("writes nowhere" if read_only else "writes only in the working directory and hides keys")
+    elif MISSING.search(output) and ABOUT_HOME.search(command):
+        refused.append("sees no documents and no other project of the home folder")
     return f"[sandbox: this command {' and '.join(refused)}; {ASK_MORE}]" if refused else ""

@@ -85,7 +85,7 @@ class Planner:
     async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""
         shown = () if command.spill is None else (command.spill.parent,)
-        wanted = Wanted(limits.mode, command.working_dir, owner, shown)
+        wanted = Wanted(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
         confinement = await asyncio.to_thread(confine, wanted, self._around)
         return Plan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 

@@ -18,6 +18,7 @@ from tools.process.caches import cache_folders
 from tools.process.git_control import GitControl, Guarded, git_control
 from tools.process.nested import NestedControl
 from tools.process.placeholders import Placeholders
+from tools.process.private_home import private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch
 from tools.process.secrets import key_places
 from tools.process.sockets import KEPT, bound_sockets, socket_folders
@@ -65,6 +66,8 @@ class Wanted(Struct, frozen=True):
     """The conversation, whose commands share their temporary files."""
     shown: tuple[Path, ...] = ()
     """Folders it may read wherever they lie."""
+    is_helper: bool = False
+    """True for Phoenix's own programs, which read what a call was allowed to read."""
 
 
 def confine(wanted: Wanted, around: Surroundings) -> Confinement:
@@ -129,15 +132,28 @@ class Layout:
                 self._put(places.EMPTY, path)
         for path in socket_folders():
             self._put(places.EMPTY, path)
+        if not self._wanted.is_helper and not self._home.is_relative_to(self._workspace):
+            self._cover_home()
+
+    def _cover_home(self) -> None:
+        """Hide documents and other projects: to read them is asked for, whichever tool reads."""
+        caches = cache_folders(self._around.environment, self._home)
+        for path in private_entries(self._home, caches):
+            if path.is_dir():
+                self._put(places.EMPTY, path)
+            else:
+                self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
 
     def _show(self, git: GitControl) -> None:
         """Bring back what lies in a covered folder and is needed all the same."""
         own = [path for path in OWN_PROGRAMS if not path.is_relative_to(self._workspace)]
         needed = [self._workspace, *git.writable, *own, *self._wanted.shown, *map(Path, KEPT)]
-        needed += _repository_around(self._workspace)
+        needed += [*_repository_around(self._workspace), *tool_folders(self._around.environment, self._home)]
         covered = tuple(self._places)
         for path in needed:
             resolved = path.resolve()
+            if self._workspace in resolved.parents:
+                continue  # what the workspace holds comes with it, writable
             if resolved.exists() and any(folder == resolved or _inside(resolved, folder) for folder in covered):
                 self._put(places.READ_ONLY, resolved)
 
