@@ -209,7 +209,7 @@ def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutp
     output = readable(finished.captured)
     endings = outcome_lines(finished, wanted.timeout)
     hints = [hint for pattern, hint in _HINTS if pattern.search(wanted.command)]
-    note = "" if finished.timed_out else refusal_note(finished.exit_code, output, sandbox)
+    note = "" if finished.timed_out else refusal_note(finished.exit_code, output, sandbox, wanted.command)
     if note:
         output = f"{output.rstrip()}\n{note}"
     body = output.rstrip("\n") or "[no output]"
