@@ -26,6 +26,7 @@ from engine.executor.mending import read_last
 from engine.executor.message_queue import MessageQueue
 from engine.executor.performer import Performer
 from engine.executor.publisher import Listener
+from engine.executor.reconsidering import Reconsidering
 from engine.executor.requests import Accepted, Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.routing import RoutingDesk
 from engine.executor.session import Session
@@ -60,6 +61,8 @@ class Conversation:
         """Questions beside it."""
         self.routing = RoutingDesk(session)
         """Who answers a message, while that can be overruled."""
+        self.reconsidering = Reconsidering(session)
+        """Decides its open question anew once its limits have changed."""
         self.rules = session.rules
         """What it may do without asking, and since when; `engine.rules` changes them."""
 
@@ -201,6 +204,10 @@ class Conversation:
         now = session.ports.clock.now()
         await session.ports.store.change(self.id, changes, now)
         session.record = changed(session.record, changes, now)
+        if changes.permission_mode is not None or changes.sandbox is not None:
+            self.reconsidering.soon()
+            if session.crew is not None:
+                session.crew.reconsider(self.id)
         if session.crew is not None and (changes.archived or changes.deleted):
             session.crew.stop_all(self.id)  # nobody waits for what they find
         if changes.model:
@@ -227,6 +234,7 @@ class Conversation:
         session = self._session
         if self._task is None:
             return
+        self.reconsidering.stop()
         busy = is_busy(self.state)
         if busy:
             self.cancel()

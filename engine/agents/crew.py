@@ -93,6 +93,11 @@ class Crew:
         self._waking.stopped(parent_id)
         self._shift.stop([hand.conversation.id for hand in self._shift.of(parent_id)])
 
+    def reconsider(self, parent_id: str) -> None:
+        """Decide the open questions of a conversation's sub-agents anew: its limits are theirs."""
+        for hand in self._shift.of(parent_id):
+            hand.conversation.reconsidering.soon()
+
     def close(self) -> None:
         """Stop everyone: nobody begins any more where others end."""
         self._shift.stop(self._shift.everyone())

@@ -182,7 +182,7 @@ class MoveLoop(Struct, eq=False):
             count(self.session, event.usage, self.session.run.reply_cost_usd)
         if isinstance(event, CompactionEnded) and not event.failure:
             self._take_view()
-        if isinstance(before, AwaitingApproval):
+        if isinstance(before, AwaitingApproval) and not isinstance(after.state, AwaitingApproval):
             session.question = None
             publish(Asked(None))
         self._tell_end(after.effects)

@@ -82,6 +82,10 @@ class SubAgents(Protocol):
         """Stop every one of a conversation."""
         ...
 
+    def reconsider(self, parent_id: str) -> None:
+        """Decide the open questions of a conversation's sub-agents anew: its limits are theirs."""
+        ...
+
     def views(self, parent_id: str) -> tuple[AgentView, ...]:
         """How they stand."""
         ...
@@ -130,6 +134,11 @@ class EngineSettings(Struct, frozen=True):
     """For small questions beside the conversation, such as who answers; empty: its own model."""
     route_wait: float = 0.0
     """Seconds that a supervisor's decision can be overruled before it starts by itself."""
+    mode_rest: float = 1.0
+    """Seconds without another change of mode or sandbox after which an open question is decided anew.
+
+    Shift+Tab leads from `ask` over `auto` to `plan`: a mode that is passed by answers nothing.
+    """
     close_grace: float = 2.0
     """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
 

@@ -71,14 +71,14 @@ class ReadyCall(Struct, frozen=True):
 async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     """Perform one ExecTool; cancelling ends the tool and answers nothing."""
     try:
-        ready = await _prepare(session, act.call)
+        ready = await prepare(session, act.call)
     except ToolInputError as error:
         _announce(session, act.call, None, facts)
         _finish(session, act, ToolOutput(f"{act.call.name}: {error}", is_error=True))
         return
     _announce(session, act.call, ready.request, facts)
     limits = await limits_of(session)
-    decision = _decide(session, act, ready, limits)
+    decision = decide_call(session, act, ready, limits)
     match decision:
         case Allow():
             await _look_before(session, ready)
@@ -104,7 +104,12 @@ async def _look_before(session: Session, ready: ReadyCall) -> None:
         await rewinding.keeper.before_tool(session.record)
 
 
-async def _prepare(session: Session, call: ToolCall) -> ReadyCall:
+async def prepare(session: Session, call: ToolCall) -> ReadyCall:
+    """The tool of a call, its arguments, and what it is about to do.
+
+    Raises:
+        ToolInputError: there is no such tool, or its arguments make no sense.
+    """
     tool = session.tools.get(call.name)
     if tool is None:
         raise ToolInputError(_why_missing(session, call.name))
@@ -136,7 +141,8 @@ def parse_arguments(text: str) -> JsonObject:
         raise ToolInputError(f"the arguments are not one JSON object ({reason}).") from error
 
 
-def _decide(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -> Decision:
+def decide_call(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits) -> Decision:
+    """Return what the policy says of a call, and what its yes comes to."""
     state = session.state
     typed = isinstance(state, ToolExecuting) and state.round.origin is ToolOrigin.USER
     if session.profile is not None and any(session.profile.protects(path) for path in ready.request.paths):

@@ -130,6 +130,15 @@ class ApprovalNeeded(Struct, frozen=True):
     reason: str
 
 
+class ApprovalLapsed(Struct, frozen=True):
+    """Mode or sandbox changed while the question of `call_id` was open: the call is decided anew, without it."""
+
+    gen: int
+    call_id: str
+    note: str = ""
+    """The quiet row that says what allows or refuses it now."""
+
+
 class ToolFinished(Struct, frozen=True):
     """A tool ended by itself. `stop_run`: the loop guard saw no progress."""
 
@@ -239,6 +248,7 @@ ExecutorEvent: TypeAlias = (
     | LlmFailed
     | RetryDue
     | ApprovalNeeded
+    | ApprovalLapsed
     | ToolFinished
     | ToolAborted
     | CancelDeadlinePassed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from engine.machine import agents, reply, stopping, tooling, turn
+from engine.machine import agents, asking, reply, stopping, tooling, turn
 from engine.machine.events import (
     AgentBegun,
     AgentDropped,
@@ -12,6 +12,7 @@ from engine.machine.events import (
     AgentRecalled,
     AgentsStarted,
     ApprovalAnswered,
+    ApprovalLapsed,
     ApprovalNeeded,
     CancelDeadlinePassed,
     CompactAsked,
@@ -47,8 +48,10 @@ def step(state: State, event: Event) -> Step:
             return turn.step(state, event)
         case LlmReplied() | LlmFailed() | RetryDue() | CompactionEnded() | RouteDecided():
             return reply.step(state, event)
-        case ToolFinished() | ApprovalNeeded() | ApprovalAnswered() | AgentsStarted() | AgentFinished():
+        case ToolFinished() | AgentsStarted() | AgentFinished():
             return tooling.step(state, event)
+        case ApprovalNeeded() | ApprovalAnswered() | ApprovalLapsed():
+            return asking.step(state, event)
         case UserCancelled() | ToolAborted() | CancelDeadlinePassed() | StragglersEnded():
             return stopping.step(state, event)
         case AgentBegun() | AgentDropped() | AgentRecalled():

@@ -1,4 +1,4 @@
-"""Rules for a tool round: results, approvals and sub-agents."""
+"""Rules for a tool round: results and sub-agents."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from msgspec.structs import replace
 
 from engine.machine import agent_texts, texts
 from engine.machine.effects import (
-    AskApproval,
     Effect,
     FinishRun,
-    MarkToolCall,
-    Refuse,
     RunStatus,
     SaveMessage,
     SaveNotice,
     SaveToolResult,
 )
-from engine.machine.events import AgentFinished, AgentsStarted, ApprovalAnswered, ApprovalNeeded, ToolFinished, Verdict
+from engine.machine.events import AgentFinished, AgentsStarted, ToolFinished
 from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolResult, ToolStatus
 from engine.machine.states import (
-    AwaitingApproval,
     AwaitingSubagents,
     Cancelling,
     Idle,
@@ -41,7 +37,7 @@ from engine.machine.transition import (
     stop_round,
 )
 
-ToolEvent = ToolFinished | ApprovalNeeded | ApprovalAnswered | AgentsStarted | AgentFinished
+ToolEvent = ToolFinished | AgentsStarted | AgentFinished
 
 
 def step(state: State, event: ToolEvent) -> Step:
@@ -51,12 +47,6 @@ def step(state: State, event: ToolEvent) -> Step:
             if isinstance(state, ToolExecuting) and state.round.current.id == event.result.call_id:
                 return _finished(state, event)
             return Step(state)
-        case ApprovalNeeded():
-            if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id:
-                return _ask(state, event)
-            return Step(state)
-        case ApprovalAnswered():
-            return _answered(state, event)
         case AgentsStarted():
             if isinstance(state, ToolExecuting) and state.round.current.id == event.call_id and event.agents:
                 waiting = AwaitingSubagents(state.gen + 1, state.run, state.round, event.agents)
@@ -100,29 +90,6 @@ def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, messa
         effects.append(SaveMessage(message, round_.opens_turn))
     effects.append(FinishRun(run.id, RunStatus.SUCCESS, 0))
     return Step(Idle(gen), tuple(effects))
-
-
-def _ask(state: ToolExecuting, event: ApprovalNeeded) -> Step:
-    call = state.round.current
-    after = AwaitingApproval(state.gen + 1, state.run, state.round, event.reason)
-    mark = MarkToolCall(call.id, ToolStatus.AWAITING_APPROVAL)
-    return Step(after, (mark, AskApproval(call, event.reason)))
-
-
-def _answered(state: State, event: ApprovalAnswered) -> Step:
-    if not isinstance(state, AwaitingApproval) or state.round.current.id != event.call_id:
-        return Step(state, (Refuse(texts.NOTHING_TO_ANSWER),))
-    gen, call = state.gen + 1, state.round.current
-    note: tuple[Effect, ...] = (SaveNotice(event.note),) if event.note else ()
-    match event.verdict:
-        case Verdict.ALLOW:
-            return start_current(gen, state.run, state.round, note, approved=True)
-        case Verdict.DENY:
-            refused = ToolResult(call.id, texts.denied(call.name, event.reason), ToolStatus.ERROR)
-            after = settle(gen, state.run, state.round, refused, event.message_id)
-            return Step(after.state, (*note, *after.effects))
-        case _:
-            assert_never(event.verdict)
 
 
 def _agent(state: State, event: AgentFinished) -> Step:

@@ -23,7 +23,7 @@ from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import ANSWERS, WORDS, is_prose
 from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
-from phoenix_tui.widgets.question_panel import QuestionPanel
+from phoenix_tui.widgets.question_panel import QuestionPanel, goes_on
 from phoenix_tui.widgets.queue_panel import QueuePanel
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Dock(completing.Completing, StillColumn):
         had_focus, shown = self.question.has_focus_within, self._asked
         self.question.show(question, folder, place)
         self._asked = question
-        if question is None or question != shown or self.composer.answering.since is None:
+        if question is None or not goes_on(question, shown) or self.composer.answering.since is None:
             self.composer.answering.since = since if question is not None else None
         self.listen_to_route()
         self._name_kind()

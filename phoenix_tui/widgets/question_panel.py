@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
@@ -50,6 +51,11 @@ ROOMY: Final = 24
 """Rows of the screen from which a blank row sets the question apart from what was said."""
 NONE: Final = -1
 """The place of an answer where none is chosen."""
+
+
+def goes_on(question: Question | None, shown: Question | None) -> bool:
+    """Whether it is the question in sight, with another reason at most: a mode was changed that asks too."""
+    return question is not None and shown is not None and replace(question, reason=shown.reason) == shown
 
 
 class QuestionPanel(RequestReading):
@@ -129,6 +135,11 @@ class QuestionPanel(RequestReading):
             return  # hidden as it was: a layout of the whole screen for nothing
         if question == self._question:
             return  # told again: an open line and the place in a long text stay
+        if question is not None and goes_on(question, self._question):
+            self._question = question
+            self.query_one("#where", Static).update(Content(where_text(question, folder)))
+            self.fit()
+            return
         self._question, self._folder, self._since, self._chosen = question, folder, self._clock(), NONE
         self.remove_class("-filling")
         self.line.close()

@@ -22,6 +22,7 @@ from engine.machine.events import (
     AgentRecalled,
     AgentsStarted,
     ApprovalAnswered,
+    ApprovalLapsed,
     ApprovalNeeded,
     CancelDeadlinePassed,
     CompactAsked,
@@ -281,7 +282,8 @@ class Walk:
                 stop = self.rng.random() < 0.1
                 return ToolFinished(gen, ToolResult(call, "out", status), message, stop_run=stop)
             case 12:
-                return ApprovalNeeded(gen, call, "asks")
+                lapsed = ApprovalLapsed(gen, call, self.rng.choice(("", "allowed by mode auto")))
+                return lapsed if self.rng.random() < 0.3 else ApprovalNeeded(gen, call, "asks")
             case 13:
                 return ApprovalAnswered(call, self.rng.choice(tuple(Verdict)), message, "why", "note")
             case 14:

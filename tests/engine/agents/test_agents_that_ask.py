@@ -7,8 +7,10 @@ from pathlib import Path
 
 from engine.conversation import Conversation
 from engine.executor.requests import Accepted, Answer, Choice, RunCaps
+from engine.executor.session import EngineSettings
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, Failed, Idle
 from engine.permissions.rules import Rule
+from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Hang, Reply, Text
 from engine.records import PermissionMode
 from engine.updates import Asked, Update
@@ -172,3 +174,14 @@ async def test_a_sub_agent_begins_with_a_copy_of_its_parents_rules_that_ends_wit
         assert [str(rule) for rule in child.rules] == ["bash(make more)"]
         parent.cancel()
         await parent.wait_idle()
+
+
+async def test_a_narrower_mode_of_the_parent_refuses_what_its_agent_asks(tmp_path: Path) -> None:
+    replies = (spawns("TASK 1"), submits("does not allow", "told"), makes("TASK 1"), DONE)
+    async with engine_bench(tmp_path, *replies, settings=EngineSettings(mode_rest=0.0)) as bench:
+        parent = await begun(bench)
+        await until(lambda: asking(bench))
+        await parent.change(ConversationChanges(permission_mode=PermissionMode.PLAN))
+        await parent.wait_idle()
+        assert await outcomes(bench, parent) == [("told", "")]
+        assert bench.tool.calls == []

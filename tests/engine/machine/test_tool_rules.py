@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from engine.machine import texts
 from engine.machine.effects import (
     AbortLlm,
+    AskApproval,
     CancelTimer,
     ExecTool,
     FinishRun,
@@ -21,6 +23,7 @@ from engine.machine.effects import (
 )
 from engine.machine.events import (
     ApprovalAnswered,
+    ApprovalLapsed,
     ApprovalNeeded,
     CancelDeadlinePassed,
     LlmFailed,
@@ -166,6 +169,34 @@ def test_denying_tells_the_model_why_and_goes_on_with_the_next_call() -> None:
     assert driver.effect(SaveToolResult).result.text == "User denied permission to run bash: use make"
     assert driver.effect(ExecTool).call.id == "t2"
     assert texts.denied("bash", "") == "User denied permission to run bash."
+
+
+def test_a_question_that_lapsed_starts_the_call_as_one_nobody_allowed() -> None:
+    driver = asking()
+    driver.on(ApprovalLapsed(driver.gen, "t1", "bash: allowed by mode auto"))
+    assert isinstance(driver.state, ToolExecuting)
+    assert driver.effect(ExecTool).approved is False
+    assert driver.effect(MarkToolCall) == MarkToolCall("t1", ToolStatus.RUNNING)
+    assert driver.effect(SaveNotice).text == "bash: allowed by mode auto"
+    assert driver.on(ApprovalAnswered("t1", Verdict.ALLOW, "m")).effects == (Refuse(texts.NOTHING_TO_ANSWER),)
+
+
+def test_an_open_question_goes_on_with_another_reason() -> None:
+    driver = asking()
+    before = driver.state
+    driver.on(ApprovalNeeded(driver.gen, "t1", "another mode asks"))
+    assert isinstance(before, AwaitingApproval)
+    assert driver.state == replace(before, reason="another mode asks")
+    assert driver.effects == (AskApproval(before.round.current, "another mode asks"),)
+
+
+@pytest.mark.parametrize("event", [ApprovalLapsed(0, "t2"), ApprovalNeeded(0, "t2", "why"), ApprovalLapsed(0, "t1")])
+def test_what_belongs_to_another_question_changes_nothing(event: ApprovalLapsed | ApprovalNeeded) -> None:
+    driver = asking()
+    before = driver.state
+    mine = replace(event, gen=driver.gen) if event.call_id == "t2" else event  # the last one is late
+    assert driver.on(mine).effects == ()
+    assert driver.state == before
 
 
 def test_escape_at_a_question_ends_the_run_with_synthetic_results() -> None:

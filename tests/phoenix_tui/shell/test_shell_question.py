@@ -415,6 +415,21 @@ async def test_with_text_in_the_box_the_hint_names_the_way_to_the_question(open_
         assert shell.composer.text == "hold on"
 
 
+async def test_another_mode_that_asks_too_changes_the_reason_and_nothing_else(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        conversation, _ = await asked(shell)
+        since = shell.composer.answering.since
+        await shell.pilot.press("r")
+        await shell.type("not that")
+        was = conversation.question
+        conversation.ask(replace(was, reason="in mode accept-edits commands need your yes"))
+        await shell.until(lambda: "accept-edits" in shown(shell, "where"))
+        assert shell.screen.parts.dock.question.line.is_open
+        assert shell.composer.answering.since == since
+        await shell.pilot.press("enter")
+        assert conversation.answers == [("call-1", Answer(Choice.DENY, "not that"))]
+
+
 async def test_the_end_stays_in_sight_after_a_tall_question_at_sixty_columns(open_shell: Any) -> None:
     change = "\n".join(f"+line {number}" for number in range(40))
     tall = replace(
