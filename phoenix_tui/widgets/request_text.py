@@ -10,7 +10,6 @@ from textual.content import Content
 
 from engine.updates import Question
 from phoenix_tui.labels import Tone
-from phoenix_tui.markdown.wrap import breaks
 from phoenix_tui.request_words import END, LONGEST, MOST_BLANK, both_ends, folded, text_asked
 from phoenix_tui.widgets.blocks.diff_rows import GAP, DiffRow, diff_rows
 from tools.clean import reveal
@@ -64,6 +63,8 @@ def first_change(question: Question, width: int) -> int:
 
 def broken(content: Content, width: int, *, hard: bool = False) -> list[Content]:
     """The rows of a text, none wider than `width`; Textual's `fold` makes one row of a line of combining marks."""
+    from phoenix_tui.markdown.wrap import breaks  # noqa: PLC0415 - not loaded before the first frame
+
     rows: list[Content] = []
     start = 0
     for line in content.plain.split("\n"):
