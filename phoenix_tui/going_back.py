@@ -13,6 +13,7 @@ from engine.ports.files import Coverage, FilesError
 from engine.rewinding.rewinding import CannotRewind
 from engine.rewinding.values import Done, Preview, RewindList, RewindPoint, Scope
 from phoenix_tui.changes import NAMES_SHOWN
+from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.unsent import joined
 from tools.clean import clean_line
 from tools.wording import counted
@@ -212,7 +213,7 @@ class GoingBack:
         if done.conversation_id != here.id:
             branch = await self._engine.open(done.conversation_id)
             if done.text or done.image_ids:
-                await branch.change(ConversationChanges(draft=joined(done.text, done.image_ids)))
+                await branch.change(ConversationChanges(draft=joined(as_message(done.text), done.image_ids)))
             await self._asker.show(branch)
             if not any(job.running for job in here.jobs.all()):
                 await self._engine.forget(here.id)

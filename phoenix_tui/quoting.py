@@ -35,7 +35,7 @@ def quoted(display: DiffDisplay, place: int, selected: str = "") -> str:
     """What is selected of a file's change, else one of its places counted from 0 (behind the last: the last)."""
     name, found = clean_line(display.path), passages(display.diff)
     if selected.strip():
-        return f"About {name}:\n{fenced(selected.rstrip())}\n"
+        return f"About {name}:\n{fenced(clean(selected.rstrip()))}\n"
     if not found:
         return f"About {name}: "
     one = found[min(place, len(found) - 1)]

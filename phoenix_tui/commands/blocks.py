@@ -13,6 +13,7 @@ from textual.app import App
 
 from phoenix_tui.clipboard import DISPLAY_NAMES
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.editor import open_outside
 from phoenix_tui.screens.turns import TurnsScreen
@@ -64,7 +65,7 @@ async def edit_again(bench: Bench, prompt: Target) -> None:
     """A copy that ends before a prompt, with the prompt and its images in the composer."""
     images = await bench.desk.services.engine.attachments(prompt.image_ids)
     await fork_at(bench, prompt.conversation_id, prompt.seq - 1)
-    bench.dock.composer.load(prompt.text)
+    bench.dock.composer.load(as_message(prompt.text))
     await bench.sending.attach([image.path for image in images])
     bench.dock.composer.focus()
     bench.tell("Edit and send: this copy ends before that prompt, the other one is untouched.")

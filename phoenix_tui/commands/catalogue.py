@@ -110,14 +110,23 @@ ALIASES: Final[dict[str, str]] = {
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is meant as a command, known or not; a path such as /usr/bin or /etc.conf is not."""
-    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    """Whether a message is meant as a command, known or not; a path such as /usr/bin or /etc.conf is not, nor is
+    what begins with a blank (`as_message`).
+    """
+    word = text.split(maxsplit=1)[0] if text.startswith("/") else ""
     return _COMMAND.fullmatch(word) is not None and "\n" not in text.strip()
 
 
 def is_shell_line(text: str) -> bool:
     """Whether a message is a command for the shell: one or two `!` and something behind them."""
     return text.startswith("!") and bool(text.strip("! \n"))
+
+
+def as_message(text: str) -> str:
+    """A text that somebody else may have written, so that Enter sends it and never runs it: behind a blank where it
+    would be a command of Phoenix or of the shell.
+    """
+    return f" {text}" if text.startswith(("!", "/")) else text
 
 
 def split_command(text: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Final
 from phoenix_tui.commands.catalogue import BY_NAME, matching
 from phoenix_tui.commands.fuzzy import Corpus, with_folders
 from phoenix_tui.widgets.completion_popup import Completion, Token
+from tools.clean import clean_line
 from tools.files.walking import walk
 from tools.git.places import find_repository
 
@@ -105,9 +106,11 @@ def _corpus(files: Sequence[str]) -> Corpus:
 def _walk(folder: Path) -> list[str]:
     """Paths below a folder by its ignore files; git is not asked, for a repository decides what it runs (SECURITY V2).
 
-    What begins with a dot is listed in a repository, where it is written as other files are.
+    What begins with a dot is listed in a repository, where it is written as other files are. A name with a quotation
+    mark, a line end or anything unseen is not listed: as `@"NAME"` it would put other words into the message.
     """
     beginning = len(str(folder).rstrip("/")) + 1
     hidden = find_repository(folder) is not None
     found = walk(folder, hidden=hidden, most=MOST_FILES, leave_out=NEVER_WRITTEN).files
-    return [path[beginning:] for path in found if "\n" not in path]
+    paths = (path[beginning:] for path in found)
+    return [path for path in paths if '"' not in path and clean_line(path) == path]

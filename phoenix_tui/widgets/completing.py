@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from phoenix_tui.way_out import CLOSES
-from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup, token_of
+from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup, as_shown, token_of
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.readline import replace_at
@@ -68,7 +68,8 @@ class Completing(_Base):
         replace_at(self.composer, chosen.text + end, (token.row, start), (token.row, token.end))
 
     def offer(self, completions: Sequence[Completion], chosen: int = 0) -> None:
-        """Show completions; none closes."""
+        """Show completions; none closes. What would put more into the text than its row shows is not offered."""
+        completions = as_shown(completions)
         takeable = any(not one.hint for one in completions)
         if self.composer.keys.completing != takeable:
             self.post_message(Opened(CLOSES if takeable else ""))

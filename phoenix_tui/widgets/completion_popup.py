@@ -51,6 +51,11 @@ def token_of(area: TextArea) -> Token:
     return Token(line[start:column], row, start, column)
 
 
+def as_shown(completions: Sequence[Completion]) -> list[Completion]:
+    """Those that put into the text what their row shows: names come from servers and repositories too."""
+    return [one for one in completions if clean_line(one.text) == one.text]
+
+
 class CompletionPopup(Widget):
     """Up to eight choices, the best one on top, and how many more there are."""
 
