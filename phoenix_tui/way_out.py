@@ -18,7 +18,7 @@ from engine.machine.states import (
     ToolExecuting,
     is_busy,
 )
-from phoenix_tui.keys_in_force import hint, keys
+from phoenix_tui.keys_in_force import hint, key, keys
 from phoenix_tui.labels import Family
 from tools.wording import counted
 
@@ -33,20 +33,25 @@ LONG: Final = 5.0
 STOPS_ONE: Final = "stops this sub-agent"
 
 
-def escape_hint(state: State, *, has_text: bool, way_out: str = "", family: Family | None = None) -> str:
-    """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open."""
+def escape_hint(
+    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", family: Family | None = None
+) -> str:
+    """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open.
+
+    `is_prose` says of a text that it is no command: Tab queues it then.
+    """
     if way_out:
         return way_out
     family = family or Family()
     if family.is_agent:
         return _agent_hint(state, has_text=has_text)
     if family.agents:
-        return _family_hint(state, family, has_text=has_text)
+        return _family_hint(state, family, has_text=has_text, is_prose=is_prose)
     match state:
         case AwaitingApproval():
-            return hint(_answers(has_text=has_text), ("stop", "stops"))
+            return hint(_answers(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
         case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
-            return hint(("send_now", "sends now") if has_text else "", ("stop", "stops"))
+            return hint(_ways_on(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
         case Cancelling() | Completed() | Failed():
             return ""
         case Errored():
@@ -63,15 +68,15 @@ def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
     return hint(("background", "backgrounds")) if is_command and elapsed >= LONG and not has_text else ""
 
 
-def vim_hint(state: State, way_out: str, *, has_text: bool) -> str:
+def vim_hint(state: State, way_out: str, *, has_text: bool, is_prose: bool = True) -> str:
     """While vim writes, or waits for the rest of a command: Esc does `way_out` before it does anything else."""
     first: tuple[str, str] | str = ""
     if isinstance(state, AwaitingApproval):
-        first = _answers(has_text=has_text)
+        first = _answers(has_text=has_text, is_prose=is_prose)
     elif isinstance(state, Errored):
         first = ("send", "sends" if has_text else "retries")
     elif is_busy(state):
-        first = ("send_now", "sends now") if has_text else ("interrupt", "stops")
+        first = _ways_on(has_text=has_text, is_prose=is_prose) or ("" if has_text else ("interrupt", "stops"))
     elif not has_text:
         first = "? help"
     return hint(first, ("stop", way_out))
@@ -83,14 +88,14 @@ def _agent_hint(state: State, *, has_text: bool) -> str:
         case Completed() | Failed() | Errored():
             return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "goes back to its parent"))
         case AwaitingApproval():
-            return hint(_answers(has_text=has_text), ("stop", STOPS_ONE))
+            return hint(_answers(has_text=has_text, is_prose=False), ("stop", STOPS_ONE))
         case Cancelling():
             return ""
         case _:
             return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
 
 
-def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
+def _family_hint(state: State, family: Family, *, has_text: bool, is_prose: bool) -> str:
     """With sub-agents at work Esc stops them too: it says so before it does."""
     those = counted(family.agents, "sub-agent")
     what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
@@ -100,15 +105,26 @@ def _family_hint(state: State, family: Family, *, has_text: bool) -> str:
         case Errored():
             return hint(("stop", f"dismisses, stops {those}"))
         case _ if isinstance(state, AwaitingApproval) or family.asking:
-            return hint(_answers(has_text=has_text), ("stop", f"stops {counted(family.agents, 'agent')}"))
+            answers = _answers(has_text=has_text, is_prose=is_prose, short=True)  # the mode needs the room
+            return hint(answers, ("stop", f"stops {counted(family.agents, 'agent')}"))
         case _:
-            return hint(("send_now", "sends now") if has_text and is_busy(state) else "", ("stop", f"stops {what}"))
+            queues = has_text and is_prose and is_busy(state)
+            return hint(("complete", "queues") if queues else "", ("stop", f"stops {what}"))
 
 
-def _answers(*, has_text: bool) -> str:
-    """The letters of an answer; with text in the composer the question must have the focus first."""
+def _ways_on(*, has_text: bool, is_prose: bool) -> str:
+    """What becomes of a text while the agent works."""
+    return hint(("complete", "queues"), ("send_now", "stops and sends")) if has_text and is_prose else ""
+
+
+def _answers(*, has_text: bool, is_prose: bool, short: bool = False) -> str:
+    """The letters and numbers of an answer; behind a text they wait for the focus, and the rule above names Enter."""
+    if has_text:
+        return hint(("older", "goes to the question"), ("complete", "queues") if is_prose else "")
     letters = keys("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason")
-    return f"{'Up, then ' if has_text else ''}{letters} answer" if letters else ""
+    numbers = "-".join(one for one in (key("answer_1"), key("answer_5")) if one)
+    found = " or ".join(one for one in (letters, "" if short else numbers) if one)
+    return f"{found} answer" if found else ""
 
 
 def _clears() -> str:

@@ -27,6 +27,7 @@ from phoenix_tui.screens.visible import Visible
 from phoenix_tui.sub_agents import family_of
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from phoenix_tui.unsent import parsed
+from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
@@ -166,6 +167,7 @@ class Desk:
                 profile=launch.profile,
                 supervisor=launch.supervisor,
                 has_text=bool(dock.composer.text),
+                is_prose=is_prose(dock.composer.text),
                 way_out=before.way_out,
                 vim_way_out=before.vim_way_out,
             )

@@ -15,6 +15,7 @@ from phoenix_tui.drafts import remember
 from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.image_files import read_image
 from phoenix_tui.job_words import NOTHING_RUNS, RUNS_ON
+from phoenix_tui.refusals import in_keys
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.waiting_words import waiting_words
@@ -80,7 +81,7 @@ class Sending:
         if isinstance(receipt, Refused):
             written = composer.content
             composer.load(f"{text}\n{written}" if written else text)
-            self._tell(receipt.reason, bad=True)
+            self._tell(in_keys(receipt.reason), bad=True)
             return
         self._desk.drafts.sent()
         if trouble := remember(composer.keys.prompts, text):  # at once: who quits with the next key finds it

@@ -97,7 +97,7 @@ class Visible:
         self._parts = replace(parts)
         self._front = True
         parts.status.status = replace(
-            before, has_text=line.has_text, way_out=line.way_out, vim_way_out=line.vim_way_out
+            before, has_text=line.has_text, is_prose=line.is_prose, way_out=line.way_out, vim_way_out=line.vim_way_out
         )
         self._head(self.conversation.record)
         parts.greet(not parts.transcript.display)
@@ -178,6 +178,7 @@ class Visible:
             context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
             cost_usd=record.spent.cost_usd,
             has_text=self._parts.status.status.has_text,
+            is_prose=self._parts.status.status.is_prose,
             way_out=self._parts.status.status.way_out,
             vim_way_out=self._parts.status.status.vim_way_out,
             moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),

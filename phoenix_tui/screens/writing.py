@@ -15,6 +15,7 @@ from phoenix_tui.drafts import ENTRY_LIMIT, remember
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import invitation
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:
@@ -154,8 +155,9 @@ class Writing:
     def _edited(self, text: str) -> None:
         """Keep the draft; say what Esc does now."""
         status = self._parts.status
-        if status.status.has_text != bool(text):
-            status.status = replace(status.status, has_text=bool(text))
+        has_text, words = bool(text), is_prose(text)
+        if (status.status.has_text, status.status.is_prose) != (has_text, words):
+            status.status = replace(status.status, has_text=has_text, is_prose=words)
         if text and self._ready.welcoming is not None:
             self._ready.welcoming.choose(False)
         if self._ready.bench_in_use is not None:

@@ -64,6 +64,8 @@ class Status(Struct, frozen=True):
     context: ContextUse = field(default_factory=ContextUse)
     cost_usd: float | None = 0.0
     has_text: bool = False
+    is_prose: bool = True
+    """Whether the text is no command."""
     way_out: str = ""
     """What Esc does to the innermost open thing, if there is one."""
     vim_way_out: str = ""
@@ -153,8 +155,14 @@ class StatusLine(Still, MeterRow):
         if status.moment.planned and not status.way_out and not status.has_text:
             return hint(("route_start", "starts"), ("route_alone stop", "alone"))
         if status.vim_way_out and not status.way_out:
-            return vim_hint(status.state, status.vim_way_out, has_text=status.has_text)
-        return escape_hint(status.state, has_text=status.has_text, way_out=status.way_out, family=status.family)
+            return vim_hint(status.state, status.vim_way_out, has_text=status.has_text, is_prose=status.is_prose)
+        return escape_hint(
+            status.state,
+            has_text=status.has_text,
+            is_prose=status.is_prose,
+            way_out=status.way_out,
+            family=status.family,
+        )
 
     def meter(self) -> str:
         """The short form."""

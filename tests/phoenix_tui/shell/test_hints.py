@@ -154,7 +154,7 @@ async def test_a_question_names_and_takes_the_user_s_keys(open_shell: Any, engin
         shell.composer.answering.clock = lambda: 0.0
         asking.ask(question())
         await shell.until(lambda: "once" in shell.text)
-        assert shell.status.endswith("z s a n w answer · F8 stops")
+        assert shell.status.endswith("z s a n w or 1-5 answer · F8 stops")
         shell.composer.answering.clock = lambda: float("inf")
         await shell.pilot.press("w")
         await shell.until(lambda: "No, because" in shell.text)

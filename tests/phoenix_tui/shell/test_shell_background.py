@@ -105,7 +105,7 @@ async def test_the_status_line_names_the_key_once_it_takes_long(open_shell: Any)
         await shell.until(lambda: "background" in shell.status)
         assert shell.status.endswith("Ctrl+B backgrounds · Esc stops")
         await shell.type("next")
-        await shell.until(lambda: "Ctrl+S sends now" in shell.status)
+        await shell.until(lambda: "Tab queues · Ctrl+S stops and sends · Esc stops" in shell.status)
         assert "backgrounds" not in shell.status
 
 

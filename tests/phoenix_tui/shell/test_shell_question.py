@@ -408,7 +408,7 @@ async def test_with_text_in_the_box_the_hint_names_the_way_to_the_question(open_
     async with open_shell() as shell:
         conversation, _ = await asked(shell)
         await shell.type("hold on")
-        await shell.until(lambda: shell.status.endswith("Up, then y s a n r answer · Esc stops"))
+        await shell.until(lambda: shell.status.endswith("↑ goes to the question · Tab queues · Esc stops"))
         await shell.pilot.press("up", "y")
         await shell.until(lambda: conversation.answers)
         assert conversation.answers == [("call-1", Answer(Choice.ONCE))]
