@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast
 
@@ -32,24 +33,40 @@ _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 class Written:
     """Messages as JSON, kept from one request to the next, so that step 400 of a run costs what step 40 does.
 
-    By value: a message is written anew where anything in it is another. Holds the newest `most` bytes.
+    By value: a message is written anew where anything in it is another. Holds the newest `most` bytes, and of these
+    what one of the last `requests` said: a conversation that was left takes no memory for good.
     """
 
-    def __init__(self, most: int = 4_000_000) -> None:
+    def __init__(self, most: int = 4_000_000, requests: int = 64) -> None:
         self._most = most
+        self._requests = requests
+        self._number = 0
         self._bytes = 0
-        self._kept: dict[ModelMessage, msgspec.Raw] = {}
+        self._kept: OrderedDict[ModelMessage, tuple[int, msgspec.Raw]] = OrderedDict()
+        """With the number of the request that said it last, oldest first."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def begin(self) -> None:
+        """A request is about to be written: what none of the last ones said goes."""
+        self._number += 1
+        while self._kept and next(iter(self._kept.values()))[0] <= self._number - self._requests:
+            self._drop_oldest()
 
     def of(self, message: ModelMessage, write: Callable[[ModelMessage], JsonObject]) -> msgspec.Raw:
         """`message` as `write` makes it."""
-        kept = self._kept.pop(message, None)
+        _, kept = self._kept.pop(message, (0, None))
         if kept is None:
             kept = msgspec.Raw(encode_json(write(message)))
             self._bytes += len(bytes(kept))
-        self._kept[message] = kept
+        self._kept[message] = (self._number, kept)
         while self._bytes > self._most and len(self._kept) > 1:
-            self._bytes -= len(bytes(self._kept.pop(next(iter(self._kept)))))
+            self._drop_oldest()
         return kept
+
+    def _drop_oldest(self) -> None:
+        self._bytes -= len(bytes(self._kept.popitem(last=False)[1][1]))
 
 
 def encode_json(body: JsonObject) -> bytes:

@@ -45,6 +45,9 @@ def encode_request(
     Thinking with a signature in `foreign` is left out. `written` keeps messages for the next request.
     """
 
+    if written is not None:
+        written.begin()
+
     def body(omitted: int) -> JsonObject:
         return request_body(request, thinking_budget, foreign=foreign, omitted=omitted, written=written)
 

@@ -72,3 +72,17 @@ def test_only_the_newest_is_held() -> None:
     for asked in (first, first, second, second, first):
         kept.of(asked, write)  # type: ignore[arg-type]  # as written above
     assert made == [first, second, first]
+
+
+def test_a_conversation_that_was_left_is_kept_no_longer() -> None:
+    kept = Written(requests=3)
+
+    def ask(name: str) -> int:
+        said = [message(Role(("user", "assistant")[n % 2]), [TextBlock(f"{name} {n}")]) for n in range(9)]
+        encode_request(ModelRequest("claude-sonnet-5-5", ("s",), tuple(said), ()), written=kept)
+        return len(kept)
+
+    one = ask("left")
+    assert one > 0
+    assert [ask("other") for _ in range(3)] == [2 * one, 2 * one, one]
+    assert max(ask(f"conversation {number}") for number in range(30)) == 3 * one
