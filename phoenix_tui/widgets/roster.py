@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -30,6 +32,8 @@ from tools.clean import clean_line
 
 TITLE_LENGTH: Final = 50
 """Characters of a title that are kept (SPEC c11)."""
+KEPT_NAMES: Final = 512
+"""Rows whose words are kept, about 300 bytes each: more than any screen has."""
 SUCCESS: Final = "success"
 """A run's status when it ended well."""
 
@@ -172,17 +176,28 @@ def compose(summary: ConversationSummary, live: Live | None, here: Here, *, curr
     if summary.has_draft and not label.text and not current:
         label = Label(label.glyph, "draft")
     percent = round(100 * summary.context_tokens / summary.context_window) if summary.context_window else 0
+    title, folder, model = names(summary.title, summary.cwd, summary.model)
     return Row(
         id=summary.id,
         label=label,
-        title=clean_line(summary.title)[:TITLE_LENGTH] or "New conversation",
-        folder=clean_line(short_path(summary.cwd)),
-        model=clean_line(short_model(summary.model)),
+        title=title,
+        folder=folder,
+        model=model,
         context=f"{percent}%" if percent else "",
         cost=money(summary.totals.cost_usd),
         when=_when(summary, live, here),
         near_full=percent >= NEAR,
         unread=summary.unread,
+    )
+
+
+@lru_cache(maxsize=KEPT_NAMES)
+def names(title: str, cwd: Path, model: str) -> tuple[str, str, str]:
+    """Title, folder and model in words; kept, for each change of one conversation draws all that are in view."""
+    return (
+        clean_line(title)[:TITLE_LENGTH] or "New conversation",
+        clean_line(short_path(cwd)),
+        clean_line(short_model(model)),
     )
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
 from engine.records import ConversationSummary, Totals
 from phoenix_tui.widgets.list_model import ListModel
-from phoenix_tui.widgets.roster import Here, Live
+from phoenix_tui.widgets.roster import Here, Live, names
 
 WORKS = Live(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0, began=1.0)
 RESTS = Live(Idle(1), 0.0)
@@ -130,3 +130,14 @@ def test_whatever_happens_the_cursor_is_in_view_and_stays_on_its_conversation(
         assert bool(made.chosen) == bool(made.order)
         assert made.top >= 0
         assert 0 <= made.row < made.height
+
+
+def test_a_change_of_one_row_puts_no_other_into_words_anew() -> None:
+    made = model(20, height=30)
+    made.visible()
+    asked = names.cache_info().misses
+    for number in range(50):
+        made.fill(summaries(20), {f"c{number % 20}": WORKS}, "c1")
+        made.arrange()
+        made.visible()
+    assert names.cache_info().misses == asked
