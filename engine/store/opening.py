@@ -22,6 +22,9 @@ BUSY_SECONDS = 30.0
 BUSY_AT_OPENING = 1.0
 """How long at most while it is opened: the thread that waits cannot be stopped, and the user may want to leave."""
 PAGE_CACHE_KIB = 8 * 1024
+"""Of a connection that reads: searches look at the same pages again and again."""
+WRITER_CACHE_KIB = 1024
+"""A move touches a few dozen pages; more would fill with pages of old turns, 7 kB a turn."""
 MOST_IN_MEMORY = 512 * 1024 * 1024
 """Bytes of a database that is shown from memory because it cannot be written."""
 
@@ -47,6 +50,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     _refuse_read_only(paths.database)
     connection = connect(str(paths.database), BUSY_AT_OPENING)
     try:
+        connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
         _check(connection, paths, len(migrations))
         _bring_up_to_date(connection, paths, migrations)
         _set_journal_mode(connection)

@@ -31,7 +31,7 @@ from engine.store import (
 )
 from engine.store import opening as opening_module
 from engine.store.migrations import VERSION
-from engine.store.opening import journal_mode
+from engine.store.opening import WRITER_CACHE_KIB, journal_mode, open_for_reading, open_for_writing
 from tests.support.storage import ROOT, move, new_conversation, query, say
 from tests.support.waiting import PATIENCE
 from tools.contract import PreparedImage
@@ -364,3 +364,15 @@ async def test_a_busy_database_is_waited_for_and_can_be_given_up(
     other.execute("ROLLBACK")
     other.close()
     await (await opening).close()
+
+
+def test_the_connection_that_writes_keeps_few_pages_of_what_it_wrote(tmp_path: Path) -> None:
+    paths = StorePaths.under(tmp_path)
+    writer = open_for_writing(paths)
+    reader = open_for_reading(paths.database)
+    try:
+        kept = [-int(one.execute("PRAGMA cache_size").fetchone()[0]) for one in (writer, reader)]
+    finally:
+        writer.close()
+        reader.close()
+    assert kept[0] == WRITER_CACHE_KIB < kept[1], "2,000 turns filled 8 MB with pages that no later turn asks for"
