@@ -71,7 +71,7 @@ FAMILIES: Final = (
     Family("commit", commit.commit, 60, 20),
     Family("rewind", rewind.rewind, 240, 90),
     Family("search", search.search, 900, 90),
-    Family("soak", soak.soak, 1500, 180),
+    Family("soak", soak.soak, 3000, 300),
     Family("machine", machine.machine, 360, 30),
     Family("everyday", everyday.everyday, 600, 300),
     Family("parse", parse.parse, 30, 15),

@@ -3,7 +3,7 @@
 `[[md:2000,80]]` in the last thing the user said streams 2,000 tokens of Markdown, 80 a second; `text` does it with
 words, `hang:50` stops talking after 50, `loop:400` asks for `echo` 400 times, `bash:COMMAND` asks once. `agents:10,80`
 starts ten sub-agents, each of which searches, reads and writes 80 tokens at a real model's pace; `alone:10,80` does all
-of it in one conversation; `crowd:COMMAND` starts ten that run the command.
+of it in one conversation; `crowd:COMMAND` starts ten that run the command. With `--sized` usage follows the request.
 
 Each line of stdout is an event with its time on CLOCK_MONOTONIC: `asked`, `first` (the first token is about to be
 written), `done`, `closed`.
@@ -49,6 +49,8 @@ class Model:
     """Answers and tells what happened."""
 
     asked: int = 0
+    sized: bool = False
+    """Usage follows the size of the request, so that a conversation is compacted when it is due."""
 
     async def answer(self, talk: Talk) -> None:
         """One request."""
@@ -65,16 +67,17 @@ class Model:
             faults=faults,
             last=_last_text(body),
         )
+        tokens_asked = len(talk.seen.body) // 4 if self.sized else 10
         talk.seen = talk.seen.__class__("", "", {}, b"", 0)
         await talk.begin()
         try:
+            await talk.send(event(start({"input_tokens": tokens_asked, "output_tokens": 1})))
             await self._play(talk, number, order)
         except ConnectionError:
             _tell("closed", number)
             raise
 
     async def _play(self, talk: Talk, number: int, order: Order) -> None:
-        await talk.send(event(start()))
         match order.kind:
             case "loop" if order.results < int(order.argument):
                 await self._ask_tool(talk, number, f"echo step-{order.results}")
@@ -186,6 +189,8 @@ def _last_text(body: Any) -> str:
 
 def _order(messages: list[Any]) -> Order:
     results = 0
+    if _last_text({"messages": messages}).startswith("<conversation>"):
+        return Order("", "", results)  # asks for a summary: the orders in it were carried out long ago
     for message in reversed(messages):
         if message["role"] != "user":
             continue
@@ -205,7 +210,7 @@ def _tell(name: str, number: int, **facts: Any) -> None:
 
 async def main() -> None:
     """Serve until killed; the first line tells where."""
-    async with serve(Model().answer) as loopback:
+    async with serve(Model(sized="--sized" in sys.argv[1:]).answer) as loopback:
         _tell("listening", 0, url=loopback.url)
         await asyncio.Event().wait()
 

@@ -22,6 +22,7 @@ ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "anthropic/claude-sonnet-5-5"
 READY: Final = r"┃ Type to start"
 """What the composer shows while it is empty."""
+NOTHING: Final[Mapping[str, str]] = {}
 RUN_TAG: Final = uuid.uuid4().hex
 """Marks every process of this run of the benchmarks."""
 
@@ -39,10 +40,10 @@ class Heard:
 class Model:
     """The model server's process and what it told so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *arguments: str) -> None:
         self.heard: list[Heard] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.benchmarks.model_server"],
+            [sys.executable, "-m", "tests.benchmarks.model_server", *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             env={**os.environ, TAG: new_tag()},
@@ -164,9 +165,9 @@ class Program:
 
 
 @contextlib.contextmanager
-def serving() -> Generator[Model]:
+def serving(*arguments: str) -> Generator[Model]:
     """A model server."""
-    model = Model()
+    model = Model(*arguments)
     try:
         yield model
     finally:
@@ -174,13 +175,15 @@ def serving() -> Generator[Model]:
 
 
 @contextlib.contextmanager
-def running(model: Model, home: Path, *arguments: str, ready: bool = True) -> Generator[Program]:
+def running(
+    model: Model, home: Path, *arguments: str, ready: bool = True, settings: Mapping[str, str] = NOTHING
+) -> Generator[Program]:
     """Phoenix in a terminal; with `ready` its composer is drawn and nothing more is being written."""
     folder = home / "work"
     folder.mkdir(parents=True, exist_ok=True)
     argv = phoenix("--permission-mode", "auto", "--model", MODEL, *arguments)
     tag = new_tag()
-    terminal = Terminal(argv, environment(home, model.url, tag), folder, tag)
+    terminal = Terminal(argv, {**environment(home, model.url, tag), **settings}, folder, tag)
     program = Program(terminal, model, home)
     try:
         if ready:

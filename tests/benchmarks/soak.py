@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu_of, resident
-from tests.benchmarks.program import Heard, Model, Program, fresh_home, running, serving
+from tests.benchmarks.program import READY, Heard, Model, Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median
 
 SHARE: Final = 0.05
 """Of all turns that are compared: the first ones after the warm-up, and the last."""
-WARM_UP: Final = 20
-"""Turns in which modules load and caches fill."""
+WARM_UP: Final = 100
+"""Turns in which modules load and what is kept by design fills: 300 drawn messages, Textual's caches."""
 MEMORY_PER_TURN: Final = 8.0
 """kB of resident memory a turn may leave: its messages, twice, and their rows on the screen."""
 CPU_GROWTH: Final = 1.25
-"""A request grows with its conversation, and with it what is written to the model."""
+IN_ONE: Final = 50
+"""Turns of each of many conversations."""
+COMPACTED: Final = {"PHOENIX_COMPACT_PERCENT": "1"}
+"""Of a window of a million tokens: about every 30 turns older messages become a summary."""
 QUIET: Final = 0.03
 
 
@@ -37,23 +40,37 @@ class Look:
 
 
 def soak(bench: Bench) -> Iterator[Row]:
-    """A command and an answer, again and again, as fast as they go; the first 5 % beside the last 5 %."""
+    """A command and an answer, again and again, as fast as they go; the first 5 % beside the last 5 %.
+
+    What a model is sent grows with its conversation until that is compacted, and with it what a turn costs. So what
+    must be flat is measured where it can be: in many conversations, and in one that is compacted again and again.
+    """
     turns = bench.rounds(2000, 200)
+    yield from _rows(f"soak, {turns} turns, {IN_ONE} each", _looks(bench, turns, IN_ONE, {}))
+    yield from _rows(f"soak, {turns} turns in one, compacted", _looks(bench, turns, 0, COMPACTED))
+
+
+def _looks(bench: Bench, turns: int, in_one: int, settings: Mapping[str, str]) -> list[Look]:
     looks: list[Look] = []
-    with serving() as model, running(model, fresh_home(bench.folder)) as program:
+    home = fresh_home(bench.folder)
+    with serving("--sized") as model, running(model, home, settings=settings) as program:
         talk = _Talk(program, model)
         for number in range(WARM_UP + turns):
+            if in_one and number and number % in_one == 0:
+                talk.begin_another()
             looks.append(talk.turn(number))
-    looks = looks[WARM_UP:]
-    count = max(1, round(turns * SHARE))
+    return looks[WARM_UP:]
+
+
+def _rows(name: str, looks: list[Look]) -> Iterator[Row]:
+    count = max(1, round(len(looks) * SHARE))
     first, last = looks[:count], looks[-count:]
-    name = f"soak, {turns} turns"
     early, late = median([look.cpu for look in first]), median([look.cpu for look in last])
     row = Row(f"{name}: CPU of a turn, last 5 %", late, "ms").beside("first 5 %", early)
     yield row.at_most_times(CPU_GROWTH)
     early, late = median([look.memory for look in first]), median([look.memory for look in last])
     yield Row(f"{name}: RSS, last 5 %", late, "MB").beside("first 5 %", early)
-    yield Row(f"{name}: RSS left by a turn", (late - early) * 1024 / turns, "kB").at_most(MEMORY_PER_TURN)
+    yield Row(f"{name}: RSS left by a turn", (late - early) * 1024 / len(looks), "kB").at_most(MEMORY_PER_TURN)
     for what in ("threads", "descriptors"):
         before, after = (median([getattr(look, what) for look in part]) for part in (first, last))
         yield Row(f"{name}: {what}, last 5 %", after, "").beside("first 5 %", before).at_most(before + 2)
@@ -87,6 +104,15 @@ class _Talk:
         )
         self._spent = spent
         return look
+
+    def begin_another(self) -> None:
+        """A new conversation."""
+        terminal = self._program.terminal
+        terminal.screen.reset()
+        terminal.write("/new\r")
+        terminal.wait(READY)
+        terminal.settle()
+        self._spent = cpu_of(self._program.pid)
 
     def _until_answered(self) -> None:
         deadline, results = time.monotonic() + 60, 0
