@@ -23,6 +23,7 @@ from phoenix_tui.key_order import KeyOrder
 from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
+from phoenix_tui.message_bound import MessageBound, bound_messages
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.workspace import WorkspaceScreen
@@ -51,6 +52,7 @@ class PhoenixApp(App[None]):
         driver_class: type[Driver] | None = None,
         keep_report: Callable[[BaseException], str] | None = None,
     ) -> None:
+        bound_messages(MessageBound())
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
             self.register_theme(theme)
@@ -159,6 +161,10 @@ class PhoenixApp(App[None]):
             self._exception_event.set()  # pyright: ignore[reportUnknownMemberType] - Textual left it untyped
         self._return_code = 1
         self._close_messages_no_wait()
+
+    def slowed(self, words: str) -> None:
+        """Say that a part of the screen is slowed down (`message_bound.py`)."""
+        self._workspace.words.tell(words, bad=True)
 
     def _begin(self) -> None:
         self.run_worker(self._open(), group="open")

@@ -1,7 +1,8 @@
 """The real program in which Ctrl+Q stops the event loop for good: `python -m tests.support.stuck_child ...`.
 
 `STUCK` in the environment says how: `python` a loop in a handler, `regex` a call in C that keeps the interpreter's
-lock, `lock` one that gives it away, `messages` a handler that sends itself its own message.
+lock, `lock` one that gives it away. A handler that calls itself: `later` through its own queue, `twice` two times each,
+`next` behind the message, `turns` two widgets that call each other, `refresh` after the next frame.
 `eats` and `eats-in-c` take more memory than the 200 MB that are allowed.
 """
 
@@ -44,11 +45,21 @@ def stand(how: str) -> None:
 
 def leave(self: Any) -> None:
     """In the place of `PhoenixApp.action_leave`."""
-    how = os.environ["STUCK"]
-    if how == "messages":
-        self.call_later(self.action_leave)
-    else:
-        stand(how)
+    match how := os.environ["STUCK"]:
+        case "later":
+            self.call_later(self.action_leave)
+        case "twice":
+            self.call_later(self.action_leave)
+            self.call_later(self.action_leave)
+        case "next":
+            self.call_next(self.action_leave)
+        case "turns":
+            self.screen.call_later(self.call_later, self.action_leave)
+        case "refresh":
+            self.screen.refresh(layout=True)
+            self.call_after_refresh(self.action_leave)
+        case _:
+            stand(how)
 
 
 def run() -> int:
