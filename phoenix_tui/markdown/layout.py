@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec import Struct, field
 
+from phoenix_tui.markdown.bounded import DEEPEST
 from phoenix_tui.markdown.code import CodeBlock, CodeJob, code_rows, plain_code
 from phoenix_tui.markdown.inline import inline_lines
 from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Look, Span, altered, cells, spans_width
@@ -19,19 +19,6 @@ _BULLETS: Final = "•◦▪"
 _QUOTE: Final = Span("│ ", QUIET)
 MINIMUM_WIDTH: Final = 8
 """Cells a text column keeps however deep it is nested."""
-
-
-DEEPEST: Final = 40
-"""Blocks within blocks up to which the parser goes; what lies deeper it leaves out (a list counts as two)."""
-
-
-def make_parser() -> MarkdownIt:
-    """A CommonMark parser with tables and strikethrough, without HTML.
-
-    Reference definitions are off: they may come after their use, so a settled block could change.
-    """
-    options = {"html": False, "maxNesting": DEEPEST}
-    return MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable("reference")
 
 
 def too_deep(tokens: Sequence[Token], start: int, end: int) -> bool:

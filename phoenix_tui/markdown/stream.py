@@ -10,6 +10,7 @@ from typing import Final
 from markdown_it.token import Token
 from msgspec import Struct
 
+from phoenix_tui.markdown.bounded import heft, make_parser, piece_end
 from phoenix_tui.markdown.code import CodeBlock, CodeJob
 from phoenix_tui.markdown.layout import (
     Gutter,
@@ -19,7 +20,6 @@ from phoenix_tui.markdown.layout import (
     first_number,
     lay_block,
     lay_items,
-    make_parser,
     too_deep,
 )
 from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Line, Span
@@ -30,9 +30,9 @@ from tools.clean import clean
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MARGIN: Final = (Span(" " * MARGIN),)
 SLICE: Final = 32_000
-"""Characters laid out in one step of a long text, about 40 ms."""
+"""Work laid out in one step of a long text (see `heft`), at most about 60 ms."""
 LONGEST: Final = 24_000
-"""Characters of one block that is still open: beyond, it is cut in two, since all of it is parsed for each frame."""
+"""Work of one block that is still open: beyond, it is cut in two, since all of it is parsed for each frame."""
 LONGEST_TABLE: Final = 4 * LONGEST
 """The same for a table, whose rows settle one by one once there are enough."""
 _FENCE: Final = re.compile(r"( {0,3})(`{3,}|~{3,})")
@@ -109,10 +109,11 @@ class MarkdownStream:
             # A control or a joiner may belong to what stands before or after it: only the whole tells.
             self._restart()
             first, text = 0, clean("".join(self._raw))
-        for start in range(0, len(text), SLICE):
-            self._tail += text[start : start + SLICE]
+        while text:
+            end = piece_end(text, SLICE)
+            self._tail, text = self._tail + text[:end], text[end:]
             self._advance()
-            if self._fence is None and len(self._tail) > LONGEST:
+            if self._fence is None and heft(self._tail) > LONGEST:
                 self._cut()
         return first
 
@@ -123,14 +124,15 @@ class MarkdownStream:
 
     def more(self) -> int:
         """Lay out the next slice; gives the index of the first line that may have changed."""
-        cut = self.waiting.rfind("\n", 0, SLICE) + 1 if len(self.waiting) > SLICE else 0
-        piece, self.waiting = self.waiting[: cut or SLICE], self.waiting[cut or SLICE :]
+        end = piece_end(self.waiting, SLICE)
+        cut = self.waiting.rfind("\n", 0, end) + 1 if len(self.waiting) > end else 0
+        piece, self.waiting = self.waiting[: cut or end], self.waiting[cut or end :]
         first = self.feed(piece)
         return first if self.waiting else min(first, self.finish())
 
     def _cut(self) -> None:
         """Settle a block that grows beyond all bounds, up to its last whole line or word."""
-        if self._tail_kind == "table_open" and len(self._tail) <= LONGEST_TABLE:
+        if self._tail_kind == "table_open" and heft(self._tail) <= LONGEST_TABLE:
             return
         end = self._tail.rfind("\n") + 1 or self._tail.rfind(" ") + 1 or len(self._tail)
         self._tail, rest = self._tail[:end], self._tail[end:]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from rich.cells import split_graphemes
@@ -26,7 +28,8 @@ def wrap(spans: Sequence[Span], width: int, *, hard: bool = False) -> list[tuple
     rows = breaks(text, max(width, 1), hard=hard)
     if len(rows) == 1:
         return [(tuple(spans), None)]
-    return [(_cut(spans, row.start, row.end), row.joint) for row in rows]
+    starts = list(accumulate((len(span.text) for span in spans), initial=0))
+    return [(_cut(spans, starts, row.start, row.end), row.joint) for row in rows]
 
 
 def breaks(text: str, width: int, *, hard: bool = False) -> list[Row]:
@@ -91,19 +94,16 @@ def _grapheme_breaks(text: str, graphemes: Sequence[tuple[int, int, int]], width
     return rows
 
 
-def _cut(spans: Sequence[Span], start: int, end: int) -> tuple[Span, ...]:
-    """The characters `start` to `end` of the joined text, in their looks."""
+def _cut(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> tuple[Span, ...]:
+    """The characters `start` to `end` of the joined text, in their looks; `starts` tells where each span begins."""
     cut: list[Span] = []
-    position = 0
-    for span in spans:
-        following = position + len(span.text)
-        if following > start and position < end:
-            piece = span.text[max(0, start - position) : end - position]
-            if piece:
-                cut.append(span if len(piece) == len(span.text) else span._replace(text=piece))
-        position = following
+    for index in range(max(bisect_right(starts, start) - 1, 0), len(spans)):
+        span, position = spans[index], starts[index]
         if position >= end:
             break
+        piece = span.text[max(0, start - position) : end - position]
+        if piece:
+            cut.append(span if len(piece) == len(span.text) else span._replace(text=piece))
     return tuple(cut)
 
 
