@@ -38,6 +38,7 @@ class Contents:
         run("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in an empty file only
         run("PRAGMA synchronous = NORMAL")
         run("PRAGMA temp_store = MEMORY")
+        run("PRAGMA secure_delete = ON")
         if not run("PRAGMA user_version").fetchone()[0]:
             self._write(_create)
 
@@ -137,6 +138,11 @@ class Contents:
         pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
         free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]
         return int(pages - free) * int(self._connection.execute("PRAGMA page_size").fetchone()[0])
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether what is deleted is overwritten in the file."""
+        return bool(self._connection.execute("PRAGMA secure_delete").fetchone()[0] == 1)
 
     def _write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         self._connection.execute("BEGIN IMMEDIATE")

@@ -118,6 +118,7 @@ def connect(target: str, patience: float = BUSY_SECONDS) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
     connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA secure_delete = ON")  # some systems build it in, others do not
     return connection
 
 
