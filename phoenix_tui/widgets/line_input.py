@@ -72,6 +72,12 @@ class LineInput(TextArea):
     def _submit(self) -> None:
         self.post_message(self.Submitted(self, self.text.strip()))
 
+    def on_unmount(self) -> None:
+        """Hear of themes no longer: Textual lets go of who watches them with the next change of theme alone."""
+        watchers: dict[str, list[tuple[object, object]]] = getattr(self.app, "__watchers", {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - Textual leaves the app's type open
+        for watching in watchers.values():
+            watching[:] = [one for one in watching if one[0] is not self]
+
     async def _on_key(self, event: events.Key) -> None:
         edit_at_once(self, event)
 
