@@ -11,8 +11,8 @@ from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.labels import MODE_MEANINGS
 from phoenix_tui.screens.rules_sheet import RulesSheet
 
-RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS})
-"""Modes in which a rule is looked at; the others run or refuse everything."""
+RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO})
+"""Modes in which a rule is looked at; the others refuse whatever a rule could allow."""
 
 
 async def rules(bench: Bench, _: str) -> None:

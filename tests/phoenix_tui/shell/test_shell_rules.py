@@ -137,13 +137,13 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
 ) -> None:
     engine.rules.add(TEST)
     async with open_shell() as shell:
-        await shell.bench.deeds.command(shell.bench, "/permissions auto")
+        await shell.bench.deeds.command(shell.bench, "/permissions plan")
         shell.screen.run_worker(shell.bench.deeds.command(shell.bench, "/permissions"))
         await shell.until(lambda: isinstance(shell.app.screen, PickScreen) and "1 rule: see, edit" in shell.text)
         await shell.type("rules")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, RulesSheet))
-        await shell.until(lambda: "In mode auto no rule counts: everything runs, nothing is asked." in shell.text)
+        await shell.until(lambda: "In mode plan no rule counts: reading only, everything else is refused." in shell.text)
 
 
 async def test_a_rule_moves_between_its_project_and_everywhere_and_back(
