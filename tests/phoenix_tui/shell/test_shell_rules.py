@@ -143,7 +143,8 @@ async def test_permissions_leads_to_the_rules_and_a_mode_that_asks_nothing_is_sa
         await shell.type("rules")
         await shell.pilot.press("enter")
         await shell.until(lambda: isinstance(shell.app.screen, RulesSheet))
-        await shell.until(lambda: "In mode plan no rule counts: reading only, everything else is refused." in shell.text)
+        note = "In mode plan no rule counts: reading only, everything else is refused."
+        await shell.until(lambda: note in shell.text)
 
 
 async def test_a_rule_moves_between_its_project_and_everywhere_and_back(
