@@ -12,6 +12,7 @@ from tests.support.cli import with_claude
 from tests.support.journeys import says
 from tests.support.loopback import serve
 from tests.support.program import program
+from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 RED = b"48;2;255;0;0m"
@@ -43,6 +44,7 @@ async def test_a_prompt_with_its_image_is_edited_and_sent_again_from_where_it_st
             await running.shows("▌answer")
             running.type(b"[")
             await running.shows("▌prompt")
+            await typing_guard()
             running.type(b"e")
             await running.shows("this copy ends before that prompt")
             await running.shows("[image 1: 320×160]")
@@ -87,6 +89,7 @@ async def test_a_fork_at_an_answer_goes_on_from_there(tmp_path: Path) -> None:
             await running.shows("Second answer.")
             running.type(ALT_UP + b"gj")
             await running.shows("▌answer")
+            await typing_guard()
             running.type(b"f")
             await running.lacks("Second answer.")
             await running.send("another two")

@@ -14,6 +14,7 @@ from tests.support.journeys import Answer, picks, rows
 from tests.support.loopback import Seen, Talk, serve
 from tests.support.loopback_anthropic import plays, recording, start, stop, text
 from tests.support.program import ENTER, ESC, Program, program
+from tests.support.waiting import typing_guard
 
 pytestmark = pytest.mark.pty
 MODEL = ("-m", "anthropic/claude-haiku-4-5")
@@ -90,6 +91,7 @@ async def restored(running: Program) -> None:
     await running.shows("/context")
     running.type(ENTER)
     await running.shows("Older messages stand as a summary", "summary ~")
+    await typing_guard()
     running.type("r")
     await running.shows("in place of the summary", "ctx ~80%")
     running.type(ESC)

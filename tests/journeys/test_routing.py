@@ -12,6 +12,7 @@ from tests.support.cli import Phoenix, with_claude
 from tests.support.journeys import Answer, calls, picks, rows, says
 from tests.support.loopback import Seen, serve
 from tests.support.program import ENTER, ESC, program
+from tests.support.waiting import typing_guard
 
 TESTS, DOCS = "Find every test of the retry loop", "Compare the docs with the code"
 DECISION = {
@@ -61,6 +62,7 @@ async def test_a_decision_is_overruled_and_the_next_one_started(tmp_path: Path) 
             await running.shows("I answered alone.", "as you decided", "ready")
             await running.send("And again")
             await running.shows("y start now")
+            await typing_guard()
             running.type(ENTER)
             await running.shows("Both are back.", "ready")
         assert routes(phoenix) == [("single", "alone", "success"), ("parallel", "as decided", "success")]

@@ -16,7 +16,6 @@ from tests.support.program import CTRL_Q, ENTER, program
 
 pytestmark = pytest.mark.pty
 TAB, UP, CTRL_R = b"\t", b"\x1b[A", b"\x12"
-EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 SHIFT_UP = b"\x1b[1;2A"
 
 
@@ -33,12 +32,10 @@ def spoken(request: Seen) -> list[str]:
 
 
 async def planted(folder: Path, names: list[str]) -> None:
-    """A repository whose index holds these files; making so many on the disk would take half a minute."""
-    listing = "".join(f"100644 {EMPTY_BLOB} 0\t{name}\n" for name in names)
-    for arguments, given in ((("init", "-q"), b""), (("update-index", "--index-info"), listing.encode())):
-        git = await asyncio.create_subprocess_exec("git", *arguments, cwd=folder, stdin=asyncio.subprocess.PIPE)
-        await git.communicate(given)
-        assert git.returncode == 0
+    """Empty files on the disk: `@` asks no git."""
+    for parent in {(folder / name).parent for name in names}:
+        parent.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(lambda: [(folder / name).touch() for name in names])
 
 
 async def test_a_queue_outlives_kill_and_is_sent_in_its_order_when_the_user_goes_on(tmp_path: Path) -> None:

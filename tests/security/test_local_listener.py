@@ -90,7 +90,7 @@ async def test_the_first_screen_says_it_and_a_choice_is_remembered(tmp_path: Pat
             await running.shows("Found on this machine: ollama/planted", "/model uses it; until then", "demo/guide")
             await running.ready()
             await running.send("/model ollama/planted")
-            await running.shows("ask · planted ·")
+            await running.shows("ask · no sandbox · planted ·")
             await running.until((phoenix.home / "servers.json").exists)
         assert all(seen.path == "/v1/models" for seen in server.requests)
         kept = json.loads((phoenix.home / "servers.json").read_text("utf-8"))

@@ -139,7 +139,7 @@ async def test_quitting_asks_first_when_the_draft_cannot_be_stored(
 async def test_a_session_in_memory_alone_says_so_all_the_time_and_offers_no_way_back(open_shell: Any) -> None:
     async with open_shell(kept=False) as shell:
         await shell.say("go")
-        assert "ask · not kept · " in shell.status
+        assert "ask · sandbox · not kept · " in shell.status
         shell.conversation.cancel()
         shell.app.action_leave()
         await shell.ended()
@@ -226,7 +226,7 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.open(held)
         await shell.until(lambda: "Process 4711" in shell.text)
         assert shell.status.endswith("/fork goes on in a copy")
-        assert "read-only · demo/guide · ■ at work when opened" in shell.status
+        assert "read-only · sandbox · ■ at work when opened" in shell.status
         assert shell.composer.placeholder == "Read-only: what you write stays here"
         assert not shell.screen.parts.status.ticking
         await shell.type("hello")
