@@ -153,8 +153,8 @@ class PhoenixApp(App[None]):
 
     def _handle_exception(self, error: Exception) -> None:
         """Leave after a fault of Phoenix's own: Textual would print the values of variables, keys among them."""
-        crashed = self.ending.crashed(error)
-        if self.ending.under_way:
+        crashed = self._running and self.ending.crashed(error)
+        if self.ending.under_way or not self._running:  # a widget that is taken down misses what it stood beside
             return
         if crashed:
             self._exception = error

@@ -48,6 +48,8 @@ class Readiness:
             self.stillness.begin()
         await self._parts.dock.furnish()
         module = await asyncio.to_thread(import_module, "phoenix_tui.widgets.transcript.view")
+        if not self._screen.is_running:  # Phoenix was ended meanwhile
+            return
         self._parts.view = view = module.TranscriptView()
         self._parts.status.beside = lambda: self._parts.transcript.frames.catch_up()
         blank = self._screen.query_one("#blank")

@@ -34,6 +34,24 @@ async def test_the_first_frame_has_the_composer_at_its_foot_and_claims_nothing(t
         assert "No conversations yet" not in text(app)
 
 
+async def test_a_fault_of_a_screen_that_is_taken_down_while_it_is_built_is_no_crash(tmp_path: Path) -> None:
+    async def never() -> Services:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def late() -> None:
+        assert await poll(lambda: not app._running)
+        looked.set()
+        app.screen.query_one("#gone")
+
+    looked = asyncio.Event()
+    app: Any = PhoenixApp(launch(tmp_path), never)
+    async with app.run_test(size=(100, 20)):
+        app.run_worker(late(), group="late")
+    assert looked.is_set()
+    assert (app._exception, app.ending.crash_note) == (None, "")
+
+
 async def test_a_start_that_takes_long_says_so_and_sends_what_was_sent_when_it_can(tmp_path: Path) -> None:
     engine, opened = FakeEngine(tmp_path), asyncio.Event()
 
