@@ -15,14 +15,14 @@ MAX_TOKENS: Final = 1_024
 
 
 def may_ask(session: Session, model: str) -> bool:
-    """Whether `model` has time for it: it is not throttled, and no model of this machine, which is slow
-    enough, or follows rules.
+    """Whether `model` has time for it: it is not throttled, no model of this machine, which is slow enough, or
+    follows rules, and memory is not short.
 
     Raises:
         ProviderError: there is no such model.
     """
     provider, name = session.ports.providers.resolve(model)
-    return not (provider.describe(name).local or session.governor.delay(model))
+    return not (session.settings.why_full() or provider.describe(name).local or session.governor.delay(model))
 
 
 async def ask(session: Session, model: str, instruction: str, text: str) -> Said:

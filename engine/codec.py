@@ -28,7 +28,7 @@ from engine.machine.messages import (
     Usage,
 )
 from engine.machine.states import STATE_NAMES, CompactingContext, Requesting, RetryWait, Routing, State
-from engine.records import EarlierView, Omission, Totals
+from engine.records import MOST_EARLIER, EarlierView, Omission, Totals
 from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 
 Decoder: TypeAlias = Callable[[object], object]
@@ -127,8 +127,8 @@ def encode_earlier(earlier: Sequence[EarlierView]) -> str:
 
 
 def decode_earlier(text: str) -> tuple[EarlierView, ...]:
-    """What `encode_earlier` wrote. Raises CodecError."""
-    return cast("tuple[EarlierView, ...]", _decode(text, tuple[EarlierView, ...]))
+    """The newest of what `encode_earlier` wrote: older versions kept all. Raises CodecError."""
+    return cast("tuple[EarlierView, ...]", _decode(text, tuple[EarlierView, ...]))[-MOST_EARLIER:]
 
 
 def encode_totals(totals: Totals) -> str:

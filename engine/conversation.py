@@ -32,7 +32,7 @@ from engine.executor.routing import RoutingDesk
 from engine.executor.session import Session
 from engine.executor.side_questions import SideDesk
 from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
-from engine.machine.states import State, is_busy
+from engine.machine.states import Idle, State, is_busy
 from engine.ports import ConversationChanges, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
 from engine.updates import ConversationChanged, Question, Snapshot
@@ -136,6 +136,8 @@ class Conversation:
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel what runs, then send (SPEC C1)."""
         held = self.queue.held
+        if why := self._session.settings.why_full():
+            return Refused(why)
         self.cancel()
         await self.wait_idle()
         receipt = await self.say(text, image_ids, caps)
@@ -184,6 +186,8 @@ class Conversation:
     async def retry(self, caps: RunCaps | None = None) -> Receipt:
         """Resume an interrupted turn, or try again after an error."""
         session, caps = self._session, caps or RunCaps()
+        if why := session.settings.why_full():
+            return Refused(why)
         run_id = session.ports.ids.new()
         limit = caps.max_turns or session.settings.max_iterations
         return await ask(session, lambda: RetryAsked(session.last, run_id, limit), caps=caps)
@@ -229,8 +233,21 @@ class Conversation:
             await self._loop.settled.wait()
         return self.state
 
-    async def close(self) -> None:
-        """Stop what runs, end its jobs, forget the subscribers, give up ownership."""
+    @property
+    def in_use(self) -> bool:
+        """True while something of it would be missed if it were closed now and opened again from the store."""
+        session, queue = self._session, self.queue
+        goes_on = session.inbox.waiting or self._loop.moving or session.has_background or self.side.asked
+        sends = queue.waiting and not queue.held
+        works = any(job.running for job in self.jobs.all())
+        kept = self.rules or session.broken or not isinstance(self.state, Idle)
+        return bool(goes_on or sends or works or kept)
+
+    async def close(self, *, rests: bool = False) -> None:
+        """Stop what runs, end its jobs, forget the subscribers, give up ownership.
+
+        One that `rests` keeps what its ended jobs printed and its temporary folder: it may be opened again.
+        """
         session = self._session
         if self._task is None:
             return
@@ -249,5 +266,8 @@ class Conversation:
         session.inbox.refuse_all(CLOSED)
         session.forget_rows()
         await session.finish_background()
-        await self.jobs.end()
+        if rests:
+            self.jobs.leave()
+        else:
+            await self.jobs.end()
         await session.ports.store.release(self.id)

@@ -20,6 +20,7 @@ from engine.executor.publisher import Publisher
 from engine.executor.requests import Activity as Activity
 from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
+from engine.executor.requests import MemoryShort
 from engine.executor.session import EngineSettings, Ports, Session
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.records import (
@@ -30,11 +31,13 @@ from engine.records import (
     NewConversation,
     Recovery,
 )
+from engine.resting import Resting
 from engine.rule_desk import RuleDesk
 from engine.shelf import Shelf
 from engine.titles import Titler
 from engine.turn_notes import TurnNotes
 from engine.updates import Update
+from tools.shedding import Order, shedding
 
 AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
 """Is told what happens in sub-agents."""
@@ -52,6 +55,8 @@ class Engine:
         self._followers: list[AgentFollower] = []
         self._opening = asyncio.Lock()
         self._askers: dict[str, tuple[Titler, TurnNotes]] = {}
+        self.resting = Resting(self._open, self._needed, partial(self._close, rests=True))
+        """Closes conversations that were left."""
         self.shelf = Shelf(ports, self._open)
         self._closing: dict[str, asyncio.Event] = {}
         hires = ports.agents is not None
@@ -59,6 +64,7 @@ class Engine:
         """Its sub-agents; None where there is nothing to keep them in."""
         self._tools = all_tools(ports, self.crew, self._settings.agent_depth)
         self.rules = RuleDesk(ports, self._open)
+        self._register_caches()
 
     @property
     def warning(self) -> str:
@@ -78,8 +84,9 @@ class Engine:
         """A new conversation, open and idle.
 
         Raises:
-            EngineError: the folder is no usable working directory.
+            EngineError: the folder is no usable working directory, or memory is short.
         """
+        self._refuse_when_full()
         cwd = working_directory(options.cwd)
         new = NewConversation(
             id=options.id or self.ports.ids.new(),
@@ -100,7 +107,7 @@ class Engine:
         """A stored conversation; read-only when another process owns it.
 
         Raises:
-            EngineError: there is no such conversation.
+            EngineError: there is no such conversation, or memory is short.
             StorageError: it cannot be read.
         """
         while True:
@@ -125,6 +132,7 @@ class Engine:
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:
         """A copy under a new id, open here."""
+        self._refuse_when_full()
         new_id, now = self.ports.ids.new(), self.ports.clock.now()
         record = await self.ports.library.fork(conversation_id, new_id, now, up_to_seq)
         return await self._adopt(record)
@@ -169,6 +177,10 @@ class Engine:
 
     async def forget(self, conversation_id: str) -> None:
         """Close one conversation; what runs in it is stopped."""
+        await self._close(conversation_id)
+
+    async def _close(self, conversation_id: str, *, rests: bool = False) -> None:
+        self.resting.stop(conversation_id)
         if self.crew is not None:
             self.crew.stop((conversation_id,))
         conversation = self._open.pop(conversation_id, None)
@@ -178,7 +190,7 @@ class Engine:
         try:
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
-            await conversation.close()
+            await conversation.close(rests=rests)
             if self.crew is not None and conversation.record.agent is None:
                 await self.crew.leave(conversation)
         finally:
@@ -195,13 +207,43 @@ class Engine:
         """Stop everything within the grace time, then close store and providers."""
         if self.crew is not None:
             self.crew.close()
+        await self.resting.close()
         await asyncio.gather(*(self.forget(conversation_id) for conversation_id in tuple(self._open)))
         if self.ports.rewinding is not None:
             await self.ports.rewinding.close()
         await self.ports.providers.close()
         await self.ports.store.close()
 
+    def _refuse_when_full(self) -> None:
+        if why := self._settings.why_full():
+            raise MemoryShort(why)
+
+    def _register_caches(self) -> None:
+        """Say what goes when memory gets short."""
+        shedding.add("messages of conversations at rest", Order.READ, self._rows_at_rest, self._forget_rows)
+        shedding.add("conversations out of sight", Order.OPEN, self.resting.__len__, self.resting.now)
+        shedding.add("looks at folders", Order.READ, self._looks, self._forget_looks)
+
+    def _looks(self) -> int:
+        return int(self.ports.rewinding is not None and self.ports.rewinding.keeper.keeps)
+
+    def _forget_looks(self) -> None:
+        if self.ports.rewinding is not None:
+            self.ports.rewinding.keeper.rest()
+
+    def _rows_at_rest(self) -> int:
+        return sum(one.context.kept_messages for one in self.live())
+
+    def _forget_rows(self) -> None:
+        for one in self.live():
+            one.context.forget_messages()
+
+    def _needed(self, conversation: Conversation) -> bool:
+        asks = any(asker.under_way for asker in self._askers[conversation.id])
+        return asks or conversation.in_use or (self.crew is not None and self.crew.needs(conversation.id))
+
     async def _take(self, conversation_id: str) -> Conversation:
+        self._refuse_when_full()
         read_only = ""
         try:
             await self.ports.store.take(conversation_id)
@@ -228,6 +270,7 @@ class Engine:
         performer.after_run = notes.begin
         if record.agent is None:  # sub-agents stand in no list
             publisher.add(ActivityTeller(conversation, self._watchers).follow)
+            publisher.left = partial(self.resting.soon, conversation)
         else:
             publisher.add(partial(_tell, self._followers, conversation))
         await conversation.load()

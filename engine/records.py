@@ -141,6 +141,10 @@ class Omission(Struct, frozen=True):
     """For an image inside a tool result: its place there."""
 
 
+MOST_EARLIER = 20
+"""Compactions that can be taken back, one after the other; each holds a summary of up to 40 KB."""
+
+
 class EarlierView(Struct, frozen=True):
     """What a compaction took the place of, so that it can be put back."""
 
@@ -159,7 +163,7 @@ class ContextView(Struct, frozen=True):
     start_seq: int = 0
     omitted: tuple[Omission, ...] = ()
     earlier: tuple[EarlierView, ...] = ()
-    """Before each compaction, newest last."""
+    """Before each of the last `MOST_EARLIER` compactions, newest last."""
 
 
 class ConversationRecord(Struct, frozen=True):

@@ -42,6 +42,11 @@ class Titler:
         if self._task is None and isinstance(update, RunEnded) and update.status == "success" and self._wanted():
             self._task = asyncio.get_running_loop().create_task(self._name())
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a model is being asked."""
+        return self._task is not None and not self._task.done()
+
     async def close(self) -> None:
         """Ask no longer."""
         if self._task is not None:

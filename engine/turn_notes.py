@@ -41,6 +41,11 @@ class TurnNotes:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a model is being asked."""
+        return bool(self._tasks)
+
     async def close(self) -> None:
         """Ask no longer."""
         tasks = tuple(self._tasks)

@@ -162,8 +162,8 @@ class PhoenixApp(App[None]):
         self._return_code = 1
         self._close_messages_no_wait()
 
-    def slowed(self, words: str) -> None:
-        """Say that a part of the screen is slowed down (`message_bound.py`)."""
+    def warn(self, words: str) -> None:
+        """Say that a part of the screen is slowed down (`message_bound.py`), or memory is short (`memory.py`)."""
         self._workspace.words.tell(words, bad=True)
 
     def _begin(self) -> None:

@@ -15,6 +15,7 @@ from phoenix_tui.stop_signals import ENDING, SIGNAL_EXIT, listen
 if TYPE_CHECKING:
     from textual.app import App
 
+    from phoenix_tui.memory import MemoryLimit
     from phoenix_tui.screens.readiness import Readiness
     from phoenix_tui.surface import Services
     from tools.process.link import ZygoteLink
@@ -37,18 +38,27 @@ class Ending:
         """What is printed after the screen is gone: how to come back."""
         self.crash_note = ""
         """What is printed instead after a crash."""
+        self.last_words = ""
+        """What is printed ahead of either, where memory was the reason."""
 
-    def heed_signals(self, link: ZygoteLink, numbers: Sequence[signal.Signals] = ENDING) -> None:
+    def heed_signals(
+        self,
+        link: ZygoteLink,
+        limit: MemoryLimit,
+        tell: Callable[[str], None],
+        numbers: Sequence[signal.Signals] = ENDING,
+    ) -> None:
         """These signals end Phoenix as a key does; a thread and the zygote end one that takes none of them."""
         link.disarm()
         listen(asyncio.get_running_loop(), numbers, lambda number: self.begin(SIGNAL_EXIT + number))
         link.arm(numbers)
-        self._watch = LoopWatch(link)
+        self._watch = LoopWatch(link, limit, tell)
 
     def stop_watching(self) -> None:
         """The loop ends."""
         if self._watch is not None:
             self._watch.stop()
+            self.last_words = self._watch.last_words
 
     def begin(self, return_code: int) -> None:
         """Keep the draft, stop every run, close the store, leave the screen."""

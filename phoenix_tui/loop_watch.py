@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from phoenix_tui import terminal_state
-from phoenix_tui.memory import MemoryWatch, ceiling
+from phoenix_tui.memory import SHEDDING, MemoryLimit, MemoryWatch
 from phoenix_tui.stop_signals import SIGNAL_EXIT
 from tools.process.link import ZygoteLink
 
@@ -46,9 +46,10 @@ DEEPEST: Final = 30
 class LoopWatch:
     """Watches one loop from a thread; made and started in the loop it watches."""
 
-    def __init__(self, link: ZygoteLink) -> None:
+    def __init__(self, link: ZygoteLink, limit: MemoryLimit, tell: Callable[[str], None]) -> None:
         self._link = link
-        self._memory = MemoryWatch(link, ceiling())
+        self._memory = MemoryWatch(link, limit, self._on_loop)
+        self._memory.tell = tell
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._begun = threading.Event()
@@ -66,6 +67,27 @@ class LoopWatch:
     def stop(self) -> None:
         """The loop ends; a forced end comes no more."""
         self._over.set()
+
+    @property
+    def last_words(self) -> str:
+        """Why Phoenix ended, where that was for its memory: one sentence to print; else empty."""
+        return self._memory.last_words
+
+    def _on_loop(self, work: Callable[[], None]) -> bool:
+        """Have the loop do something; False where it does not come to it."""
+        done = threading.Event()
+
+        def do() -> None:
+            try:
+                work()
+            finally:
+                done.set()
+
+        try:
+            self._loop.call_soon_threadsafe(do)
+        except RuntimeError:  # the loop is closed
+            return False
+        return done.wait(SHEDDING)
 
     def _run(self) -> None:
         while not self._over.is_set():
@@ -109,6 +131,7 @@ class LoopWatch:
         """End at once; what was committed is in the database, and the zygote ends every program."""
         stack = stack_of(self._loop_thread)
         words = f"phoenix: It did not react to signal {number} and was ended; the log says where it stood.\n"
+        words = f"{words}phoenix: {self.last_words}\n" if self.last_words else words
         _within(AFTERWARDS, lambda: log.error("ended by signal %d while it stood at: %s", number, stack))
         _within(AFTERWARDS, terminal_state.restore)
         _within(AFTERWARDS, lambda: os.write(2, words.encode()))

@@ -1,4 +1,4 @@
-"""The ceiling for the memory of one Phoenix: it gives back what it can, then ends, before the machine suffers."""
+"""The ceiling for the memory of one Phoenix: it gives back what it can, begins nothing new, then ends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from phoenix_tui.config.sizes import AUTO, megabytes
 from tools.process.link import ZygoteLink
+from tools.process.zygote.wire import BEYOND
+from tools.shedding import shedding
+
+if TYPE_CHECKING:
+    from phoenix_tui.config.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -21,44 +30,121 @@ LEAST: Final = 768 * MEGABYTE
 MOST: Final = 4096 * MEGABYTE
 SHARE: Final = 0.25
 """Of what the machine, or the control group, has; within `LEAST` and `MOST`. 60 MB are usual."""
-SOFT: Final = 0.6
-"""Of the ceiling: from here on memory is given back."""
+AT_ALL: Final = 0.8
+"""Of what there is: on a small machine `LEAST` would be more than that."""
+SHORT: Final = 0.6
+"""Of the ceiling: from here on caches are given up."""
+FULL: Final = 0.8
+"""Of the ceiling: from here on nothing new begins. A turn takes 10 to 50 MB while it runs."""
+OVER_AT: Final = 0.9
+"""Of the share at which it was said: below it memory is no longer short, and the next time is said again."""
 AGAIN: Final = 60.0
-"""Seconds until that is tried again; a collection of 500 MB takes one."""
-KILL: Final = 1.25
-"""Times the ceiling at which the zygote ends a Phoenix that could not end itself."""
+"""Seconds until it is tried again to give memory back; a collection of 500 MB takes one."""
+SHEDDING: Final = 1.0
+"""Seconds that the loop has to give up caches before what is free goes back to the system."""
 LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 PAGE: Final = os.sysconf("SC_PAGESIZE")
+KEY: Final = "memory_limit"
+FIX: Final = f"end what runs, start Phoenix again, or raise {KEY} in config.toml"
 
 
 def ceiling() -> int:
-    """Bytes that Phoenix may occupy, without the commands it runs."""
+    """Bytes that Phoenix may occupy where no setting says otherwise, without the commands it runs."""
     machine = os.sysconf("SC_PHYS_PAGES") * PAGE
-    group = min((limit for path in LIMITS if (limit := _limit(path))), default=machine)
-    return int(min(max(min(machine, group) * SHARE, LEAST), MOST))
+    there = min(machine, min((limit for path in LIMITS if (limit := _limit(path))), default=machine))
+    return int(min(max(there * SHARE, LEAST), MOST, there * AT_ALL))
+
+
+class MemoryLimit(Struct, frozen=True):
+    """Bytes that Phoenix may occupy, and who says so."""
+
+    most: int
+    """0: no limit."""
+    source: str = "default"
+
+    @classmethod
+    def of(cls, settings: Settings) -> MemoryLimit:
+        """The limit of these settings."""
+        text = settings.text(KEY)
+        if text == AUTO:
+            return cls(ceiling(), settings.sources[KEY])
+        return cls((megabytes(text) or 0) * MEGABYTE, settings.sources[KEY])
+
+    def refusal(self) -> str:
+        """Why nothing new begins now, with the fix; empty while there is memory for it."""
+        if not self.most or (occupied := resident()) <= self.most * FULL:
+            return ""
+        return f"Memory is short ({_used(occupied, self.most)}), so nothing new begins: {FIX}."
+
+
+NO_LIMIT: Final = MemoryLimit(0)
 
 
 class MemoryWatch:
     """Looks at the memory of this process, on the thread that watches the loop."""
 
-    def __init__(self, link: ZygoteLink, most: int) -> None:
-        self._most = most
+    def __init__(self, link: ZygoteLink, limit: MemoryLimit, on_loop: Callable[[Callable[[], None]], bool]) -> None:
+        self._most = limit.most
+        self._on_loop = on_loop
+        """Has something done by the event loop and waits for it; False where it stands."""
         self._tried = float("-inf")
-        self._ending = False
-        link.bound(int(most * KILL))
+        self._ending = self._is_short = self._said = False
+        self.tell: Callable[[str], None] = _nobody
+        """Says a sentence to the user; called by the loop."""
+        self.last_words = ""
+        """Why Phoenix ends, once it does for its memory."""
+        self._statm = _open_statm()
+        if limit.most:
+            link.bound(int(limit.most * BEYOND))
 
     def look(self) -> None:
-        """Give memory back above the soft mark; end Phoenix above the ceiling."""
-        occupied = resident()
+        """Give memory back above the first mark; end Phoenix above the ceiling."""
+        if not self._most:
+            return
+        occupied = self._resident()
         if occupied > self._most and not self._ending:
-            self._ending = True
-            log.error("%d MB are above the ceiling of %d MB: Phoenix ends", *_megabytes(occupied, self._most))
-            os.kill(os.getpid(), signal.SIGTERM)
-        elif occupied > self._most * SOFT and time.monotonic() - self._tried > AGAIN:
-            give_back()
-            self._tried = time.monotonic()
-            if logging.getLogger().handlers:
-                log.warning("%d MB of memory became %d", *_megabytes(occupied, resident()))
+            self._end(occupied)
+        elif occupied > self._most * SHORT and time.monotonic() - self._tried > AGAIN:
+            self._give_back(occupied)
+        elif self._is_short and occupied < self._most * SHORT * OVER_AT:
+            self._is_short = self._said = False
+            self._tried = float("-inf")
+
+    def _give_back(self, occupied: int) -> None:
+        self._is_short = True
+        gone: list[str] = []
+        self._on_loop(lambda: gone.append(shedding.shed()))
+        give_back()
+        self._tried, left = time.monotonic(), self._resident()
+        if logging.getLogger().handlers:
+            log.warning("memory is short: %d MB became %d; dropped: %s", *_megabytes(occupied, left), *gone or ["-"])
+        if left > self._most * SHORT and not self._said:
+            self._said = True
+            used, full = _used(left, self._most), _megabytes(int(self._most * FULL))[0]
+            self._on_loop(lambda: self.tell(f"Memory is short: {used}. Above {full:,} MB nothing new begins; {FIX}."))
+
+    def _end(self, occupied: int) -> None:
+        self._ending = True
+        self.last_words = f"Phoenix ended because it used {_used(occupied, self._most)}: raise {KEY} in config.toml."
+        log.error("%d MB are above the ceiling of %d MB: Phoenix ends", *_megabytes(occupied, self._most))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _resident(self) -> int:
+        """As `resident`, without opening the file each time: 4 us instead of 30."""
+        try:
+            return int(os.pread(self._statm, 100, 0).split()[1]) * PAGE
+        except (OSError, ValueError, IndexError):
+            return 0
+
+
+def in_words(limit: MemoryLimit) -> str:
+    """The limit and who says so, for the doctor."""
+    if not limit.most:
+        return f"no limit ({KEY}, {limit.source}), {_megabytes(resident())[0]} MB in use"
+    where = f"{KEY}, {limit.source}" if limit.source != "default" else f"by this machine; {KEY} changes it"
+    short, full = _megabytes(int(limit.most * SHORT), int(limit.most * FULL))
+    most = _megabytes(limit.most)[0]
+    return f"at most {most:,} MB ({where}): from {short:,} caches go, from {full:,} nothing new begins"
 
 
 def give_back() -> None:
@@ -78,6 +164,18 @@ def resident() -> int:
         return 0
 
 
+def _open_statm() -> int:
+    try:
+        return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _used(occupied: int, most: int) -> str:
+    used, may = _megabytes(occupied, most)
+    return f"{used:,} of the {may:,} MB that it may use"
+
+
 def _megabytes(*numbers: int) -> tuple[int, ...]:
     return tuple(number // MEGABYTE for number in numbers)
 
@@ -87,3 +185,7 @@ def _limit(path: str) -> int:
         return int(Path(path).read_text("ascii"))
     except (OSError, ValueError):  # "max", or another kind of system
         return 0
+
+
+def _nobody(_sentence: str) -> None:
+    """Nobody is there to be told."""

@@ -126,7 +126,7 @@ def _report(pump: Any, message: Message, count: int) -> None:
             "%s got %d of %s (%s) without a pause: from now on %d a second",
             type(pump).__name__, count, type(message).__name__, _called_by(message), 1 / HOLD,
         )  # fmt: skip
-    tell: Callable[[str], None] | None = getattr(pump.app, "slowed", None)
+    tell: Callable[[str], None] | None = getattr(pump.app, "warn", None)
     if tell is not None:
         tell(SENTENCE)
 

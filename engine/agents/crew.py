@@ -37,6 +37,7 @@ class Crew:
         forget: Callable[[str], Coroutine[None, None, None]],
     ) -> None:
         self._ports = ports
+        self._settings = settings
         assert ports.agents is not None, "a crew needs a store"
         self._store = ports.agents
         self._opened = opened
@@ -54,6 +55,7 @@ class Crew:
 
     async def spawn(self, parent_id: str, call_id: str, order: SpawnOrder) -> tuple[StartedAgent, ...]:
         """Make the sub-agents of a call and start those that may."""
+        self._refuse_when_full()
         hands = await self._recruiting.recruit(
             self._parent(parent_id), call_id, order.tasks, SpawnMode.FAN_IN, sequential=order.sequential
         )
@@ -61,11 +63,13 @@ class Crew:
 
     async def begin(self, parent_id: str, call_id: str, order: TaskOrder) -> str:
         """Make one that works in the background; gives its id."""
+        self._refuse_when_full()
         (hand,) = await self._recruiting.recruit(self._parent(parent_id), call_id, (order,), SpawnMode.BACKGROUND)
         return hand.conversation.id
 
     async def resume(self, parent_id: str, order: ResumeOrder) -> str:
         """Tell an earlier one how to go on; one that works reads it before its next model call."""
+        self._refuse_when_full()
         row = await self._store.row(order.agent_id)
         if row is None or row.facts.parent_id != parent_id:
             known = ", ".join(view.id for view in self.board.views(parent_id)) or "none"
@@ -105,6 +109,12 @@ class Crew:
     def at_work(self, parent_id: str) -> int:
         """How many of a conversation's sub-agents work or wait to."""
         return sum(hand.outcome is None for hand in self._shift.of(parent_id))
+
+    def needs(self, parent_id: str) -> bool:
+        """Whether a conversation must stay open: sub-agents work, wait to be heard, or are looked at."""
+        children = (self._opened.get(view.id) for view in self.board.views(parent_id))
+        looked_at = any(child is not None and child.agents.watched for child in children)
+        return looked_at or self.at_work(parent_id) > 0 or self.results(parent_id) > 0
 
     async def finished(self, parent_id: str) -> None:
         """Wait until all of them have ended and their parent has been told."""
@@ -171,6 +181,10 @@ class Crew:
         if parent is None or parent.record.agent is not None:
             raise ToolInputError("A sub-agent cannot start sub-agents: do the task yourself.")
         return parent
+
+    def _refuse_when_full(self) -> None:
+        if why := self._settings.why_full():
+            raise ToolInputError(why)
 
     def _tell(self, parent_id: str) -> None:
         parent = self._opened.get(parent_id)

@@ -23,7 +23,7 @@ from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
 from engine.machine.messages import Usage
 from engine.ports import ProviderError, StorageError
-from engine.records import ContextView, EarlierView, StoredMessage, total_cost
+from engine.records import MOST_EARLIER, ContextView, EarlierView, StoredMessage, total_cost
 from tools.wording import counted
 
 TIME_LIMIT = 120.0
@@ -145,7 +145,8 @@ def _summarized(
     if not is_shorter(summary, selection, record.summary):
         raise NotCompacted(TOO_LONG)
     earlier = EarlierView(record.summary, record.context_start_seq, record.context_tokens, record.context_estimated)
-    after = ContextView(summary, selection.start_seq, record.omitted, (*record.earlier_views, earlier))
+    all_earlier = (*record.earlier_views, earlier)[-MOST_EARLIER:]
+    after = ContextView(summary, selection.start_seq, record.omitted, all_earlier)
     tokens = tokens_after(session, rows, after)
     if act.full and tokens >= session.compact_above:
         kept = [row for row in rows if row.seq >= selection.start_seq]

@@ -130,6 +130,8 @@ async def send(
     session: Session, text: str, image_ids: Sequence[str], caps: RunCaps | None = None, queued_id: str = ""
 ) -> Receipt:
     """Send a message; it is stored, and leaves the queue where it stood in it, before anything else happens."""
+    if why := session.settings.why_full():
+        return Refused(why)
     blocks = await message_blocks(session, text, image_ids)
     refusal = why_not_sent(session, blocks, len(image_ids))
     if refusal:

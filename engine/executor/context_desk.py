@@ -124,6 +124,16 @@ class ContextDesk:
             tuple(tool.name for tool in facts.tools),
         )
 
+    @property
+    def kept_messages(self) -> int:
+        """How many messages are in memory although nothing runs."""
+        return 0 if is_busy(self._session.state) else self._session.kept_rows
+
+    def forget_messages(self) -> None:
+        """Keep none of them while nothing runs; the next request reads them again."""
+        if not is_busy(self._session.state):
+            self._session.forget_rows()
+
     async def compact(self, focus: str = "", review: Review | None = None, before: int = 0) -> Receipt:
         """Summarize older messages now, or those before one of the user's messages, given by its seq.
 

@@ -47,6 +47,10 @@ class JobDesk:
     async def end(self) -> None:
         """End all of them: the conversation closes."""
         await self._session.ports.jobs.end_all(self._session.record.id)
+        self.leave()
+
+    def leave(self) -> None:
+        """Tell nobody any more; what ended can still be read, and its temporary folder stays."""
         if self._leave is not None:
             self._leave()
             self._leave = None

@@ -67,6 +67,10 @@ class EngineError(Exception):
     """A request makes no sense; the message is one sentence that names the fix."""
 
 
+class MemoryShort(EngineError):
+    """Nothing new begins until memory is less short."""
+
+
 class ConversationOptions(Struct, frozen=True):
     """What a new conversation begins with."""
 

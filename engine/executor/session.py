@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.context.compaction import FEWEST
+from engine.context.estimate import blocks_tokens
 from engine.context.growing import GrowingView
 from engine.diagnostics import Diagnostics
 from engine.executor.governor import Governor
@@ -37,8 +38,8 @@ from tools.job_board import JobBoard
 
 log = logging.getLogger(__name__)
 
-KEPT_ROWS = 2_000
-"""Messages that may stay in memory between two runs, about 2 MB."""
+KEPT_TOKENS = 2_000_000
+"""Tokens of messages that may stay in memory between two runs: any window in use, about 16 MB."""
 NEVER = 101
 """A threshold in per cent that no window reaches."""
 KEPT_SECONDS = 300.0
@@ -134,6 +135,8 @@ class EngineSettings(Struct, frozen=True):
     """For small questions beside the conversation, such as who answers; empty: its own model."""
     route_wait: float = 0.0
     """Seconds that a supervisor's decision can be overruled before it starts by itself."""
+    why_full: Callable[[], str] = lambda: ""
+    """Why nothing new may begin now, in a sentence: memory is short; empty while there is enough."""
     mode_rest: float = 1.0
     """Seconds without another change of mode or sandbox after which an open question is decided anew.
 
@@ -220,6 +223,8 @@ class Session(Struct, eq=False):
     growing: GrowingView = field(default_factory=GrowingView)
     """What the rows are to a model."""
     _rows: list[StoredMessage] | None = None
+    _counted: tuple[int, int] = (0, 0)
+    """How many rows were counted, and their tokens."""
     _forgetting: asyncio.TimerHandle | None = None
     _background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -252,6 +257,11 @@ class Session(Struct, eq=False):
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background_ended)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether something is done that nobody waits for."""
+        return bool(self._background)
 
     async def finish_background(self) -> None:
         """Wait for what nobody waits for: the conversation closes."""
@@ -288,9 +298,9 @@ class Session(Struct, eq=False):
         return self._rows
 
     def rest(self) -> None:
-        """The run is over: rows stay for the next one if it comes soon, somebody looks on, and they are few."""
+        """The run is over: rows stay for the next one if it comes soon, somebody looks on, and a window holds them."""
         self._stop_forgetting()
-        if self._rows is None or len(self._rows) > KEPT_ROWS or not self.publisher.has_watchers:
+        if self._rows is None or not self.publisher.has_watchers or self._kept_tokens() > KEPT_TOKENS:
             self.forget_rows()
             return
         self._forgetting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.forget_rows)
@@ -299,6 +309,20 @@ class Session(Struct, eq=False):
         """Keep no messages in memory; the next request reads them."""
         self._stop_forgetting()
         self._rows, self.growing = None, GrowingView()
+        self._counted = (0, 0)
+
+    @property
+    def kept_rows(self) -> int:
+        """How many messages are in memory."""
+        return len(self._rows or ())
+
+    def _kept_tokens(self) -> int:
+        """Tokens of the rows, guessed; those that were counted before are not looked at again."""
+        rows = self._rows or []
+        counted, tokens = self._counted
+        tokens += sum(blocks_tokens(row.blocks) for row in rows[counted:])
+        self._counted = (len(rows), tokens)
+        return tokens
 
     def _stop_forgetting(self) -> None:
         if self._forgetting is not None:

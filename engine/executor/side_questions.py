@@ -41,6 +41,8 @@ class SideDesk:
     def __init__(self, conversation: Changing, session: Session) -> None:
         self._conversation = conversation
         self._session = session
+        self.asked = 0
+        """Questions that wait for their answer."""
 
     async def ask(self, question: str) -> str:
         """What the conversation's own model answers.
@@ -49,6 +51,13 @@ class SideDesk:
             ProviderError: the model cannot be asked, or takes too long.
             StorageError: what was said cannot be read.
         """
+        self.asked += 1
+        try:
+            return await self._ask(question)
+        finally:
+            self.asked -= 1
+
+    async def _ask(self, question: str) -> str:
         session = self._session
         room = min(max(session.record.context_window * CHARACTERS_PER_TOKEN, SHORTEST), LONGEST)
         summary = f"{session.record.summary}\n\n" if session.record.summary else ""

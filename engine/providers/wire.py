@@ -16,6 +16,7 @@ from engine.ports import ImageBytes, ModelMessage, ModelRequest
 from engine.providers.bounds import MOST_EVENT, MOST_OBJECTS
 from engine.providers.failures import Service, unreadable
 from tools.contract import JsonObject, JsonValue
+from tools.shedding import Order, shedding
 
 IMAGE_OMITTED = "[image omitted]"
 NO_TEXT = "(no text)"
@@ -44,9 +45,15 @@ class Written:
         self._bytes = 0
         self._kept: OrderedDict[ModelMessage, tuple[int, msgspec.Raw]] = OrderedDict()
         """With the number of the request that said it last, oldest first."""
+        shedding.add("messages as JSON", Order.READ, self.__len__, self.clear)
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def clear(self) -> None:
+        """Keep none: the next request writes them anew."""
+        self._kept.clear()
+        self._bytes = 0
 
     def begin(self) -> None:
         """A request is about to be written: what none of the last ones said goes."""

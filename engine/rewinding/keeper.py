@@ -157,10 +157,18 @@ class TurnKeeper(Struct, eq=False):
     def _rest_later(self) -> None:
         if self._resting is not None:
             self._resting.cancel()
-        self._resting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._rest)
+        self._resting = asyncio.get_running_loop().call_later(KEPT_SECONDS, self.rest)
 
-    def _rest(self) -> None:
-        self._resting = None
+    @property
+    def keeps(self) -> bool:
+        """Whether looks at folders are in memory."""
+        return self._resting is not None
+
+    def rest(self) -> None:
+        """Let go of what is in memory, unless a run needs it."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
         if not self.begun:
             self._later(self._let_go())
 

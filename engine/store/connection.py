@@ -18,6 +18,7 @@ from engine.codec import CodecError
 from engine.ports import StorageError
 from engine.store.faults import NewerDatabase, WritingStopped, sentence, unreadable
 from engine.store.migrations import VERSION, version_of
+from tools.shedding import Order, shedding
 
 T = TypeVar("T")
 
@@ -77,6 +78,8 @@ class Transactions:
         self._version = 0
         self._seen: Stamp = None
         """How the files stood when `_version` was read."""
+        self._shrinking: set[asyncio.Future[None]] = set()
+        shedding.add("caches of the database", Order.READ, self._opened, self.shrink)
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` in one transaction; committed when this returns.
@@ -119,8 +122,27 @@ class Transactions:
             self._seen = stands
         return self._version
 
+    def _opened(self) -> int:
+        return len(self._connections())
+
+    def _connections(self) -> set[Connection]:
+        return {one for one in (self._writer, self._reader, self._looker) if one is not None}
+
+    def shrink(self) -> None:
+        """Have each connection give up its pages, behind what it is doing."""
+        for one in self._connections():
+            task = asyncio.ensure_future(one.run(_shrink))
+            self._shrinking.add(task)
+            task.add_done_callback(self._shrunk)
+
+    def _shrunk(self, task: asyncio.Future[None]) -> None:
+        self._shrinking.discard(task)
+        if not task.cancelled():
+            task.exception()  # a store that closes, or a disk that fails, says so where it matters
+
     async def close(self) -> None:
         """End all when everything queued is done."""
+        await asyncio.gather(*self._shrinking, return_exceptions=True)
         if self._looker is not None:
             await self._looker.close()
         if self._reader is not self._writer:
@@ -177,6 +199,10 @@ def _stamp(path: Path) -> Stamp:
 def data_version(connection: sqlite3.Connection) -> int:
     """Another number after each commit over another connection."""
     return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _shrink(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA shrink_memory")
 
 
 def _read(job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:

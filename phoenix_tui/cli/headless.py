@@ -21,6 +21,7 @@ from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.reporters import Reporter
 from phoenix_tui.loop_watch import LoopWatch
+from phoenix_tui.memory import NO_LIMIT, MemoryLimit
 from phoenix_tui.stop_signals import listen
 from tools.contract import ImageRejected, SandboxMode, ToolClass
 from tools.process.link import ZygoteLink
@@ -48,6 +49,8 @@ class HeadlessRun:
     """Whether sub-agents that go on in the background are waited for."""
     link: ZygoteLink | None = None
     """Where it is, it sees signals that the loop does not take."""
+    limit: MemoryLimit = NO_LIMIT
+    """Of this process's memory."""
     _watch: LoopWatch | None = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _runs: int = 0
@@ -173,13 +176,15 @@ class HeadlessRun:
         listen(loop, SIGNALS, lambda number: self._interrupt(SIGNALS[number]))
         if self.link is not None:
             self.link.arm(SIGNALS)
-            self._watch = LoopWatch(self.link)
+            self._watch = LoopWatch(self.link, self.limit, lambda words: write_progress(f"phoenix: {words}"))
         try:
             yield
         finally:
             if self.link is not None and self._watch is not None:
                 self._watch.stop()
                 self.link.disarm()
+                if why := self._watch.last_words:
+                    write_progress(f"phoenix: {why}")
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
 

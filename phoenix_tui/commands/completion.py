@@ -14,6 +14,7 @@ from phoenix_tui.widgets.completion_popup import Completion, Token
 from tools.clean import clean_line
 from tools.files.walking import walk
 from tools.git.places import find_repository
+from tools.shedding import Order, shedding
 
 MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
@@ -58,6 +59,16 @@ class FileIndex:
         self._took = 0.0
         self._files: Sequence[str] = ()
         self._listing: asyncio.Task[bool] | None = None
+        shedding.add("names of files", Order.READ, self.kept, self.drop)
+
+    def kept(self) -> int:
+        """How many names are in memory."""
+        return len(self._files)
+
+    def drop(self) -> None:
+        """Keep none: the next `@` lists the folder anew."""
+        if self._listing is None:
+            self._files, self._corpus, self._listed_at = (), Corpus(()), float("-inf")
 
     @property
     def is_listed(self) -> bool:

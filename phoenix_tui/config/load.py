@@ -22,6 +22,7 @@ from phoenix_tui.config.settings import (
     Value,
     narrows,
 )
+from phoenix_tui.config.sizes import AUTO, megabytes
 
 LINES = "screen_reader"
 DUMB = "TERM=dumb"
@@ -132,10 +133,14 @@ def check(key: Key, value: object, where: str) -> Value:
     """
     if key.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    if key.is_size and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     right_type = isinstance(value, key.kind) and (key.kind is bool or not isinstance(value, bool))
     if not right_type or (key.choices and value not in key.choices):
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
     if isinstance(value, int | float) and not key.in_bounds(value):
+        raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
+    if key.is_size and value != AUTO and megabytes(str(value)) is None:
         raise ConfigError(f"{where}: '{key.name}' must be {key.allowed}, not {value!r}.")
     return cast("Value", value)
 

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from phoenix_tui.config import sizes
 from phoenix_tui.config.choices import IMAGES, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
 
 Value: TypeAlias = str | int | float | bool
@@ -49,10 +50,14 @@ class Key(Struct, frozen=True):
     """The highest number that is allowed; 0: any."""
     why: str = ""
     """Why no other number is allowed."""
+    is_size: bool = False
+    """True for a size of memory (`sizes.py`); a whole number counts as text."""
 
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
+        if self.is_size:
+            return sizes.ALLOWED
         if self.choices:
             return "one of " + ", ".join(self.choices)
         if self.most:
@@ -101,6 +106,7 @@ KEYS = {
         Key("route_wait", float, 5.0, meaning="seconds to overrule a supervisor; 0: agents start at once", most=600),
         Key("cheap_model", str, "", meaning="model that supervises, sums up and proposes; empty: the conversation's"),
         Key("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
+        Key("memory_limit", str, sizes.AUTO, meaning="memory Phoenix may use; commands not counted", is_size=True),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
         Key("suggestions", bool, False, meaning="the model proposes your next message; Tab takes it", live=True),
         Key("vim", bool, False, meaning="vim's keys where you write", live=True),
@@ -140,9 +146,18 @@ def in_words(name: str, value: Value) -> str:
     """What a value means to somebody who reads it."""
     if isinstance(value, bool):
         return "on" if value else "off"
+    if KEYS[name].is_size:
+        return _size_in_words(str(value))
     if not value:
         return EMPTY.get(name, "none")
     return f"{value:g} {UNITS.get(name, '')}".rstrip() if isinstance(value, float | int) else value
+
+
+def _size_in_words(text: str) -> str:
+    number = sizes.megabytes(text)
+    if text == sizes.AUTO:
+        return "a quarter of the machine's"
+    return text if number is None else f"{number:,} MB" if number else "no limit"
 
 
 PROVIDER_KINDS = ("openai", "anthropic")

@@ -17,6 +17,7 @@ from phoenix_tui.images.pictures import BlocksPicture, KittyPicture, Picture, Si
 from tools.contract import ImageRejected
 from tools.files.own_files import read_own
 from tools.images.previewing import Previewer, PreviewKind, PreviewOrder
+from tools.shedding import Order, shedding
 
 KEPT: Final = 32
 """Pictures kept; a terminal's own store holds about 320 MB."""
@@ -69,6 +70,11 @@ class ImageSource:
         self._one_at_a_time = asyncio.Lock()
         self.forgotten = 0
         """How often all pictures were forgotten."""
+        shedding.add("pictures", Order.LOOKS, self.kept, self.forget)
+
+    def kept(self) -> int:
+        """How many pictures are in memory."""
+        return len(self._pictures)
 
     @property
     def is_off(self) -> bool:

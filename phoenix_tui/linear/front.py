@@ -24,6 +24,7 @@ from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.loop_watch import LoopWatch
+from phoenix_tui.memory import NO_LIMIT, MemoryLimit
 from phoenix_tui.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from tools.clean import clean_line
@@ -41,10 +42,17 @@ class LinearFront:
     """Phoenix in lines, over the same engine that the screen has."""
 
     def __init__(
-        self, services: Services, launch: Launch, terminal: LineTerminal, link: ZygoteLink | None = None
+        self,
+        services: Services,
+        launch: Launch,
+        terminal: LineTerminal,
+        link: ZygoteLink | None = None,
+        limit: MemoryLimit = NO_LIMIT,
     ) -> None:
         self.link = link
         """Where it is, it sees signals that the loop does not take."""
+        self.limit = limit
+        """Of this process's memory."""
         self._watch: LoopWatch | None = None
         self.services = services
         self.launch = launch
@@ -99,10 +107,12 @@ class LinearFront:
             self._watch.end_begins()
         self.leave(SIGNAL_EXIT + number)
 
-    def stop_watching(self) -> None:
-        """All is closed."""
-        if self._watch is not None:
-            self._watch.stop()
+    def stop_watching(self) -> str:
+        """All is closed; why that was, where it was for its memory."""
+        if self._watch is None:
+            return ""
+        self._watch.stop()
+        return self._watch.last_words
 
     def _way_back(self) -> str:
         conversation = self.talk.conversation
@@ -113,7 +123,7 @@ class LinearFront:
         listen(loop, ENDING, self._end)
         if self.link is not None:
             self.link.arm(ENDING)
-            self._watch = LoopWatch(self.link)
+            self._watch = LoopWatch(self.link, self.limit, lambda words: self.say(f"Note: {words}"))
         loop.add_signal_handler(signal.SIGINT, self.interrupt)
         loop.add_signal_handler(signal.SIGCONT, self.terminal.resume)
 

@@ -23,6 +23,7 @@ from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
@@ -121,6 +122,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
         agent_timeout=settings.number("agent_timeout"),
         agent_budget_usd=settings.number("agent_budget_usd"),
         cheap_model=settings.text("cheap_model"),
+        why_full=MemoryLimit.of(settings).refusal,
         route_wait=0.0 if unwatched else settings.number("route_wait"),
     )
 

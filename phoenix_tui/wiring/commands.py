@@ -15,6 +15,7 @@ from engine.ports import ImportTerms, ProviderError
 from engine.records import PermissionMode
 from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
+from phoenix_tui import memory
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
 from phoenix_tui.cli.doctor import machine_findings, report
@@ -103,6 +104,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found += profile_findings(profile_files(setup), setup.cwd)
     found.append(_sub_agents(setup.settings))
+    found.append(Finding("memory", Health.OK, memory.in_words(memory.MemoryLimit.of(setup.settings))))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))

@@ -6,7 +6,7 @@ import os
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, EngineError
-from engine.executor.requests import RunCaps
+from engine.executor.requests import MemoryShort, RunCaps
 from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
@@ -18,6 +18,7 @@ from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.providers import why_no_budget
@@ -48,10 +49,11 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         outcome = Outcome(conversation.id, conversation.record.model)
         if backend.engine.warning:
             write_progress(backend.engine.warning)
-        run = HeadlessRun(
-            backend.engine, conversation, reporter, outcome, arguments.wait_agents, backend.processes.link
-        )
+        limit, link = MemoryLimit.of(setup.settings), backend.processes.link
+        run = HeadlessRun(backend.engine, conversation, reporter, outcome, arguments.wait_agents, link, limit)
         return await run.perform(prompt, images, caps)
+    except MemoryShort as error:
+        raise CommandError(str(error), Exit.RETRYABLE) from error
     except EngineError as error:
         raise CommandError(str(error)) from error
     except OwnedElsewhere as error:

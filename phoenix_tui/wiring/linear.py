@@ -14,6 +14,7 @@ from phoenix_tui.cli.names import VERSION
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.linear.front import LinearFront
 from phoenix_tui.linear.terminal import LineTerminal
+from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.models.choice import ModelChoice
 from phoenix_tui.surface import CannotOpen, Launch
 from phoenix_tui.terminal_state import restore
@@ -48,16 +49,18 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         services = await opener.open()
     except CannotOpen as error:
         raise CommandError(str(error), Exit.FAILED) from error
-    front = LinearFront(services, launch, LineTerminal(ascii_only=_ascii_only(), clock=time.monotonic), link)
-    last = ""
+    terminal, limit = LineTerminal(ascii_only=_ascii_only(), clock=time.monotonic), MemoryLimit.of(setup.settings)
+    front = LinearFront(services, launch, terminal, link, limit)
+    last = why = ""
     try:
         code = await front.run()
         last = front.last_conversation
     finally:
         await services.engine.close()
         await opener.close(crashed=False)
-        front.stop_watching()
+        why = front.stop_watching()
     with suppress(OSError):  # the terminal may have hung up
+        sys.stdout.write(f"{why}\n" if why else "")
         sys.stdout.write(f"phoenix --screen-reader --resume {last} goes on.\n" if last else "")
         sys.stdout.flush()
     return code

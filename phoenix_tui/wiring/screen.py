@@ -23,6 +23,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.crash import keep_report
+from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.known import KNOWN_MODELS
@@ -75,7 +76,8 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
     app = PhoenixApp(launch, services.open, driver_class=_driver(), keep_report=report)
 
     async def show() -> None:
-        app.ending.heed_signals(link, IN_A_TAB if SERVED in os.environ else ENDING)
+        limit = MemoryLimit.of(setup.settings)
+        app.ending.heed_signals(link, limit, app.warn, IN_A_TAB if SERVED in os.environ else ENDING)
         try:
             await app.run_async(mouse=launch.mouse)
         finally:
@@ -83,6 +85,10 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
             app.ending.stop_watching()
 
     asyncio.run(show())
+    if app.ending.last_words:
+        terminal_state.restore()
+        with suppress(OSError):
+            sys.stderr.write(f"phoenix: {app.ending.last_words}\n")
     if app.ending.crash_note:
         terminal_state.restore()
         sys.stderr.write(f"{app.ending.crash_note}\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions
 from engine.executor import session as sessions
@@ -79,9 +81,25 @@ async def test_a_long_conversation_is_not_kept(tmp_path: Path) -> None:
         await conversation.say("a")
         await conversation.wait_idle()
         rows = await conversation._session.rows()
-        rows.extend([rows[0]] * sessions.KEPT_ROWS)
+        conversation._session.rest()
+        assert kept(conversation)
+        long = TextBlock("x" * 4 * (sessions.KEPT_TOKENS + 1))
+        rows.append(replace(rows[0], blocks=(long,)))
         conversation._session.rest()
         assert not kept(conversation)
+
+
+async def test_many_short_messages_are_kept(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, ONE, TWO) as bench:
+        reads, conversation = Reads(bench), await bench.conversation()
+        await conversation.say("a")
+        await conversation.wait_idle()
+        rows = await conversation._session.rows()
+        rows[:0] = [rows[0]] * 5_000
+        conversation._session.rest()
+        await conversation.say("b")
+        await conversation.wait_idle()
+        assert reads.count == 1
 
 
 async def test_a_message_that_was_read_already_is_not_counted_twice(tmp_path: Path) -> None:

@@ -60,12 +60,14 @@ class Phoenix:
             **self.extra,
         }
 
-    async def start(self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL) -> asyncio.subprocess.Process:
-        """A run that goes on; the caller ends it."""
+    async def start(
+        self, *arguments: str, stdin: int = asyncio.subprocess.DEVNULL, module: str = "phoenix_tui"
+    ) -> asyncio.subprocess.Process:
+        """A run that goes on; the caller ends it. `module` is what runs in its place."""
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "phoenix_tui",
+            module,
             *arguments,
             cwd=self.cwd,
             env=self.environment,

@@ -3,7 +3,8 @@
 `STUCK` in the environment says how: `python` a loop in a handler, `regex` a call in C that keeps the interpreter's
 lock, `lock` one that gives it away. A handler that calls itself: `later` through its own queue, `twice` two times each,
 `next` behind the message, `turns` two widgets that call each other, `refresh` after the next frame.
-`eats` and `eats-in-c` take more memory than the 200 MB that are allowed.
+`eats` and `eats-in-c` take more memory than the `LIMIT` that is allowed. With `BALLAST`, the name of a file, the
+program occupies as many MB as stand in it, from its start on and whenever that changes.
 """
 
 from __future__ import annotations
@@ -12,14 +13,43 @@ import os
 import re
 import sys
 import threading
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from phoenix_tui.__main__ import main
+from phoenix_tui.memory import resident
 
-MOST_EATEN = 600
+MEGABYTE: Final = 1 << 20
+LIMIT: Final = {"PHOENIX_MEMORY_LIMIT": "256"}
+MOST_EATEN: Final = 600
 """Megabytes: a bound, whatever happens to the watch."""
-SOME_EATEN = 155
-"""With what Phoenix has anyway above 200, which are allowed, and below the 250 at which the zygote kills."""
+SOME_EATEN: Final = 290
+"""Megabytes above `LIMIT` and below the 320 at which the zygote kills."""
+LOOK: Final = 0.02
+
+
+class Ballast:
+    """Makes the program occupy as much memory as a file says."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._held = b""
+        self._take()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _take(self) -> None:
+        wanted = int(self._file.read_text() or 0) * MEGABYTE
+        more = wanted - resident() + len(self._held)
+        if abs(more - len(self._held)) > MEGABYTE:
+            self._held = b""
+            self._held = b"x" * max(0, more)
+
+    def _follow(self) -> None:
+        stood = self._file.stat().st_mtime_ns
+        while not threading.Event().wait(LOOK):
+            if (now := self._file.stat().st_mtime_ns) != stood:
+                stood = now
+                self._take()
 
 
 def stand(how: str) -> None:
@@ -33,11 +63,11 @@ def stand(how: str) -> None:
         case "lock":
             threading.Event().wait(600)
         case "eats":
-            eaten = [b"x" * (1 << 20) for _ in range(SOME_EATEN)]
+            eaten = b"x" * (SOME_EATEN * MEGABYTE - resident())
             while eaten:
                 pass
         case "eats-in-c":
-            eaten = [b"x" * (1 << 20) for _ in range(MOST_EATEN)]
+            eaten = b"x" * (MOST_EATEN * MEGABYTE)
             re.match(r"(a+)+$", "a" * 64 + "b")
         case _:
             raise ValueError(how)
@@ -45,7 +75,7 @@ def stand(how: str) -> None:
 
 def leave(self: Any) -> None:
     """In the place of `PhoenixApp.action_leave`."""
-    match how := os.environ["STUCK"]:
+    match how := os.environ.get("STUCK", ""):
         case "later":
             self.call_later(self.action_leave)
         case "twice":
@@ -64,11 +94,10 @@ def leave(self: Any) -> None:
 
 def run() -> int:
     """Phoenix with that change."""
-    from phoenix_tui import memory  # noqa: PLC0415 - as below
-
-    if os.environ["STUCK"].startswith("eats"):
-        setattr(memory, "LEAST", 200 << 20)  # noqa: B010 - a constant, smaller for this child alone
-        setattr(memory, "MOST", 200 << 20)  # noqa: B010 - as above
+    if file := os.environ.get("BALLAST"):
+        Ballast(Path(file))
+    if "STUCK" not in os.environ:
+        return main()
     import phoenix_tui.wiring.screen as wiring  # noqa: PLC0415 - after the terminal is raw, as in the real entry
 
     show: Any = getattr(wiring, "_show")  # noqa: B009 - private, and patched for this child alone

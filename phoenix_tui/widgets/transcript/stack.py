@@ -11,6 +11,7 @@ from phoenix_tui.widgets.transcript.live_answer import LiveAnswer
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.parts import Drawn, Kind, Part, with_gaps
 from phoenix_tui.widgets.transcript.runs import run_of
+from tools.shedding import Order, shedding
 
 ESTIMATE: Final = 4
 """Rows a message is taken for until it was drawn."""
@@ -32,6 +33,11 @@ class Stack:
         """How much taller than wide a cell is, for images; 0 while none are shown."""
         self._drawn: OrderedDict[int, Drawn] = OrderedDict()
         self._answer = LiveAnswer()
+        shedding.add("drawn messages", Order.LOOKS, self.kept, self.drop_strips)
+
+    def kept(self) -> int:
+        """How many messages are drawn."""
+        return len(self._drawn)
 
     @property
     def last(self) -> int:

@@ -158,10 +158,14 @@ async def test_the_doctor_reports_and_shows_no_key(tmp_path: Path) -> None:
     assert {"phoenix", "packages", "terminal", "sqlite", "processes", "sandbox", "ripgrep"} <= found.keys()
     limits = "4 work at once, one level deep, 20 model replies, 300 s and no budget of their own each"
     assert found["sub-agents"]["text"].startswith(limits)
+    assert "(by this machine; memory_limit changes it)" in found["memory"]["text"]
     assert "planted" not in ran.out
     assert "archive" not in found
     await phoenix.run("conversations", "archive", "One")
+    (phoenix.home / "config.toml").write_text('memory_limit = "1 GB"\n')
     kept = {row["topic"]: row["text"] for row in (await phoenix.run("doctor", "--json")).json}
+    source = f"memory_limit, {phoenix.home / 'config.toml'}:1"
+    assert kept["memory"].startswith(f"at most 1,024 MB ({source}): from 614 caches go, from 819 nothing new begins")
     assert kept["archive"] == (
         "1 conversation put away, 0.0 MB, kept for ever; retention_days in config.toml changes that"
     )

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from phoenix_tui.config.load import Layer, environment_layer, flag_layer, merge, parse_layer, user_layer
 from phoenix_tui.config.settings import KEYS, ConfigError, ProviderSettings, in_words
+from phoenix_tui.config.sizes import LEAST_MEGABYTES, megabytes
 
 PATH = Path("/home/u/config.toml")
 
@@ -115,6 +118,35 @@ def test_a_project_narrows_mode_and_sandbox_and_widens_nothing() -> None:
 def test_a_project_cannot_name_models_or_servers(text: str) -> None:
     with pytest.raises(ConfigError, match="A project may set permission_mode, sandbox"):
         layer(text, project=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "words"),
+    [
+        ("2048", 2048, "2,048 MB"),
+        ('"4 GB"', 4096, "4,096 MB"),
+        ('"1.5g"', 1536, "1,536 MB"),
+        ('"512MB"', 512, "512 MB"),
+        ("0", 0, "no limit"),
+        ('"0 GB"', 0, "no limit"),
+        ('"auto"', None, "a quarter of the machine's"),
+    ],
+)
+def test_a_size_of_memory_is_a_number_of_megabytes_or_has_its_unit(text: str, number: int | None, words: str) -> None:
+    value = layer(f"memory_limit = {text}\n").values["memory_limit"]
+    assert megabytes(str(value)) == number
+    assert in_words("memory_limit", value) == words
+
+
+@pytest.mark.parametrize("text", ["100", "-1", "true", "1.5", '"4 TB"', '"much"', '"4 GB GB"', '""', '"٤ GB"', "1e99"])
+def test_what_is_no_size_of_memory_is_refused_with_what_is(text: str) -> None:
+    with pytest.raises(ConfigError, match=r":1: 'memory_limit' must be auto, 0 for no limit, or at least 256 \(MB\)"):
+        layer(f"memory_limit = {text}\n")
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_size_or_none(text: str) -> None:
+    assert (number := megabytes(text)) is None or number == 0 or number >= LEAST_MEGABYTES
 
 
 def test_added_providers_are_read() -> None:

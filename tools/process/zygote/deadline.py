@@ -37,6 +37,8 @@ class Deadline:
         self._begun = False
         self._most = 0
         """Bytes of memory; 0: any."""
+        self.last_words = b""
+        """What is said of a Phoenix that was killed for its memory."""
 
     @property
     def wait(self) -> float | None:
@@ -67,7 +69,11 @@ class Deadline:
     def keep(self) -> None:
         """Kill Phoenix if it is time."""
         late = self._due is not None and self._clock() >= self._due
-        if (late or (self._most and _resident(self._pid) > self._most)) and os.getppid() == self._pid:
+        too_large = self._most > 0 and _resident(self._pid) > self._most
+        if (late or too_large) and os.getppid() == self._pid:
+            if too_large:
+                may = int(self._most / wire.BEYOND) >> 20
+                self.last_words = b"phoenix: It was ended above the %d MB that it may use: raise memory_limit\r\n" % may
             self._due, self._most = None, 0
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)

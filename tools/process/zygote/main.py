@@ -44,17 +44,18 @@ def main(settings: str) -> None:
     gc.collect()
     gc.freeze()  # keeps a supervisor from copying pages just to count references
     with socket.socket(fileno=CONTROL) as phoenix:
-        clean = _serve(phoenix, supervisors)
+        deadline = Deadline(phoenix, os.getppid())
+        clean = _serve(phoenix, deadline, supervisors)
     if settings and not clean:
         terminal.restore(TERMINAL, settings)
+        terminal.say(TERMINAL, deadline.last_words)
     _empty(supervisors)
 
 
-def _serve(phoenix: socket.socket, supervisors: set[int]) -> bool:
+def _serve(phoenix: socket.socket, deadline: Deadline, supervisors: set[int]) -> bool:
     """Fork for every request until the end; True when Phoenix said goodbye first."""
     clean = False
     master = os.getppid()
-    deadline = Deadline(phoenix, master)
     poller = select.poll()
     for descriptor in (CONTROL, *ALARMS):
         poller.register(descriptor, select.POLLIN)

@@ -31,3 +31,9 @@ def restore(terminal: int, described: str) -> None:
         os.set_blocking(terminal, False)
         os.write(terminal, RESET)
         termios.tcsetattr(terminal, termios.TCSANOW, settings)
+
+
+def say(terminal: int, words: bytes) -> None:
+    """Write a line where the terminal takes it; `restore` came before."""
+    with contextlib.suppress(OSError):
+        os.write(terminal, words)

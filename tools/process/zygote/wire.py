@@ -31,6 +31,8 @@ more memory than the number that follows (`MEMORY`).
 The zygote says one thing by itself: a byte with the number of a signal that came to Phoenix.
 """
 MEMORY = struct.Struct("!Q")
+BEYOND = 1.25
+"""Times the memory that Phoenix may use, at which it is killed: it had its time to end by itself."""
 
 LENGTH = struct.Struct("!I")
 FIELD = b"\0"

@@ -1,0 +1,82 @@
+"""What this process keeps only to be quick, by name: it is given up, in order, when memory gets short."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+from typing import Final, TypeVar
+from weakref import WeakMethod
+
+from msgspec import Struct
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class Order(IntEnum):
+    """What goes first: what is made anew without anybody noticing."""
+
+    LOOKS = 1
+    """Drawn rows, pictures, texts that were cleaned or matched: computed again where they come into sight."""
+    READ = 2
+    """Listings, messages and pages of a database: read again when they are needed."""
+    OPEN = 3
+    """Conversations that nobody looks at: opened again when somebody does."""
+
+
+class Kept(Struct, frozen=True):
+    """One thing that is kept."""
+
+    name: str
+    """In the plural, for the log."""
+    order: Order
+    count: Callable[[], int]
+    drop: Callable[[], object]
+
+
+class Shedding:
+    """Knows all that is kept; everything is called on the thread of the event loop."""
+
+    def __init__(self) -> None:
+        self._kept: list[Callable[[], Kept | None]] = []
+
+    def add(self, name: str, order: Order, count: Callable[[], int], drop: Callable[[], object]) -> None:
+        """Count it in; methods are held weakly, so that what has gone leaves by itself."""
+        self._kept = [one for one in self._kept if one() is not None]
+        count_now, drop_now = _weakly(count), _weakly(drop)
+
+        def kept() -> Kept | None:
+            counts, drops = count_now(), drop_now()
+            return Kept(name, order, counts, drops) if counts is not None and drops is not None else None
+
+        self._kept.append(kept)
+
+    def all(self) -> tuple[Kept, ...]:
+        """In the order in which they go."""
+        return tuple(sorted((one for kept in self._kept if (one := kept()) is not None), key=lambda one: one.order))
+
+    def shed(self) -> str:
+        """Drop all of it; what went, in words."""
+        gone: list[str] = []
+        for one in self.all():
+            try:
+                count = one.count()
+                one.drop()
+            except Exception:  # the app edge: what cannot be dropped must not keep the rest
+                log.exception("%s could not be dropped", one.name)
+                continue
+            if count:
+                gone.append(f"{count} {one.name}")
+        return ", ".join(gone)
+
+
+def _weakly(call: Callable[[], T]) -> Callable[[], Callable[[], T] | None]:
+    with suppress(TypeError):
+        return WeakMethod(call)
+    return lambda: call
+
+
+shedding: Final = Shedding()
+"""The one of this process."""
