@@ -306,6 +306,8 @@ class Captured(Struct, frozen=True):
     tail: bytes = b""
     dropped: int = 0
     spill: Path | None = None
+    notes: tuple[str, ...] = ()
+    """Sentences of Phoenix on what the command left behind."""
 
 
 class Finished(Struct, frozen=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+from msgspec.structs import replace
+
 from tools.clean import clean, clean_line
 from tools.contract import Captured, Finished
 from tools.wording import counted
@@ -17,6 +19,10 @@ LONGEST_NAME = 80
 
 def readable(captured: Captured) -> str:
     """The output without escape sequences: whole, or both ends with a line that names what is missing."""
+    notes = "".join(f"[sandbox: {note}]\n" for note in captured.notes)
+    if notes:
+        text = readable(replace(captured, notes=()))
+        return f"{text.rstrip()}\n{notes}" if text.strip() else notes
     if not captured.dropped and len(captured.head) + len(captured.tail) <= MOST_BYTES:
         return _text(captured.head + captured.tail)
     total = len(captured.head) + captured.dropped + len(captured.tail)

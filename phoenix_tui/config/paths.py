@@ -93,6 +93,11 @@ class Paths(Struct, frozen=True):
         return self.state / "outputs"
 
     @property
+    def placeholders(self) -> Path:
+        """What each running Phoenix has put into workspaces for its sandboxes."""
+        return self.state / "placeholders"
+
+    @property
     def locks(self) -> Path:
         """Who owns what, between processes."""
         return self.state / "locks"

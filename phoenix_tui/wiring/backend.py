@@ -146,6 +146,7 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
         paths.models,
         paths.state / "open",
         paths.locks,
+        paths.placeholders,
         paths.log_file.parent,
         paths.outputs,
     )
@@ -167,7 +168,7 @@ def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSet
     paths = setup.paths
     hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
     sandbox = SandboxMode(setup.settings.text("sandbox"))
-    return ProcessSettings(clean, sandbox, hidden=hidden, environment=environment)
+    return ProcessSettings(clean, sandbox, hidden=hidden, environment=environment, journals=paths.placeholders)
 
 
 async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool = False) -> SqliteStore:

@@ -142,6 +142,7 @@ async def _settle(backend: Backend) -> None:
     await asyncio.to_thread(_warm)
     await asyncio.sleep(LET_PASS)
     _collect_from_now_on()
+    await backend.processes.clear()
     if backend.engine.ports.rewinding is not None:
         await asyncio.sleep(CONTENTS_AFTER)
         with suppress(StorageError, FilesError):  # nothing is lost by keeping what nobody needs

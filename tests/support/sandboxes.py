@@ -38,9 +38,11 @@ class Box(Struct, frozen=True):
 
 
 @contextlib.asynccontextmanager
-async def sandbox(folder: Path, mechanism: str = wire.NAMESPACE, hidden: tuple[Path, ...] = ()) -> AsyncIterator[Box]:
+async def sandbox(
+    folder: Path, mechanism: str = wire.NAMESPACE, hidden: tuple[Path, ...] = (), journals: Path | None = None
+) -> AsyncIterator[Box]:
     """Process control with this mechanism; skips the test where there is none."""
-    processes = await start_processes(ProcessSettings(as_it_is, hidden=hidden))
+    processes = await start_processes(ProcessSettings(as_it_is, hidden=hidden, journals=journals))
     try:
         support = await processes.probe()
         if mechanism == wire.LANDLOCK:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,8 @@ class Guarded(Struct, frozen=True):
     is_file: bool
     content: str | None = None
     """Of the placeholder of a file; None: one that no program can open and git does not see."""
+    is_pointer: bool = False
+    """True where a link is kept as it is, and not what it leads to."""
 
 
 class GitControl(Struct, frozen=True):
@@ -57,7 +60,8 @@ def git_control(worktree: Path) -> GitControl:
         return GitControl((), tuple(_without_git(worktree)))
     if pointer.is_symlink() or not pointer.is_file():
         folder = pointer.resolve() if pointer.is_dir() else pointer
-        return GitControl((), tuple(_of_repository(folder, worktree)))
+        linked = [Guarded(pointer, is_file=True, is_pointer=True)] if pointer.is_symlink() else []
+        return GitControl((), (*linked, *_of_repository(folder, worktree)))
     own, common = _linked(pointer)
     if own is None or common is None:
         return GitControl((), (Guarded(pointer, is_file=True),))
@@ -67,13 +71,19 @@ def git_control(worktree: Path) -> GitControl:
     return GitControl((common,) if own.is_relative_to(common) else (common, own), tuple(dict.fromkeys(guarded)))
 
 
+def bare_control(folder: Path) -> tuple[Guarded, ...]:
+    """The control part of a repository without files, which is the resolved `folder` itself."""
+    return tuple(_of_repository(folder, folder))
+
+
 def _without_git(folder: Path) -> Iterator[Guarded]:
     """Of a folder that git would take for a bare repository as soon as HEAD, objects and refs stand in it."""
     yield Guarded(folder / ".git", is_file=False)
-    if (folder / HEAD).is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
+    missing = [name for name in (HEAD, "refs", "objects") if not os.path.lexists(folder / name)]
+    if missing:
+        yield Guarded(folder / missing[0], is_file=True)
+    else:
         yield from _of_repository(folder, folder)
-    elif not (folder / HEAD).exists():
-        yield Guarded(folder / HEAD, is_file=True)
 
 
 def _of_repository(folder: Path, worktree: Path) -> Iterator[Guarded]:

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from tools.process.claims import Journal
+
 FOLDER_MODE = 0o500
 """Also the mark by which a folder is known that a killed Phoenix left behind."""
 FILE_MODE = 0o400
@@ -21,10 +23,14 @@ CONTENTS = (b"", b".\n", b"../..\n")
 
 
 class Placeholders:
-    """Counts who needs each one and removes it with the last. Called from threads."""
+    """Counts who needs each one and removes it with the last. Called from threads.
 
-    def __init__(self) -> None:
+    `journals` is a folder that every Phoenix of this user shares; None where this one shares with nobody.
+    """
+
+    def __init__(self, journals: Path | None = None) -> None:
         self._claims: Counter[Path] = Counter()
+        self._journal = Journal(journals)
         self._lock = threading.Lock()
 
     def claim(self, path: Path, *, is_file: bool, content: str | None = None) -> Path | None:
@@ -34,10 +40,19 @@ class Placeholders:
         """
         with self._lock:
             shared = next((part for part in (path, *path.parents) if part in self._claims), None)
-            made = shared or (path if is_left_over(path) else _make(path, is_file=is_file, content=content))
-            if made is not None:
-                self._claims[made] += 1
-            return made
+            if shared is not None:
+                self._claims[shared] += 1
+                return shared
+            with self._journal.alone():
+                missing = _first_missing(path)
+                self._journal.add(missing)
+                is_whole = missing == path
+                stands = is_left_over(missing) or _make(missing, is_file=is_file and is_whole, content=content)
+                if not stands:
+                    self._journal.drop(missing, last=not self._claims)
+                    return None
+                self._claims[missing] += 1
+                return missing
 
     def is_claimed(self, path: Path) -> bool:
         """True where `path` exists only because it was made here, or by a Phoenix that was killed."""
@@ -46,11 +61,27 @@ class Placeholders:
     def release(self, claimed: Iterable[Path]) -> None:
         """Give up one claim on each path."""
         with self._lock:
+            over: list[Path] = []
             for path in claimed:
                 self._claims[path] -= 1
                 if self._claims[path] <= 0:
                     del self._claims[path]
-                    _remove(path)
+                    over.append(path)
+            with self._journal.alone() if over else contextlib.nullcontext():
+                for path in over:
+                    self._journal.drop(path, last=not self._claims)
+                    if not self._journal.is_needed_elsewhere(path):
+                        _remove(path)
+
+    def clear(self) -> None:
+        """Remove what a Phoenix that was killed has left, in whatever folder."""
+        with self._lock, self._journal.alone():
+            self._journal.clear(_remove)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        with self._lock:
+            self._journal.close()
 
 
 def is_left_over(path: Path) -> bool:
@@ -88,20 +119,25 @@ def _entries(path: Path) -> list[str]:
         return ["?"]
 
 
-def _make(path: Path, *, is_file: bool, content: str | None) -> Path | None:
+def _first_missing(path: Path) -> Path:
+    """The outermost part of a path that does not exist; the path itself where it does."""
     missing = path
     while not _stands(missing.parent):
         missing = missing.parent
-    try:
-        if not is_file or missing != path:
-            missing.mkdir(mode=FOLDER_MODE)
-        elif content is None:
-            _make_socket(missing)
-        else:
-            _write(missing, content)
-    except OSError:
-        return None
     return missing
+
+
+def _make(path: Path, *, is_file: bool, content: str | None) -> bool:
+    try:
+        if not is_file:
+            path.mkdir(mode=FOLDER_MODE)
+        elif content is None:
+            _make_socket(path)
+        else:
+            _write(path, content)
+    except OSError:
+        return False
+    return True
 
 
 def _make_socket(path: Path) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import WAYS_OUT, scrubbed
+from tools.process.placeholders import Placeholders
 from tools.process.programs import find_program, helper_environment, outside_entries, without_relative_entries
 from tools.process.sandbox import Confinement, Surroundings, Wanted, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
@@ -43,6 +44,7 @@ class Planner:
         protected: tuple[Path, ...] = (),
         hidden: tuple[Path, ...] = (),
         mechanism: str = "",
+        journals: Path | None = None,
     ) -> None:
         self.default = default
         """Limits of a command that brings none of its own."""
@@ -54,7 +56,7 @@ class Planner:
         """Sets `sandbox`; the first command in a sandbox waits for it."""
         self._testing = asyncio.Lock()
         self._environment = scrubbed(environment)
-        self._around = Surroundings(environment, protected, hidden)
+        self._around = Surroundings(environment, protected, hidden, Placeholders(journals))
         self._temporary = folder_of_temporary_files()
 
     async def plan(self, command: Command, owner: str = "") -> Plan:
@@ -89,10 +91,11 @@ class Planner:
         confinement = await asyncio.to_thread(confine, wanted, self._around)
         return Plan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
-    async def release(self, plan: Plan) -> None:
-        """Undo what planning left on disk, once the command is over."""
-        if plan.confinement.lease is not None:
-            await asyncio.to_thread(self._give_back, plan.confinement, plan.confinement.lease)
+    async def release(self, plan: Plan) -> tuple[str, ...]:
+        """Undo what planning left on disk, once the command is over; sentences on what it left itself."""
+        if plan.confinement.lease is None:
+            return ()
+        return await asyncio.to_thread(self._give_back, plan.confinement, plan.confinement.lease)
 
     async def forget(self, owner: str) -> None:
         """Remove the temporary files of a conversation that goes away."""
@@ -103,13 +106,21 @@ class Planner:
         """The folder that holds all private ones; None before a command needed one."""
         return self._around.scratch.base
 
+    async def clear(self) -> None:
+        """Remove the placeholders that a killed Phoenix left."""
+        await asyncio.to_thread(self._around.placeholders.clear)
+
     def close(self) -> None:
         """Remove all private folders; blocks."""
+        self._around.placeholders.close()
         self._around.scratch.close()
 
-    def _give_back(self, confinement: Confinement, lease: Lease) -> None:
+    def _give_back(self, confinement: Confinement, lease: Lease) -> tuple[str, ...]:
+        watched = confinement.watched
+        said = self._around.watch.end(watched) if watched is not None else ()
         self._around.placeholders.release(confinement.placeholders)
         self._around.scratch.give_back(lease)
+        return said
 
     def _request(
         self, command: Command, mechanism: str, confinement: Confinement, *, network: bool = True

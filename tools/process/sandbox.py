@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import sys
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tools.contract import SandboxMode
 from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, LOADED_UNASKED, SHELL_FILES
 from tools.process.caches import cache_folders
-from tools.process.git_control import GitControl, Guarded, git_control
-from tools.process.nested import NestedControl
+from tools.process.git_control import HEAD, GitControl, Guarded, bare_control, git_control
+from tools.process.git_traps import GitWatch
 from tools.process.placeholders import Placeholders
 from tools.process.private_home import private_entries, tool_folders
 from tools.process.scratch import Lease, Scratch
@@ -25,6 +27,8 @@ from tools.process.sockets import KEPT, bound_sockets, socket_folders
 from tools.process.zygote import places
 from tools.process.zygote.places import Place
 
+MOST_NESTED: Final = 300
+"""Control paths in sub-folders that are kept as they are; each takes a mount, a repository ten."""
 OWN_PROGRAMS: Final = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix))
 """Phoenix and its interpreter, which its helpers are made of."""
 
@@ -42,6 +46,8 @@ class Confinement(Struct, frozen=True):
     placeholders: tuple[Path, ...] = ()
     lease: Lease | None = None
     """Both to be given back at the command's end."""
+    watched: Path | None = None
+    """The workspace whose repositories are looked at then."""
 
 
 class Surroundings(Struct, frozen=True):
@@ -54,7 +60,7 @@ class Surroundings(Struct, frozen=True):
     """Phoenix's own folders."""
     placeholders: Placeholders = field(default_factory=Placeholders)
     scratch: Scratch = field(default_factory=Scratch)
-    nested: NestedControl = field(default_factory=NestedControl)
+    watch: GitWatch = field(default_factory=GitWatch)
 
 
 class Wanted(Struct, frozen=True):
@@ -74,7 +80,7 @@ def confine(wanted: Wanted, around: Surroundings) -> Confinement:
     """The sandbox of a command. Touches the disk: lends folders and claims placeholders.
 
     Raises:
-        OSError: there is no place for its private folders.
+        OSError: there is no place for its private folders, or the working directory is behind a link.
     """
     layout = Layout(wanted, around)
     try:
@@ -82,6 +88,8 @@ def confine(wanted: Wanted, around: Surroundings) -> Confinement:
     except BaseException:
         around.scratch.give_back(layout.lease)
         around.placeholders.release(layout.claimed)
+        if layout.watched is not None:
+            around.watch.end(layout.watched)
         raise
     return layout.finished()
 
@@ -94,12 +102,16 @@ class Layout:
         self._around = around
         self._home = Path.home().resolve()
         self._workspace = wanted.working_dir.resolve()
+        if str(self._workspace) != os.path.abspath(wanted.working_dir):  # noqa: PTH100 - what was named, unresolved
+            # A command in the folder above may have put a link here: its target is not what was allowed.
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(wanted.working_dir))
         self._writes = wanted.mode is SandboxMode.WORKSPACE
         self._places: dict[Path, Place] = {}
         self._roots: list[Path] = []
         self._secret: list[Path] = []
         self.lease = around.scratch.lease(wanted.owner)
         self.claimed: list[Path] = []
+        self.watched: Path | None = None
 
     def build(self) -> None:
         """Fill it, from what is covered to what is seen nevertheless."""
@@ -112,6 +124,8 @@ class Layout:
                 self._put(places.WRITABLE, root)
             self._copy_caches()
             self._guard(git)
+            self._around.watch.begin(self._workspace, tuple(self._roots))
+            self.watched = self._workspace
         self._hide_keys()
         self._hide_sockets()
         self._pin()
@@ -121,7 +135,9 @@ class Layout:
         ordered = tuple(self._places[path] for path in sorted(self._places, key=lambda path: path.parts))
         writable = (*self._roots, self.lease.temporary) if self._writes else ()
         secret = tuple(dict.fromkeys(self._secret))
-        return Confinement(ordered, writable, secret, self.lease.temporary, tuple(self.claimed), self.lease)
+        return Confinement(
+            ordered, writable, secret, self.lease.temporary, tuple(self.claimed), self.lease, self.watched
+        )
 
     def _cover(self) -> None:
         """Put empty or private folders where others keep temporary files and sockets."""
@@ -169,25 +185,34 @@ class Layout:
     def _guard(self, git: GitControl) -> None:
         """Keep as it is what runs later outside the sandbox."""
         for guarded in (*git.guarded, *self._control(), *self._of_home()):
-            root = next((root for root in self._roots if _inside(guarded.path, root)), None)
-            if root is None:
-                continue
-            target: Path | None = guarded.path
-            if self._around.placeholders.is_claimed(guarded.path) or not _stands(guarded.path):
-                claim = self._around.placeholders.claim
-                target = claim(guarded.path, is_file=guarded.is_file, content=guarded.content)
-                self.claimed += [target] if target else []
-            if target is not None and not target.is_symlink():
-                self._put(places.READ_ONLY, target)
+            self._keep(guarded)
+            if guarded.path.is_symlink() and not guarded.is_pointer:
+                self._keep(replace(guarded, path=Path(os.path.realpath(guarded.path))))
+
+    def _keep(self, guarded: Guarded) -> None:
+        if not any(_inside(guarded.path, root) for root in self._roots):
+            return
+        if guarded.path.is_symlink():
+            self._put(places.LINK, guarded.path)
+            return
+        target: Path | None = guarded.path
+        if self._around.placeholders.is_claimed(guarded.path) or not _stands(guarded.path):
+            claim = self._around.placeholders.claim
+            target = claim(guarded.path, is_file=guarded.is_file, content=guarded.content)
+            self.claimed += [target] if target else []
+        if target is not None:
+            self._put(places.READ_ONLY, target)
 
     def _control(self) -> Iterator[Guarded]:
         workspace = self._workspace
         for name in (*CONTROL_FOLDERS, *CONTROL_FILES):
             if name != ".git" and (name in LOADED_UNASKED or _stands(workspace / name)):
                 yield Guarded(workspace / name, is_file=True)
-        for path in self._around.nested.find(workspace):
+        for path in self._around.watch.nested.find(workspace)[:MOST_NESTED]:
             if path.name == ".git":
                 yield from git_control(path.parent).guarded
+            elif path.name == HEAD:
+                yield from bare_control(path.parent)
             else:
                 yield Guarded(path, is_file=True)
         yield from (Guarded(_resolved(path), is_file=True) for path in self._around.protected)

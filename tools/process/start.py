@@ -32,6 +32,8 @@ class ProcessSettings(Struct, frozen=True):
     """Phoenix's own folders: empty to every sandboxed command."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """Of Phoenix; commands see the harmless part."""
+    journals: Path | None = None
+    """Folder of what each Phoenix of this user has put into workspaces; None: nobody else does."""
     mechanism: str = ""
     """Forces a way of supervision (`tools.process.zygote.wire`); empty: the best there is."""
 
@@ -42,7 +44,9 @@ class Processes:
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
         default = Sandbox(settings.sandbox, settings.network)
         self.link = link
-        self.planner = Planner(settings.environment, default, settings.protected, settings.hidden, settings.mechanism)
+        self.planner = Planner(
+            settings.environment, default, settings.protected, settings.hidden, settings.mechanism, settings.journals
+        )
         self._supervision = Supervision(link, self.planner, settings.clean)
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)
         self.runner = SupervisedRunner(self._supervision)
@@ -56,6 +60,10 @@ class Processes:
     async def enforcement(self) -> Enforcement:
         """How far this system can enforce a sandbox; the first call takes about 50 ms, others nothing."""
         return (await self.probe()).enforcement
+
+    async def clear(self) -> None:
+        """Remove what the sandboxes of a killed Phoenix left in workspaces."""
+        await self.planner.clear()
 
     async def close(self) -> None:
         """End every command, every job, the helpers and the zygote."""

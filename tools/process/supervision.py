@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tools.contract import Captured, Command, Finished, Progress
 from tools.process.execution import Execution, NotSupervisedError
@@ -23,6 +24,8 @@ GIVE_UP = 1.0
 """Seconds a supervisor gets to empty its tree before Phoenix reports survivors."""
 ATTEMPTS = 2
 """A dead zygote is replaced once per command."""
+PLANS = 5
+"""Sandboxes that are planned for one command while what they name is removed: the home folder is alive."""
 ANSWER_LIMIT = 5.0
 """Seconds after which a zygote that forked no supervisor is replaced: a command may have stopped it."""
 LAUNCH_PAUSE = 0.002
@@ -54,15 +57,19 @@ class Supervision:
         Raises:
             OSError: it cannot be started, or the sandbox in force cannot hold it.
         """
-        for attempt in range(1, ATTEMPTS + 1):
+        unsupervised = 0
+        for attempt in range(1, PLANS + 1):
             zygote = self._link.pid
             plan = await self._planner.plan(command, owner)
             try:
                 return await self.start_planned(command, plan, report)
             except NotSupervisedError:
                 self._link.restart(zygote)
-            except FileNotFoundError:  # another command may have removed what the plan guards
-                if plan.confinement.lease is None or attempt == ATTEMPTS:
+                unsupervised += 1
+                if unsupervised == ATTEMPTS:
+                    break
+            except FileNotFoundError:  # what the plan guards or hides may have been removed since
+                if plan.confinement.lease is None or attempt == PLANS:
                     raise
         raise OSError("the process helper of Phoenix does not stay alive")
 
@@ -84,8 +91,8 @@ class Supervision:
             await self._sweep_orphans(running)
         captured = await execution.finish()
         self._live.discard(running)
-        await self._planner.release(running.plan)
-        return captured
+        notes = await self._planner.release(running.plan)
+        return replace(captured, notes=notes) if notes else captured
 
     async def see_through(self, running: Running, limit: float | None, let_go: asyncio.Event) -> Finished | None:
         """Wait until it has ended or `limit` seconds are over, then end all of it; None where it was let go before.

@@ -118,19 +118,21 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
     )
 
 
-def hold(path: str) -> int:
+def hold(path: str, *, link: bool = False) -> int:
     """A descriptor of what stands at `path`, no part of which may be a link: another command could have put it there.
+
+    With `link` the last part may be one, and is held itself.
 
     Raises:
         OSError: it is gone, or there is a link.
     """
-    how = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS)
+    how = _OpenHow(os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if link else 0), 0, RESOLVE_NO_SYMLINKS)
     size = ctypes.c_size_t(ctypes.sizeof(how))
     return syscall(SYS_OPENAT2, ctypes.c_int(AT_FDCWD), os.fsencode(path), ctypes.byref(how), size)
 
 
-def attach(held: int, path: str, added: int, cleared: int) -> None:
-    """Show what is held at `path` too, with these attributes of the new mount.
+def attach(held: int, path: str, added: int, cleared: int, *, link: bool = False) -> None:
+    """Show what is held at `path` too, with these attributes of the new mount; `link` as for `hold`.
 
     Raises:
         OSError: it cannot be shown there.
@@ -139,7 +141,7 @@ def attach(held: int, path: str, added: int, cleared: int) -> None:
     tree = syscall(SYS_OPEN_TREE, ctypes.c_int(held), b"", flags)
     try:
         _set_attributes(tree, b"", added, cleared, AT_EMPTY_PATH)
-        target = hold(path)
+        target = hold(path, link=link)
         try:
             how = ctypes.c_uint(MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)
             syscall(SYS_MOVE_MOUNT, ctypes.c_int(tree), b"", ctypes.c_int(target), b"", how)

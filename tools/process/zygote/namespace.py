@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import stat
@@ -82,7 +83,7 @@ def _open(place: Place) -> int:
         OSError: it is gone.
     """
     path = place.path if place.kind in places.FROM_THERE or place.kind == places.EMPTY else place.source
-    return kernel.hold(path)
+    return kernel.hold(path, link=place.kind == places.LINK)
 
 
 def _copy(place: Place, opened: int) -> bool:
@@ -101,6 +102,9 @@ def _copy(place: Place, opened: int) -> bool:
 
 
 def _attach(place: Place, opened: int, emptied: list[str]) -> None:
+    if place.kind == places.LINK:
+        kernel.attach(opened, place.path, kernel.MOUNT_ATTR_RDONLY, 0, link=True)
+        return
     is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
     _make(place.path, is_folder=is_folder)
     if place.kind == places.EMPTY:
@@ -112,13 +116,23 @@ def _attach(place: Place, opened: int, emptied: list[str]) -> None:
 
 
 def _make(path: str, *, is_folder: bool) -> None:
-    """Make a place to mount on, which is missing only below one that was emptied or replaced."""
+    """Make a place to mount on, which is missing below one that was emptied or replaced.
+
+    Raises:
+        FileNotFoundError: it is missing elsewhere, so it was removed since the sandbox was planned.
+        OSError: it cannot be made.
+    """
     if _exists(path):
         return
     folder = path if is_folder else path.rpartition("/")[0]
-    os.makedirs(folder, 0o755, exist_ok=True)  # noqa: PTH103 - no pathlib in the zygote
-    if not is_folder:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    try:
+        os.makedirs(folder, 0o755, exist_ok=True)  # noqa: PTH103 - no pathlib in the zygote
+        if not is_folder:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    except OSError as error:
+        if error.errno == errno.EROFS:
+            raise FileNotFoundError(errno.ENOENT, "it is gone", path) from error
+        raise
 
 
 def _replace_proc() -> None:

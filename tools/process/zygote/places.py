@@ -12,13 +12,15 @@ INSTEAD = "instead"
 """Another folder, for writing."""
 INSTEAD_READ_ONLY = "instead-read-only"
 """Another file or folder, for reading."""
+LINK = "link"
+"""The symbolic link that stands there, which can be neither removed nor replaced."""
 COPY = "copy"
 """What stands there, whose changes go to the folder `upper` in `source` and nowhere else."""
 
 PROC_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "asound", "tty", "mtrr")
 """Parts of /proc that belong to the machine; root may write some of them without any capability."""
 
-FROM_THERE = frozenset({READ_ONLY, WRITABLE, COPY})
+FROM_THERE = frozenset({READ_ONLY, WRITABLE, COPY, LINK})
 
 
 class Place:
