@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from engine.codec import encode_blocks
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError
+from tools.files.own_files import make_folder, open_file
 
 ROTATE_BYTES = 4 * 1024 * 1024
 """A file that grows past this is set aside once as `.1`."""
@@ -70,10 +71,11 @@ class Diagnostics(Struct, frozen=True):
         self._write(self.folder / name, redact(text), os.O_TRUNC)
 
     def _write(self, path: Path, text: str, how: int) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
-        with os.fdopen(descriptor, "a" if how == os.O_APPEND else "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        make_folder(self.folder)
+        with os.fdopen(open_file(path, os.O_WRONLY | how), "wb") as file:
+            if how != os.O_APPEND:
+                file.truncate()
+            file.write(text.encode("utf-8", "replace"))
 
 
 def redact(text: str) -> str:

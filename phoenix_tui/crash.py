@@ -16,12 +16,12 @@ def keep_report(folder: Path, secrets: Sequence[str], error: BaseException) -> s
     """Write where it happened, without the values of any variable; gives the file's path, or why there is none."""
     # Only in a crash: the log's own modules load after the first frame.
     from phoenix_tui.cli.logs import redacted  # noqa: PLC0415 - as above
-    from phoenix_tui.config.files import write_private  # noqa: PLC0415 - as above
+    from tools.files.own_files import write_file  # noqa: PLC0415 - as above
 
     path = folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}.txt"
     head = f"Phoenix {VERSION}, Python {platform.python_version()}, {sys.platform}\n\n"
     try:
-        write_private(path, head + redacted("".join(traceback.format_exception(error)), secrets))
+        write_file(path, head + redacted("".join(traceback.format_exception(error)), secrets))
     except OSError as trouble:
         return f"no report could be written ({trouble.strerror})"
     return str(path)

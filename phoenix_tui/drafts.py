@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from tools.files.own_files import make_folder, open_file, read_file, write_file
+
 HISTORY_LIMIT: Final = 500
 """Prompts kept per folder."""
 SLACK: Final = 500
@@ -90,7 +92,7 @@ class PromptHistory:
             return
         self._entries = _deduplicated([*self._read(), text])
         self._lines += 1
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self._path.parent)
         if self._lines > HISTORY_LIMIT + SLACK:
             self._rewrite()
         else:
@@ -99,10 +101,7 @@ class PromptHistory:
     def _rewrite(self) -> None:
         """Only what counts, the lines of other processes included."""
         self._entries = _deduplicated([*_lines(self._path), *self._read()[-1:]])
-        fresh = self._path.with_suffix(f".{os.getpid()}.new")
-        fresh.write_text("".join(json.dumps(entry) + "\n" for entry in self._entries), "utf-8")
-        fresh.chmod(0o600)
-        fresh.replace(self._path)
+        write_file(self._path, "".join(json.dumps(entry) + "\n" for entry in self._entries))
         self._lines = len(self._entries)
 
     def _read(self) -> list[str]:
@@ -125,20 +124,19 @@ def remember(history: PromptHistory | None, text: str) -> str:
 
 def _append(path: Path, text: str) -> None:
     """One line in one write; a line that a kill cut off before it stays alone on its own."""
-    with path.open("ab+") as file:
+    with os.fdopen(open_file(path, os.O_RDWR | os.O_APPEND), "ab+") as file:
         file.seek(0, os.SEEK_END)
         if file.tell():
             file.seek(-1, os.SEEK_END)
             begun = file.read(1) != b"\n"
         else:
             begun = False
-            path.chmod(0o600)
         file.write((b"\n" if begun else b"") + json.dumps(text).encode() + b"\n")
 
 
 def _lines(path: Path) -> list[str]:
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = read_file(path).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     return [entry for line in lines if (entry := _entry(line))]

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from tools.contract import ImageRejected
+from tools.files.own_files import read_start
 from tools.files.protected import is_secret
 
 LARGEST_IMAGE: Final = 64_000_000
@@ -28,8 +29,7 @@ def read_image(path: Path) -> bytes:
     """
     if is_secret(Path(os.path.realpath(path)), Path.home()):
         raise ImageRejected(SECRET.format(path=path))
-    with path.open("rb") as file:
-        content = file.read(LARGEST_IMAGE + 1)
+    content = read_start(path, LARGEST_IMAGE + 1)
     if len(content) > LARGEST_IMAGE:
         raise ImageRejected(f"{path.name} is larger than 64 MB.")
     return content

@@ -17,6 +17,7 @@ from phoenix_tui.config.load import line_of
 from phoenix_tui.keymap import BESIDE, KEYS, KEYS_BY_ID, UNBOUND, Scope, key_names
 from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
+from tools.files.own_files import MOST_SETTINGS, read_text
 
 MODIFIERS: Final = frozenset({"ctrl", "shift", "alt", "super", "hyper", "meta"})
 NAMED: Final = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
@@ -36,7 +37,7 @@ def read_keymap(path: Path) -> dict[str, str]:
         KeymapError: not TOML, an unknown action, a value that is no key, or one key for two actions.
     """
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path, MOST_SETTINGS)
         table = tomllib.loads(text)
     except FileNotFoundError:
         return {}

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from phoenix_tui.config.files import make_private_folder
+from tools.files.own_files import make_folder, open_file, open_own
 
 MOST_MARKS: Final = 20
 """Files looked at; a folder with more has lost track."""
@@ -50,8 +50,8 @@ class OpenMark:
 
     def _take(self) -> None:
         if self._descriptor < 0:
-            make_private_folder(self._path.parent)
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            make_folder(self._path.parent)
+            self._descriptor = open_file(self._path, os.O_RDWR)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _drop(self) -> None:
@@ -80,7 +80,7 @@ def left_open(folder: Path, working_dir: Path) -> str:
 def _of_the_dead(path: Path) -> Open | None:
     """The mark of a Phoenix that died, which is removed by this; None while its owner lives."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_own(path)
     except OSError:
         return None
     try:

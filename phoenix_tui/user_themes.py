@@ -21,6 +21,7 @@ from phoenix_tui.config.load import line_of
 from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
+from tools.files.own_files import read_text
 
 BASES: Final = {theme.name: theme for theme in THEMES}
 MEANINGS: Final = {"you": "accent", "work": "primary", "needs_you": "warning", "good": "success", "bad": "error"}
@@ -44,7 +45,7 @@ def read_theme(path: Path) -> Theme:
         ThemeError: it cannot be read or holds something that is no theme.
     """
     try:
-        text = path.read_bytes()[:LONGEST_FILE].decode("utf-8")
+        text = read_text(path, LONGEST_FILE)
         table = tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise ThemeError(f"{short_path(path)}: {_reason(error)}") from error
@@ -110,4 +111,4 @@ def _where(path: Path, text: str, key: str) -> str:
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror}."
-    return "is no UTF-8 text." if isinstance(error, UnicodeDecodeError) else f"is not valid TOML: {error}."
+    return f"is not valid TOML: {error}."

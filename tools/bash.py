@@ -30,6 +30,7 @@ from tools.contract import (
     ToolSpec,
 )
 from tools.failure import explain, failed
+from tools.files.own_files import make_folder
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
@@ -160,7 +161,7 @@ class Bash(Struct, frozen=True):
         return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended, context.sandbox)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
-        self.spill_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.spill_folder)
         # Providers choose call ids, so they are no file names.
         name = hashlib.sha256(f"{context.conversation_id}/{context.call_id}".encode("utf-8", "replace")).hexdigest()
         return Command(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tools.files.own_files import make_folder, open_file
+
 T = TypeVar("T")
 
 SCHEMA = (
@@ -158,8 +160,8 @@ class Contents:
 
 def _make(path: Path) -> None:
     """The private folder and the empty private file."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    make_folder(path.parent)
+    os.close(open_file(path, os.O_RDWR))
 
 
 def _create(connection: sqlite3.Connection) -> None:

@@ -19,6 +19,7 @@ from engine.store.faults import DamagedDatabase, NewerDatabase, WritingStopped, 
 from engine.store.opening import BUSY_SECONDS, open_copy_in_memory, open_for_reading, open_for_writing, open_in_memory
 from engine.store.paths import StorePaths
 from engine.store.store import SqliteStore
+from tools.files.own_files import make_folder
 
 __all__ = [
     "BUSY_SECONDS",
@@ -110,7 +111,7 @@ async def _open_in_memory(
 
 def _furnish(paths: StorePaths, attachments: Path | None) -> None:
     for part in (paths.attachments, paths.locks):
-        part.mkdir(mode=0o700)
+        make_folder(part)
     if attachments is not None and attachments.is_dir():
         for image in attachments.iterdir():
             (paths.attachments / image.name).symlink_to(image)

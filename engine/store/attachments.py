@@ -13,9 +13,8 @@ from uuid import uuid4
 import msgspec
 
 from engine.records import Attachment
-from engine.store.paths import write_file
 from tools.contract import PreparedImage
-from tools.files.own_files import read_own
+from tools.files.own_files import read_own, write_file
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -35,10 +34,17 @@ def contents(folder: Path, name: str) -> bytes | None:
     if not is_name(name):
         return None
     try:
-        content = read_own(folder / name)
+        content = read_own(_place(folder, name))
     except OSError:
         return None
     return content if digest_of(content) == name else None
+
+
+def _place(folder: Path, name: str) -> Path:
+    """Where a file of ours stands: a store in memory links to those that it cannot write (`open_copy_in_memory`)."""
+    place = folder / name
+    target = place.readlink() if place.is_symlink() else place
+    return target if target.name == name else place
 
 
 def add(
@@ -87,7 +93,7 @@ def read(connection: sqlite3.Connection, folder: Path, ids: Sequence[str]) -> di
     return {
         row["id"]: Attachment(
             id=row["id"],
-            path=folder / row["path"],
+            path=_place(folder, row["path"]),
             media_type=row["media_type"],
             width=row["width"],
             height=row["height"],

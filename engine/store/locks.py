@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
-from engine.store.paths import make_file
+from tools.files.own_files import new_file, open_own
+
+_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class InstanceLock:
@@ -14,7 +20,7 @@ class InstanceLock:
 
     def __init__(self, folder: Path, instance_id: str) -> None:
         self._path = _path(folder, instance_id)
-        self._descriptor = make_file(self._path)
+        self._descriptor = new_file(self._path)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
@@ -26,9 +32,9 @@ class InstanceLock:
 def is_held(folder: Path, instance_id: str) -> bool:
     """Whether the process of this id lives. Shared, so two who ask at once do not see each other."""
     try:
-        descriptor = os.open(_path(folder, instance_id), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
+        descriptor = open_own(_path(folder, instance_id))
+    except OSError:
+        return False  # gone, or nothing that a Phoenix could hold
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -40,8 +46,12 @@ def is_held(folder: Path, instance_id: str) -> bool:
 
 def forget(folder: Path, instance_id: str) -> None:
     """Remove the lock file of a dead process."""
-    _path(folder, instance_id).unlink(missing_ok=True)
+    with suppress(OSError):  # a folder in its place stays
+        _path(folder, instance_id).unlink()
 
 
 def _path(folder: Path, instance_id: str) -> Path:
+    """The file of an id; raises OSError for what is none, since rows may have been written by anybody."""
+    if _ID.fullmatch(instance_id) is None:
+        raise OSError(errno.EINVAL, "no id of a process")
     return folder / f"{instance_id}.lock"

@@ -12,8 +12,9 @@ from uuid import uuid4
 from engine.store.faults import DamagedDatabase, NewerDatabase, fresh_beside
 from engine.store.locks import is_held
 from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
-from engine.store.paths import StorePaths, make_file, make_folder, sync_folder
+from engine.store.paths import StorePaths
 from engine.store.schema import APPLICATION_ID
+from tools.files.own_files import close_to_others, make_folder, new_file, sync_folder
 
 SAFE_WAL = (3, 51, 3)
 """The first SQLite whose WAL survives several processes (FAULTS 3.3)."""
@@ -48,6 +49,7 @@ def open_for_writing(paths: StorePaths, migrations: Sequence[Migration] = MIGRAT
     elif not paths.database.stat().st_size:
         raise DamagedDatabase(paths.database, fresh_beside(paths.database), "is empty")
     _refuse_read_only(paths.database)
+    close_to_others(paths.database)  # one that was copied here; its journals get its mode
     connection = connect(str(paths.database), BUSY_AT_OPENING)
     try:
         connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
@@ -125,7 +127,7 @@ def connect(target: str, patience: float = BUSY_SECONDS) -> sqlite3.Connection:
 def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     """Build it under another name and give it its own when it is whole; another process may be first."""
     part = path.with_name(f"{path.name}.{uuid4().hex}.part")
-    os.close(make_file(part))
+    os.close(new_file(part))
     try:
         connection = connect(str(part))
         try:
@@ -192,7 +194,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, paths: StorePaths, migrati
 
 def _back_up(connection: sqlite3.Connection, path: Path) -> None:
     """A copy of the file as it is, before a migration changes it."""
-    os.close(make_file(path))
+    os.close(new_file(path))
     copy = sqlite3.connect(path)
     try:
         connection.backup(copy)

@@ -7,13 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.config.files import write_private
+from tools.files.own_files import read_file, write_file
 
 QUESTION: Final = "\x1b]11;?\x1b\\"
 LIGHT_FROM: Final = 0.5
 """Relative luminance of a background that counts as light."""
 WEIGHTS: Final = (0.2126, 0.7152, 0.0722)
 FILE: Final = "background.txt"
+MOST_BYTES: Final = 64
 _ANSWER: Final = re.compile(r"11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 
 
@@ -29,8 +30,8 @@ def told_light(reply: str) -> bool | None:
 def remembered_light(state_folder: Path) -> bool:
     """What the terminal said last time: the first frame should not change its colours."""
     try:
-        return (state_folder / FILE).read_text("ascii").strip() == "light"
-    except (OSError, UnicodeDecodeError):
+        return read_file(state_folder / FILE, MOST_BYTES).strip() == b"light"
+    except OSError:
         return False
 
 
@@ -38,4 +39,4 @@ def remember(state_folder: Path, *, light: bool) -> None:
     """Keep it, where it is news; a folder that cannot be written forgets."""
     if remembered_light(state_folder) is not light:
         with suppress(OSError):
-            write_private(state_folder / FILE, "light\n" if light else "dark\n")
+            write_file(state_folder / FILE, "light\n" if light else "dark\n")

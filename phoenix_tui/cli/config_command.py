@@ -11,11 +11,11 @@ from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_table
 from phoenix_tui.config.credentials import load_credentials
-from phoenix_tui.config.files import write_private
 from phoenix_tui.config.load import Layer, environment_layer, merge, user_layer
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings
 from tools.contract import JsonObject
+from tools.files.own_files import write_file
 from tools.process.environment import without_keys
 
 TEMPLATE = "# Phoenix settings; `phoenix config show` lists every key with its value and source.\n"
@@ -72,7 +72,7 @@ def _edit(paths: Paths, environment: Mapping[str, str]) -> None:
     """Open the file in the user's editor, then check what it says."""
     editor = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
     if not paths.config_file.exists():
-        write_private(paths.config_file, TEMPLATE)
+        write_file(paths.config_file, TEMPLATE)
     try:
         # The user's own editor needs the terminal; it is no tool of an agent (DESIGN 4).
         status = subprocess.run([*editor, str(paths.config_file)], check=False, env=without_keys(os.environ)).returncode

@@ -6,12 +6,13 @@ import re
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 
 from phoenix_tui.cli.exits import CommandError
 from tools.contract import JsonObject, JsonValue
+from tools.files.own_files import read_given
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 """Of the file; 50,000 messages with 100 images come to 150 MB."""
@@ -30,7 +31,7 @@ def read_document(name: str) -> JsonObject:
         CommandError: one sentence that says what is wrong with it.
     """
     try:
-        data = _bounded(sys.stdin.buffer) if name == "-" else _read(Path(name))
+        data = sys.stdin.buffer.read(MOST_BYTES + 1) if name == "-" else read_given(Path(name), MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no name of a file"
         raise CommandError(f"{name} cannot be read: {reason}.") from error
@@ -44,15 +45,6 @@ def read_document(name: str) -> JsonObject:
     if not isinstance(document, dict):
         raise CommandError(f"{name} is not what `phoenix conversations export --format json` writes.")
     return document
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return _bounded(file)
-
-
-def _bounded(file: BinaryIO) -> bytes:
-    return file.read(MOST_BYTES + 1)
 
 
 def _check_shape(name: str, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -11,7 +12,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from phoenix_tui.cli.times import utc_time
-from phoenix_tui.config.files import make_private_folder
+from tools.files.own_files import make_folder, open_file
 
 FILE_LIMIT = 5 * 1024 * 1024
 """Bytes of one file; three older ones are kept."""
@@ -55,14 +56,14 @@ class PrivateFile(RotatingFileHandler):
     """A rotating file that nobody else can read."""
 
     def _open(self) -> TextIOWrapper:
-        Path(self.baseFilename).touch(mode=0o600)
-        return super()._open()
+        descriptor = open_file(Path(self.baseFilename), os.O_WRONLY | os.O_APPEND)
+        return TextIOWrapper(os.fdopen(descriptor, "ab"), encoding=self.encoding, errors=self.errors)
 
 
 def start_log(path: Path, secrets: Sequence[str], *, debug: bool) -> logging.Handler | None:
     """Send every logger's records to `path`; None where it cannot be written, which stops nobody."""
     try:
-        make_private_folder(path.parent)
+        make_folder(path.parent)
         handler = PrivateFile(path, maxBytes=FILE_LIMIT, backupCount=KEPT, encoding="utf-8")
     except OSError:
         logging.getLogger().addHandler(logging.NullHandler())  # else warnings go to the terminal

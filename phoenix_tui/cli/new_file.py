@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from phoenix_tui.cli.exits import CommandError
+from tools.files.own_files import new_file
+
+UNREAD = "nothing reads from it"
 
 
 def write_new(path: Path, text: str) -> None:
@@ -16,16 +20,25 @@ def write_new(path: Path, text: str) -> None:
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            path.write_bytes(text.encode("utf-8", "replace"))
+            _write_through(path, text)
             return
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        opened = new_file(path)
     except FileExistsError as error:
         raise CommandError(f"{path} exists already: name another file.") from error
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+        reason = UNREAD if error.errno == errno.ENXIO else error.strerror
+        raise CommandError(f"{path} cannot be written: {reason}.") from error
     try:
         with os.fdopen(opened, "wb") as file:
             file.write(text.encode("utf-8", "replace"))
     except OSError as error:
         path.unlink(missing_ok=True)
         raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _write_through(path: Path, text: str) -> None:
+    """Write to what is no file; raises OSError (ENXIO) for a pipe that nothing reads, instead of waiting for ever."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text.encode("utf-8", "replace"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_progress
 from phoenix_tui.image_files import SECRET
+from tools.files.own_files import read_given
 from tools.files.protected import is_secret
 
 PATIENCE = 1.0
@@ -47,11 +48,12 @@ def _read_image(path: Path) -> bytes:
     if is_secret(Path(os.path.realpath(path)), Path.home()):
         raise CommandError(SECRET.format(path=path))
     try:
-        if path.stat().st_size > IMAGE_LIMIT:
-            raise CommandError(f"The image {path} has more than 64 MiB; give a smaller one.")
-        return path.read_bytes()
+        content = read_given(path, IMAGE_LIMIT + 1)
     except OSError as error:
         raise CommandError(f"The image {path} cannot be read: {error.strerror}.") from error
+    if len(content) > IMAGE_LIMIT:
+        raise CommandError(f"The image {path} has more than 64 MiB; give a smaller one.")
+    return content
 
 
 def _is_piped() -> bool:

@@ -17,11 +17,11 @@ from phoenix_tui.commands.bench import Bench
 from phoenix_tui.commands.catalogue import BY_NAME, COMMANDS
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.settings import change_setting
-from phoenix_tui.config.files import write_private
 from phoenix_tui.keymap import KEYS, KEYS_BY_ID, Scope, key_names
 from phoenix_tui.labels import age
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.settings_surface import Setting
+from tools.files.own_files import read_file, write_file
 
 MOST_RECENT: Final = 5
 MOST_CONVERSATIONS: Final = 50
@@ -29,6 +29,7 @@ HERE: Final = frozenset({Scope.APP, Scope.WORKSPACE})
 """Scopes whose actions can be done from anywhere."""
 NOT_LISTED: Final = frozenset({"palette", "stop", "interrupt", "help_outside"})
 RECENT_FILE: Final = "palette.json"
+MOST_BYTES: Final = 64 * 1024
 
 
 async def palette(bench: Bench) -> None:
@@ -111,7 +112,7 @@ class Recent:
     def keys(self) -> list[str]:
         """Keys of entries; some may be gone."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=list[str])[:MOST_RECENT]
+            return msgspec.json.decode(read_file(self._path, MOST_BYTES), type=list[str])[:MOST_RECENT]
         except (OSError, msgspec.DecodeError):
             return []
 
@@ -119,6 +120,6 @@ class Recent:
         """Put it first; a folder that cannot be written forgets."""
         keys = [key, *(one for one in self.keys() if one != key)][:MOST_RECENT]
         try:
-            write_private(self._path, msgspec.json.encode(keys).decode())
+            write_file(self._path, msgspec.json.encode(keys).decode())
         except OSError:
             return

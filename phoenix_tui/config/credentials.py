@@ -9,9 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from phoenix_tui.config.files import toml_text, write_private
 from phoenix_tui.config.load import line_of
 from phoenix_tui.config.settings import ConfigError
+from phoenix_tui.config.toml_text import toml_text
+from tools.files.own_files import MOST_SETTINGS, close_to_others, read_text, write_file
 
 KEYRING = "keyring"
 """The value that sends the look-up to the system's keyring."""
@@ -59,14 +60,13 @@ def load_credentials(path: Path, environment: Mapping[str, str]) -> Credentials:
         ConfigError: it is not what `[provider] api_key = "..."` looks like; no value is quoted.
     """
     try:
-        if path.stat().st_mode & 0o077:
-            path.chmod(0o600)
-        text = path.read_text("utf-8")
+        close_to_others(path)
+        text = read_text(path, MOST_SETTINGS)
         document = tomllib.loads(text)
     except FileNotFoundError:
         return Credentials(environment, {})
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from None
     return Credentials(environment, {name: _key_in(table, name, text, path) for name, table in document.items()})
@@ -81,7 +81,7 @@ def save_key(path: Path, provider: str, key: str) -> None:
     """
     stored = dict(load_credentials(path, {}).stored) | {provider: key}
     tables = [f"[{toml_text(name)}]\napi_key = {toml_text(value)}\n" for name, value in stored.items()]
-    write_private(path, "\n".join(tables))
+    write_file(path, "\n".join(tables))
 
 
 def _key_in(table: object, name: str, text: str, path: Path) -> str:

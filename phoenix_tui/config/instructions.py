@@ -6,8 +6,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from phoenix_tui.config.project import Project, find_project
+from phoenix_tui.config.project import FILE_LIMIT, Project, find_project
 from phoenix_tui.config.trust import Trust, TrustFile
+from tools.files.own_files import read_file
 
 
 class Instructions(Struct, frozen=True):
@@ -19,7 +20,7 @@ class Instructions(Struct, frozen=True):
     def __call__(self, folder: Path) -> str:
         """The text for `folder`, empty when there is none."""
         try:
-            own = self.own.read_text("utf-8", errors="replace").strip()
+            own = read_file(self.own, FILE_LIMIT).decode("utf-8", "replace").strip()
         except OSError:
             own = ""
         project, trusted = Project(folder), False

@@ -23,6 +23,7 @@ from phoenix_tui.config.settings import (
     narrows,
 )
 from phoenix_tui.config.sizes import AUTO, megabytes
+from tools.files.own_files import MOST_SETTINGS, read_text
 
 LINES = "screen_reader"
 DUMB = "TERM=dumb"
@@ -44,11 +45,11 @@ def user_layer(path: Path) -> Layer:
         ConfigError: it cannot be read, or holds a wrong key or value.
     """
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path, MOST_SETTINGS)
     except FileNotFoundError:
         return Layer()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     return parse_layer(text, path, project=False)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from phoenix_tui.config.files import make_private_folder
+from tools.files.own_files import make_folder
 
 
 class Paths(Struct, frozen=True):
@@ -114,7 +114,7 @@ class Paths(Struct, frozen=True):
             OSError: one of them cannot be made.
         """
         for folder in {self.config, self.data, self.state}:
-            make_private_folder(folder)
+            make_folder(folder)
 
 
 def find_paths(environment: Mapping[str, str]) -> Paths:

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.ports.profiles import GENERAL, Profile, ProfileError
-from phoenix_tui.config.files import read_regular, write_private
 from phoenix_tui.config.profile_text import parse_profile
 from phoenix_tui.config.project import FOLDER, Project, ProjectFile, find_project
 from phoenix_tui.config.trust import Trust, TrustFile
 from phoenix_tui.live_files import Stamp, stamp
 from tools.clean import clean_line
+from tools.files.own_files import read_regular, write_file
 
 PROFILES: Final = "profiles"
 ENDING: Final = ".md"
@@ -117,7 +117,7 @@ class ProfileFiles:
             raise ProfileError(f"'{clean_line(name[:60])}' cannot be: {NAME_WORDS}.")
         if os.path.lexists(path):
             raise ProfileError(f"{clean_line(str(path))} is there already: edit it, or choose another name.", path, 1)
-        write_private(path, text)
+        write_file(path, text)
         return path
 
     def _all(self, project: Project) -> dict[str, _Kept]:

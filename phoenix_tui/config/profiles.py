@@ -85,12 +85,14 @@ def instructed(settings: Settings, profile: Profile | None) -> Settings:
 
 def _source(profile: Profile, key: str) -> str:
     from engine.ports.profiles import BUILT_IN  # noqa: PLC0415 - as above
+    from phoenix_tui.config.profile_files import FILE_LIMIT  # noqa: PLC0415 - as above
     from phoenix_tui.config.profile_text import key_lines  # noqa: PLC0415 - as above
+    from tools.files.own_files import read_file  # noqa: PLC0415 - as above
 
     if profile.source == BUILT_IN:
         return f"built-in profile {profile.name}"
     try:
-        line = key_lines(Path(profile.source).read_text("utf-8", "replace")).get(key, 0)
+        line = key_lines(read_file(Path(profile.source), FILE_LIMIT).decode("utf-8", "replace")).get(key, 0)
     except OSError:
         line = 0
     return f"{profile.source}:{line}" if line else profile.source

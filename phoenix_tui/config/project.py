@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from phoenix_tui.config.files import read_regular
+from tools.files.own_files import read_regular
 
 INSTRUCTIONS = "AGENTS.md"
 FOLDER = ".phoenix"

@@ -15,8 +15,9 @@ from typing import Final, cast
 from msgspec import Struct
 
 from engine.permissions.rules import KeptRule
-from phoenix_tui.config.files import read_regular, toml_text, write_private
+from phoenix_tui.config.toml_text import toml_text
 from tools.clean import reveal
+from tools.files.own_files import read_regular, write_file
 
 MOST_BYTES: Final = 1_000_000
 """Of rules.toml: 10,000 rules of 100 letters. It is read at each decision."""
@@ -78,7 +79,7 @@ class RuleFile(Struct, frozen=True):
         projects = sorted({one.project for one in rules if one.project})
         everywhere = _table("", [one for one in rules if not one.project])
         tables = (_table(project, [one for one in rules if one.project == project]) for project in projects)
-        write_private(self.path, "\n".join((HEAD + everywhere, *tables)))
+        write_file(self.path, "\n".join((HEAD + everywhere, *tables)))
 
 
 class RulesInMemory(Struct, eq=False):

@@ -10,10 +10,12 @@ from typing import cast
 
 from msgspec import Struct
 
-from phoenix_tui.config.files import write_private
 from phoenix_tui.config.project import Project
 from tools.clean import reveal_name
+from tools.files.own_files import read_file, write_file
 
+MOST_KEPT = 256 * 1024 * 1024
+"""Bytes of trust.json: texts of many large projects."""
 TEXT_LIMIT = 64 * 1024
 """Bytes of a file up to which its text is kept for a later diff."""
 
@@ -85,7 +87,7 @@ class TrustFile(Struct, frozen=True):
         texts = {str(file.path): file.text for file in kept if len(file.content) <= TEXT_LIMIT}
         entries[str(project.folder)] = _Entry(device, inode, trusted, digests, texts)
         folders = {name: _document(entry) for name, entry in entries.items()}
-        write_private(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
+        write_file(self.path, json.dumps({"folders": folders}, indent=1, sort_keys=True) + "\n")
 
     def changes(self, project: Project) -> str:
         """What is different since the last answer, as a unified diff (FAULTS 64)."""
@@ -102,8 +104,8 @@ class TrustFile(Struct, frozen=True):
     def _entries(self) -> dict[str, _Entry]:
         """What is kept; a file that cannot be understood trusts nothing."""
         try:
-            document: object = json.loads(self.path.read_text("utf-8"))
-        except (OSError, ValueError):
+            document: object = json.loads(read_file(self.path, MOST_KEPT))
+        except (OSError, ValueError, RecursionError):
             return {}
         folders = cast("dict[str, object]", document).get("folders") if isinstance(document, dict) else None
         if not isinstance(folders, dict):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from phoenix_tui.config.files import write_private
 from phoenix_tui.config.load import check, user_layer
 from phoenix_tui.config.settings import KEYS, ConfigError, Value
+from tools.files.own_files import MOST_SETTINGS, read_text, write_file
 
 
 def set_value(path: Path, name: str, value: object) -> None:
@@ -37,9 +37,9 @@ def _rewrite(path: Path, name: str, value: Value | None) -> None:
     user_layer(path)  # a file with an error stays as the user left it
     import tomlkit  # noqa: PLC0415 - 40 ms, needed only to change a file
 
-    document = tomlkit.parse(path.read_text("utf-8") if path.exists() else "")
+    document = tomlkit.parse(read_text(path, MOST_SETTINGS) if path.exists() else "")
     if value is None:
         document.pop(name, None)  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
     else:
         document[name] = value
-    write_private(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub
+    write_file(path, tomlkit.dumps(document))  # pyright: ignore[reportUnknownMemberType] - tomlkit's stub

@@ -9,8 +9,8 @@ from typing import cast
 
 from msgspec import Struct
 
-from phoenix_tui.config.files import read_regular, write_private
 from phoenix_tui.models.servers import ENDPOINTS, LocalServer
+from tools.files.own_files import read_regular, write_file
 
 FILE_LIMIT = 64 * 1024
 
@@ -37,7 +37,7 @@ class AcceptedServers(Struct, frozen=True):
         accepted = self._read()
         if address and _entry(kind, address) not in accepted:
             entries = sorted({*accepted, _entry(kind, address)})
-            write_private(self.path, json.dumps({"accepted": entries}, indent=1) + "\n")
+            write_file(self.path, json.dumps({"accepted": entries}, indent=1) + "\n")
 
     def _read(self) -> frozenset[str]:
         """What is kept; a file that cannot be understood accepts nothing."""

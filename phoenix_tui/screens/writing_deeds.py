@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.screens.edit_sheet import EditSheet
+from tools.files.own_files import write_file
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.bench import Bench
@@ -55,7 +55,7 @@ class WritingDeeds:
             return
         if sheet.wants_file:
             try:
-                path = await asyncio.to_thread(_spill, bench.desk.launch.state_folder / "outputs", text)
+                path = await asyncio.to_thread(spill_paste, bench.desk.launch.state_folder / "outputs", text)
             except OSError as error:
                 bench.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
                 return
@@ -69,12 +69,9 @@ class WritingDeeds:
             await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))
 
 
-def _spill(folder: Path, text: str) -> Path:
+def spill_paste(folder: Path, text: str) -> Path:
     """A file that only the user can read, named by what is in it, among the outputs that tools may read."""
     content = text.encode("utf-8", "replace")
     path = folder / f"pasted-{hashlib.sha256(content).hexdigest()[:12]}.txt"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+    write_file(path, content)
     return path

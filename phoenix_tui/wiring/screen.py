@@ -189,7 +189,7 @@ def chosen_model(setup: Setup) -> ModelChoice:
 def _embedded(folder: Path) -> tuple[str, ...]:
     """Models that can be used, without reading one: the user's own file first, unchecked downloads left out."""
     own = own_file(os.environ)
-    names = sorted(path.stem for path in folder.glob("*.gguf"))
+    names = sorted(path.stem for path in folder.glob("*.gguf") if path.is_file())
     unchecked = {one.name for one in KNOWN_MODELS if not (folder / f".{one.file_name}.verified").exists()}
     first = (own.stem,) if own is not None and own.is_file() else ()
     return (*first, *(name for name in names if name not in {*unchecked, *first}))

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,3 +56,21 @@ def resident(pid: int) -> float:
     with contextlib.suppress(OSError, IndexError):
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / MEGABYTE
     return 0.0
+
+
+def within(seconds: float, work: Callable[[], object]) -> None:
+    """Do `work`; fails where it is not over by then, whatever it waits for. What it raises is raised here."""
+    raised: list[BaseException] = []
+
+    def done() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            raised.append(error)
+
+    thread = threading.Thread(target=done, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "it still waits for something"
+    if raised:
+        raise raised[0]

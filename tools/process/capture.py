@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools.contract import Captured
+from tools.files.own_files import make_folder, open_file
 
 SPILL_LIMIT = 100 * 1024 * 1024
 """Bytes a spill file may take: a runaway command must not fill the disk."""
@@ -106,10 +107,10 @@ class Spill:
 
     def _open(self) -> None:
         assert self._wanted is not None
-        self._wanted.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._descriptor = os.open(self._wanted, flags, 0o600)
+        make_folder(self._wanted.parent)
+        self._descriptor = open_file(self._wanted, os.O_WRONLY)
         self.path = self._wanted
+        os.ftruncate(self._descriptor, 0)
 
     def _give_up(self) -> None:
         self._cut = 0

@@ -15,6 +15,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
+from tools.files.own_files import make_folder, open_file
+
 SUFFIX: Final = ".claims"
 LOCK: Final = "lock"
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -95,10 +97,10 @@ class Journal:
         if self._folder is None or not self._folder.parent.is_dir():
             return False
         try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            lock = _open(self._folder / LOCK)
+            make_folder(self._folder)
+            lock = open_file(self._folder / LOCK, os.O_RDWR)
             own = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-            descriptor = _open(own)
+            descriptor = open_file(own, os.O_RDWR | os.O_APPEND)
         except OSError:  # a full or read-only disk: the placeholders themselves tell what they are
             self._folder = None
             return False
@@ -116,11 +118,6 @@ class Journal:
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.write(self._descriptor, entry)
-
-
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    return os.open(path, flags, 0o600)
 
 
 def _locked(descriptor: int) -> bool:

@@ -179,7 +179,7 @@ class Layout:
             if apart and not self._is_covered(path):
                 layers = self.lease.layers / str(number)
                 for part in ("upper", "work"):
-                    (layers / part).mkdir(parents=True, exist_ok=True)
+                    (layers / part).mkdir(0o700, parents=True, exist_ok=True)
                 self._put(places.COPY, path, layers)
 
     def _guard(self, git: GitControl) -> None:

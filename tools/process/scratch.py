@@ -67,7 +67,7 @@ class Scratch:
             temporary = base / name / "tmp"
             layers = base / name / f"layers-{slot}"
             for folder in (temporary, layers):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # below `base`, which is closed to others
             temporary.chmod(TEMPORARY_MODE)
             if not owner:
                 self._ended.add(name)

@@ -17,6 +17,7 @@ from engine.ports import ProviderError
 from engine.providers.local import serve
 from engine.providers.local.host import ProgramEnded, ProgramHost, RunningProgram
 from engine.providers.local.resources import Resources
+from tools.files.own_files import read_start
 
 CONTEXT_WINDOW = 8192
 """Tokens (LOCAL_MODEL 4)."""
@@ -99,8 +100,7 @@ class LlamaServer:
 def objection_to(model: Path, resources: Resources) -> str:
     """Why `model` cannot be loaded here, as a sentence; empty when nothing speaks against it."""
     try:
-        with model.open("rb") as file:
-            magic = file.read(len(GGUF_MAGIC))
+        magic = read_start(model, len(GGUF_MAGIC))
     except OSError as error:
         reason = error.strerror or "unreadable"
         return f"{model} cannot be read ({reason}): run `phoenix model install`, or correct PHOENIX_GGUF."

@@ -10,12 +10,12 @@ import pytest
 
 from engine.permissions.rules import KeptRule
 from phoenix_tui.config.credentials import load_credentials, save_key
-from phoenix_tui.config.files import write_private
 from phoenix_tui.config.load import user_layer
 from phoenix_tui.config.paths import find_paths
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.write import set_value
+from tools.files.own_files import write_file
 
 
 @pytest.fixture(params=[0o000, 0o022])
@@ -33,7 +33,7 @@ def mode(path: Path) -> int:
 def test_folders_are_0700_and_files_0600_whatever_the_umask(tmp_path: Path) -> None:
     paths = find_paths({"PHOENIX_HOME": str(tmp_path / "home")})
     paths.make()
-    write_private(paths.config_file, "x = 1\n")
+    write_file(paths.config_file, "x = 1\n")
     assert mode(paths.config) == 0o700
     assert mode(paths.config_file) == 0o600
 
@@ -49,7 +49,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path
     path.mkdir()
     (path / "child").touch()
     with pytest.raises(OSError, match="directory"):
-        write_private(path, "new")
+        write_file(path, "new")
     assert [entry.name for entry in tmp_path.iterdir()] == ["config.toml"]
 
 

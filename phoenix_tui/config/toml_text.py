@@ -1,0 +1,10 @@
+"""A text as TOML writes it."""
+
+from __future__ import annotations
+
+import json
+
+
+def toml_text(text: str) -> str:
+    """`text` as a TOML string; JSON's rules are TOML's but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
