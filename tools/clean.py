@@ -14,19 +14,22 @@ from typing import Final
 # ESC and C1 introducers. A string (OSC, DCS, APC, PM, SOS) ends at BEL or ST; one that never ends is cut at
 # the end of its line, so that it cannot swallow what follows. Bodies stop at the next introducer and every
 # repetition is possessive: each character is looked at a fixed number of times.
-_CSI: Final = r"(?:\x1b\[|\x9b)[\x30-\x3f]*+[\x20-\x2f]*+[\x40-\x7e]?"
 _STRING_BODY: Final = r"\x07\x1b\x80-\x9f"
-_STRING: Final = (
-    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])"
-    rf"(?:[^{_STRING_BODY}]*+(?:\x07|\x1b\\|\x9c)|[^{_STRING_BODY}\n]*+)"
-)
-_OTHER_ESCAPE: Final = r"\x1b[\x20-\x2f]*+[\x30-\x7e]?"
 _LINE_BREAK: Final = "[\x0b\x0c\x85\u2028\u2029]"
 _CONTROL: Final = r"[\x00-\x07\x0e-\x1f\x7f-\x9f]"
 
-_TERMINAL: Final = (
-    rf"(?P<erase>(?:\x1b\[|\x9b)[02]?K)|{_STRING}|{_CSI}|{_OTHER_ESCAPE}|(?P<newline>{_LINE_BREAK})|{_CONTROL}"
-)
+
+def terminal_sequences(*, arguments: str = "*", body: str = "*") -> str:
+    """The pattern of what acts on a terminal; `arguments` and `body` say how often theirs may repeat."""
+    csi = rf"(?:\x1b\[|\x9b)[\x30-\x3f]{arguments}+[\x20-\x2f]{arguments}+[\x40-\x7e]?"
+    string = (
+        r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])"
+        rf"(?:[^{_STRING_BODY}]{body}+(?:\x07|\x1b\\|\x9c)|[^{_STRING_BODY}\n]{body}+)"
+    )
+    other = rf"\x1b[\x20-\x2f]{arguments}+[\x30-\x7e]?"
+    return rf"(?P<erase>(?:\x1b\[|\x9b)[02]?K)|{string}|{csi}|{other}|(?P<newline>{_LINE_BREAK})|{_CONTROL}"
+
+
 _ERASE_REST: Final = "\x00"
 _ERASE_LINE: Final = "\x01"
 _CURSOR: Final = re.compile(r"([\r\x08\x00\x01])")
@@ -47,7 +50,7 @@ _PRESENTED: Final = f"[{_EMOJI}0-9#*]"
 _HIDDEN: Final = (
     f"[{_INVISIBLE}]|(?<!{_PRESENTED})[\ufe0e\ufe0f]|(?<![{_EMOJI}])(?<!{_PRESENTED}\ufe0f)\u200d|\u200d(?![{_EMOJI}])"
 )
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _PLAIN: Final = re.compile(r"[\n\t -~]*+")
 _LINE: Final = re.compile(r"[ -~]*+")
@@ -68,11 +71,12 @@ _BLANK_LOOKING: Final = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u0
 @cache
 def _terminal() -> re.Pattern[str]:
     # Not at import, as `_hidden`: they take 2 ms, and what stands on the first frame is plain.
-    return re.compile(_TERMINAL)
+    return re.compile(terminal_sequences())
 
 
 @cache
-def _hidden() -> re.Pattern[str]:
+def hidden() -> re.Pattern[str]:
+    """The pattern of characters that hide or reorder; it looks two characters back and one ahead."""
     return re.compile(_HIDDEN)
 
 
@@ -86,7 +90,7 @@ def clean(text: str) -> str:
     text = _terminal().sub(_terminal_effect, text)
     if _CURSOR.search(text):
         text = "\n".join(_overwritten(line) for line in text.split("\n"))
-    return _SURROGATE.sub("\ufffd", _hidden().sub("", text))
+    return SURROGATE.sub("\ufffd", hidden().sub("", text))
 
 
 def clean_line(text: str) -> str:
@@ -98,7 +102,7 @@ def clean_line(text: str) -> str:
         return text
     text = text.replace("\r\n", "\n").removesuffix("\r").translate(_SPELLED)
     text = _terminal().sub(lambda match: "\n" if match["newline"] else "", text)
-    return _SURROGATE.sub("\ufffd", _hidden().sub("", text)).translate(_WHITE)
+    return SURROGATE.sub("\ufffd", hidden().sub("", text)).translate(_WHITE)
 
 
 def reveal(text: str) -> str:
@@ -184,4 +188,4 @@ def _is_plain(character: str) -> bool:
     category = unicodedata.category(character)
     if category[0] in "CZ" or character in _BLANK_LOOKING:
         return False
-    return not (category == "Mn" and _hidden().match(character)) and character not in "\ufe0e\ufe0f"
+    return not (category == "Mn" and hidden().match(character)) and character not in "\ufe0e\ufe0f"

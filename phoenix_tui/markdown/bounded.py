@@ -41,6 +41,14 @@ def piece_end(text: str, most: int) -> int:
     return end
 
 
+def last_piece(text: str, most: int) -> str:
+    """The end of `text` that is at most this much work."""
+    start = max(len(text) - most, 0)
+    while len(text) - start > _SMALL and heft(text[start:]) > most:
+        start = (start + len(text) + 1) // 2
+    return text[start:]
+
+
 def make_parser() -> MarkdownIt:
     """A CommonMark parser with tables and strikethrough, without HTML, whose work grows with its input alone.
 

@@ -25,9 +25,8 @@ from phoenix_tui.markdown.layout import (
 from phoenix_tui.markdown.lines import BLANK, MARGIN, TEXT_COLUMN, Line, Span
 from phoenix_tui.markdown.open_table import OpenTable, grown
 from phoenix_tui.markdown.table import read_table
-from tools.clean import clean
+from tools.clean_pieces import PieceCleaner
 
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MARGIN: Final = (Span(" " * MARGIN),)
 SLICE: Final = 32_000
 """Work laid out in one step of a long text (see `heft`), at most about 60 ms."""
@@ -78,20 +77,7 @@ class MarkdownStream:
         self._raw: list[str] = []
         self.waiting = ""
         """What of a finished text has not been laid out."""
-        self._hostile = False
-        self._unsure = False
-        self._restart()
-
-    @property
-    def source(self) -> str:
-        """All that was fed."""
-        return "".join(self._raw)
-
-    def _restart(self) -> None:
-        self.lines.clear()
-        self.jobs.clear()
-        self.codes.clear()
-        self.settled = 0
+        self._cleaner = PieceCleaner()
         self._tail = ""
         self._fence: _OpenFence | None = None
         self._table: OpenTable | None = None
@@ -99,16 +85,18 @@ class MarkdownStream:
         self._joins = ""
         self._number: int | None = None
 
+    @property
+    def source(self) -> str:
+        """All that was fed."""
+        return "".join(self._raw)
+
     def feed(self, text: str) -> int:
         """Add text; gives the index of the first line that may have changed."""
         self._raw.append(text)
+        return self._grow(self._cleaner.feed(text))
+
+    def _grow(self, text: str) -> int:
         first = self.settled
-        self._hostile = self._hostile or _CONTROL.search(text) is not None
-        unsure, self._unsure = self._unsure, clean(text) != text
-        if self._hostile or unsure or self._unsure:
-            # A control or a joiner may belong to what stands before or after it: only the whole tells.
-            self._restart()
-            first, text = 0, clean("".join(self._raw))
         while text:
             end = piece_end(text, SLICE)
             self._tail, text = self._tail + text[:end], text[end:]
@@ -119,7 +107,7 @@ class MarkdownStream:
 
     def begin(self, text: str) -> None:
         """Take a finished text, of which the first slice is laid out."""
-        self.waiting = clean(text)
+        self.waiting = text
         self.more()
 
     def more(self) -> int:
@@ -145,7 +133,7 @@ class MarkdownStream:
 
     def finish(self) -> int:
         """Settle everything; gives the index of the first line that may have changed."""
-        first = self.settled
+        first = self._grow(self._cleaner.end())
         del self.lines[self.settled :]
         if self._fence is not None:
             self._grow_fence(self._fence, final=True)
@@ -328,23 +316,3 @@ def _outdented(line: str, indent: int) -> str:
         columns += 4 - columns % 4 if line[position] == "\t" else 1
         position += 1
     return " " * max(columns - indent, 0) + line[position:]
-
-
-def markdown_lines(text: str, width: int, *, coloured: bool = True) -> list[Line]:
-    """A finished text, parsed once; `coloured` waits for the lexing process, so not on the loop."""
-    page = Page([], [], min(width, TEXT_COLUMN + MARGIN))
-    cleaned = clean(text)
-    tokens = _parser.parse(cleaned)
-    for first, after in block_ranges(tokens, 0, len(tokens)):
-        if page.lines:
-            page.lines.append(BLANK)
-        gutter = Gutter(_MARGIN, _MARGIN)
-        if too_deep(tokens, first, after):
-            begin, end = tokens[first].map or [0, 0]
-            page.text([[Span(line)] for line in cleaned.split("\n")[begin:end]], gutter)
-        else:
-            lay_block(tokens, first, after, page, gutter)
-    for job in page.jobs if coloured else ():
-        while not job.done:
-            job.work(page.lines, 100)
-    return page.lines

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 def warm() -> None:
     """Load the parser; call it from a thread."""
-    from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the point of this function
+    from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - the point of this function
 
-    markdown_lines("*a*", 80, coloured=False)
+    MarkdownStream(80).begin("*a*")

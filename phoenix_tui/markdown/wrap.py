@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rich.cells import split_graphemes
 
 from phoenix_tui.markdown.lines import Span, cells
+
+LOOKED_AT: Final = 4_000
+"""Characters of a text of which one row is made: more are marks that take no room."""
 
 
 class Row(NamedTuple):
@@ -109,8 +112,9 @@ def _cut(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> 
 
 def ellipsize(text: str, width: int) -> str:
     """`text` in at most `width` cells, its end replaced by an ellipsis where it is longer."""
-    if cells(text) <= width:
+    looked_at = text[:LOOKED_AT]
+    if len(text) <= LOOKED_AT and cells(text) <= width:
         return text
     if width <= 1:
         return "…"[:width]
-    return text[: breaks(text, width - 1, hard=True)[0].end] + "…"
+    return looked_at[: breaks(looked_at, width - 1, hard=True)[0].end] + "…"

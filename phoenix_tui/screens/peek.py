@@ -22,7 +22,7 @@ from phoenix_tui.labels import READY, Label, Tone, short_model, short_state
 from phoenix_tui.rule_words import rule_grant
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
-from phoenix_tui.screens.peek_text import newest_rows, question_rows
+from phoenix_tui.screens.peek_text import LONGEST, newest_rows, question_rows
 from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
@@ -118,11 +118,11 @@ class PeekScreen(Sheet[str]):
     def _follow(self, update: Update) -> None:
         match update:
             case Snapshot(messages=messages, live_text=live, state_since=since):
-                self._messages, self._live, self._since = list(messages), live, since
+                self._messages, self._live, self._since = list(messages), live[-LONGEST:], since
             case StateChanged(since=since):
                 self._since = since
             case TextArrived(text=text):
-                self._live += text
+                self._live = (self._live + text)[-LONGEST:]  # of megabytes all would be copied for each piece
             case MessageSaved(message=message):
                 self._messages = [*self._messages[-ENOUGH:], message]
                 self._live = ""

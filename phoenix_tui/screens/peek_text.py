@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 8_000
 """Characters of the newest words that are shown: their end."""
+MOST_WORK: Final = 24_000
+"""Work (`heft`) of laying them out, at most about 40 ms: they are laid out ten times a second while they arrive."""
 INDENT: Final = 2
 TONES: Final = ("", *(tone.value for tone in (Tone.QUIET, Tone.YOU, Tone.WORK, Tone.NEEDS_YOU, Tone.GOOD, Tone.BAD)))
 """By the number of a tone of `markdown.lines`; those of code stay plain here."""
@@ -32,7 +34,7 @@ def newest_rows(
     row: ConversationSummary, messages: Sequence[StoredMessage], live: str, failed: bool, width: int
 ) -> Sequence[Content]:
     """The prompt, where the title does not say it already, and what came of it so far; `live` may be why it failed."""
-    said = next((clean_line(text_of(one)) for one in reversed(messages) if one.origin is Origin.HUMAN), "")
+    said = next((clean_line(text_of(one)[:LONGEST]) for one in reversed(messages) if one.origin is Origin.HUMAN), "")
     answers = (text for one in reversed(messages) if one.role is Role.ASSISTANT and (text := text_of(one)))
     words = live or next(answers, "")
     rows: list[Content] = []
@@ -45,7 +47,10 @@ def newest_rows(
     if failed:
         return [
             *rows,
-            *(Content.styled(f"  {one}", Tone.BAD.value) for one in Content(clean(words)).wrap(width - INDENT)),
+            *(
+                Content.styled(f"  {one}", Tone.BAD.value)
+                for one in Content(clean(words[-LONGEST:])).wrap(width - INDENT)
+            ),
         ]
     return [*rows, *markdown_rows(words[-LONGEST:], width)]
 
@@ -59,11 +64,15 @@ def question_rows(question: Question, row: ConversationSummary, width: int) -> S
 
 @lru_cache(maxsize=4)
 def markdown_rows(text: str, width: int) -> tuple[Content, ...]:
-    """An answer as the transcript lays it out, indented; code stays plain."""
-    from phoenix_tui.markdown.stream import markdown_lines  # noqa: PLC0415 - the parser, for the first look inside
+    """The end of an answer as the transcript lays it out, indented; code stays plain."""
+    # The parser, for the first look inside.
+    from phoenix_tui.markdown.bounded import last_piece  # noqa: PLC0415 - as said
+    from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - as said
 
-    lines = markdown_lines(text, width, coloured=False)
-    return tuple(Content.assemble(*((span.text, _style(span.look)) for span in line.spans)) for line in lines)
+    stream = MarkdownStream(width)
+    stream.feed(last_piece(text, MOST_WORK))
+    stream.finish()
+    return tuple(Content.assemble(*((span.text, _style(span.look)) for span in line.spans)) for line in stream.lines)
 
 
 def _style(look: Look) -> str:

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from phoenix_tui.markdown.bounded import STEPS_EACH, heft, make_parser, piece_end
-from phoenix_tui.markdown.stream import SLICE, MarkdownStream, markdown_lines
+from phoenix_tui.markdown.stream import SLICE, MarkdownStream
+from tests.support.whole_markdown import markdown_lines
 
 SIZE = 9_000
 UNITS = [
@@ -127,3 +128,21 @@ def test_honest_texts_keep_their_looks() -> None:
     assert "[a link]" not in shown(citations)
     data = json.dumps([{"a_b": [1, [2, 3]]} for _ in range(1_500)], separators=(",", ":"))
     assert data in shown(data).replace("\n", "").replace(" ", "")
+
+
+CONTROLS = ("\x07", "\u200d", "\r", "\x1b[31m", "\x9d", "\x1b]0;", "\ud800", "\u202e")
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=ascii)
+def test_a_control_character_lets_nothing_be_laid_out_twice(control: str) -> None:
+    """One of them made every later piece of an answer lay out the whole again: 5 minutes for 200,000 characters."""
+    stream, again = MarkdownStream(100), 0
+    stream.feed(f"Begin{control}.\n\n")
+    for number in range(2_000):
+        before = stream.settled
+        first = stream.feed(f"One short paragraph, number {number}, with one{control if number % 50 == 0 else ''}.\n\n")
+        assert first >= before, "a settled line is laid out once"
+        again = max(again, len(stream.lines) - first)
+    stream.finish()
+    assert again <= 200, "of a string that never ends 4,096 characters are waited for"
+    assert "number 1999" in "".join(line.text for line in stream.lines[-3:])

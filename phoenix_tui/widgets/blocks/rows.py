@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, TEXT_COLUMN, Line, Look, Span, spans_width
-from phoenix_tui.markdown.wrap import ellipsize, wrap
+from phoenix_tui.markdown.plain import plain_rows
+from phoenix_tui.markdown.wrap import ellipsize
 
 BAR = Span("│ ", QUIET)
 _INDENT = Span(" " * MARGIN)
@@ -51,25 +52,18 @@ def barred(texts: Iterable[str], width: int, look: Look = QUIET) -> list[Line]:
     return [Line((_INDENT, BAR, Span(ellipsize(text.expandtabs(4), room), look)), margin=MARGIN + 2) for text in texts]
 
 
-def barred_whole(texts: Iterable[str], width: int, look: Look = PLAIN) -> list[Line]:
-    """Lines of output under a bar, wrapped, nothing cut."""
-    room = column(width) - MARGIN - 2
-    return [
-        Line((_INDENT, BAR, *spans), joint, MARGIN + 2)
-        for text in texts
-        for spans, joint in wrap((Span(text.expandtabs(4), look),), room, hard=True)
-    ]
+def barred_whole(text: str, width: int, look: Look = PLAIN) -> Iterator[Line]:
+    """Output under a bar, wrapped, nothing cut."""
+    for _, shown, joint in plain_rows(text, column(width) - MARGIN - 2, hard=True):
+        yield Line((_INDENT, BAR, Span(shown, look)), joint, MARGIN + 2)
 
 
-def quiet_note(mark: str, text: str, width: int, *, look: Look = QUIET, action: str = "") -> list[Line]:
+def quiet_note(mark: str, text: str, width: int, *, look: Look = QUIET, action: str = "") -> Iterator[Line]:
     """A note in one look: a mark, then text wrapped with a hanging indent."""
-    lines: list[Line] = []
-    lead = f"{mark} "
-    for position, source in enumerate(text.split("\n")):
-        for spans, joint in wrap((Span(source, look, action),), column(width) - MARGIN - len(lead)):
-            start = lead if not lines else " " * len(lead)
-            lines.append(Line((_INDENT, Span(start, look, action), *spans), joint if position or lines else None))
-    return lines
+    start = lead = f"{mark} "
+    for _, shown, joint in plain_rows(text, column(width) - MARGIN - len(lead)):
+        yield Line((_INDENT, Span(start, look, action), Span(shown, look, action)), joint)
+        start = " " * len(lead)
 
 
 def output_lines(text: str) -> Sequence[str]:

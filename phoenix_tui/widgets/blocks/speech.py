@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
 from msgspec import Struct
@@ -12,15 +13,20 @@ from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED, without_keys
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
+from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize, wrap
 from phoenix_tui.widgets.blocks.rows import column, duration_text, quiet_note, row
-from tools.clean import clean, clean_line
+from tools.clean import LONGEST_LINE, clean, clean_line
 from tools.wording import counted
 
 BAR: Final = Span("┃ ", Look(Tone.YOU))
 LONG_PROMPT: Final = 40
 """Rows above which a prompt is folded."""
 SHOWN_OF_LONG: Final = 12
+LOOKED_AT: Final = 64_000
+"""Characters of a folded prompt that are looked at: its first rows have fewer."""
+MOST_COUNTED: Final = 200_000
+"""Characters of a text whose words are counted."""
 STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
 """How the stored row of a stop begins (engine/machine/texts.py)."""
 _BOLD: Final = Look(bold=True)
@@ -35,67 +41,75 @@ class Stopped(Struct, frozen=True):
     unsaved_text: bool
 
 
-def prompt_lines(text: str, images: Sequence[ImageBlock], width: int, *, is_open: bool, action: str) -> list[Line]:
+def prompt_rows(text: str, images: Sequence[ImageBlock], width: int, *, is_open: bool, action: str) -> Iterator[Line]:
     """A person's message: a bar in their colour, the first line bold, images as chips."""
-    lines, beyond = _prompt_rows(clean(text).strip("\n"), column(width) - MARGIN, None if is_open else LONG_PROMPT)
-    if len(lines) > LONG_PROMPT and not is_open:
-        hidden = len(lines) - SHOWN_OF_LONG + beyond
-        del lines[SHOWN_OF_LONG:]
-        lines.append(Line((BAR, Span(f"… +{counted(hidden, 'line')}", QUIET, action))))
+    room = column(width) - MARGIN
+    yield from _prompt_text(text.strip("\n"), room, is_open=is_open, action=action)
     if images:
         chips = " ".join(f"[image {n}: {image.width}×{image.height}]" for n, image in enumerate(images, 1))
-        for spans, joint in wrap((Span(chips, QUIET),), column(width) - MARGIN):
-            lines.append(Line((BAR, *spans), joint))
-    return lines
+        for spans, joint in wrap((Span(chips, QUIET),), room):
+            yield Line((BAR, *spans), joint)
 
 
-def _prompt_rows(text: str, room: int, most: int | None) -> tuple[list[Line], int]:
-    """Wrapped rows, and how many lines are left once there are more than `most`: megabytes are never all wrapped."""
-    lines: list[Line] = []
-    sources = text.split("\n") if text else []
-    for number, source in enumerate(sources):
-        if most is not None and len(lines) > most:
-            return lines, len(sources) - number
-        shown = source if most is None else source[: (most + 2) * room]
-        for spans, joint in wrap((Span(shown.expandtabs(4), PLAIN if number else _BOLD),), room):
-            lines.append(Line((BAR, *spans), joint))
-    return lines, 0
+def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterator[Line]:
+    if not text:
+        return
+    if is_open:
+        yield from (_prompt_row(*row) for row in plain_rows(text, room))
+        return
+    rows = plain_rows(text[:LOOKED_AT], room)
+    head = list(islice(rows, LONG_PROMPT + 1))
+    head += takewhile(lambda row: row[0] == head[-1][0], islice(rows, 2))
+    if len(head) <= LONG_PROMPT and len(text) <= LOOKED_AT:
+        yield from (_prompt_row(*row) for row in head)
+        return
+    yield from (_prompt_row(*row) for row in head[:SHOWN_OF_LONG])
+    hidden = len(head) - SHOWN_OF_LONG + text.count("\n") - head[-1][0]
+    yield Line((BAR, Span(f"… +{counted(max(hidden, 1), 'line')}", QUIET, action)))
+
+
+def _prompt_row(number: int, shown: str, joint: str | None) -> Line:
+    return Line((BAR, Span(shown, PLAIN if number else _BOLD)), joint)
 
 
 def sticky_prompt(text: str, width: int) -> tuple[Span, ...]:
     """The first line of a prompt as the row that stays on top of its answer."""
-    first = clean_line(text.strip().split("\n", 1)[0])
+    first = clean_line(text.strip()[:LONGEST_LINE].split("\n", 1)[0])
     return (BAR, Span(ellipsize(first, max(column(width) - MARGIN, 1)), _BOLD))
 
 
-def thinking_lines(text: str, width: int, *, is_open: bool, action: str, live: bool = False) -> list[Line]:
-    """Reasoning: one quiet row with its length, folded; opened, all of it in quiet."""
-    words = counted(len(text.split()), "word")
-    thought = clean(text).strip()
-    newest = clean_line(thought.rsplit("\n", 1)[-1]) if live else ""
+def thinking_row(words: str, width: int, action: str, *, newest: str = "", live: bool = False) -> Line:
+    """Reasoning as one quiet row: how many words, and while it goes on the newest line."""
     label = f"thinking · {words}" + (f" · {newest}" if newest else "")
-    lines = [row(Span("⋯", QUIET), "", label if live else f"thought · {words}", "", width, action=action, look=QUIET)]
-    if is_open:
-        look = QUIET._replace(italic=True)
-        for source in thought.split("\n"):
-            for spans, joint in wrap((Span(source, look),), column(width) - MARGIN - 2):
-                lines.append(Line((Span("  "), Span("  "), *spans), joint, MARGIN + 2))
-    return lines
+    return row(Span("⋯", QUIET), "", label if live else f"thought · {words}", "", width, action=action, look=QUIET)
 
 
-def notice_lines(text: str, width: int) -> list[Line]:
+def thinking_rows(text: str, width: int) -> Iterator[Line]:
+    """All of a reasoning, in quiet."""
+    look = QUIET._replace(italic=True)
+    for _, shown, joint in plain_rows(text.strip(), column(width) - MARGIN - 2):
+        yield Line((Span("  "), Span("  "), Span(shown, look)), joint, MARGIN + 2)
+
+
+def length_of(text: str) -> str:
+    """How long a text is, in words; a huge one in characters, since counting its words would take too long."""
+    return counted(len(text), "character") if len(text) > MOST_COUNTED else counted(len(text.split()), "word")
+
+
+def notice_rows(text: str, width: int) -> Iterator[Line]:
     """A quiet row of the audit trail; that of a stop has its own sign."""
-    words = clean(text).strip()
+    words = text.strip()
     return quiet_note("■", _as_remark(words), width) if is_stop_notice(words) else quiet_note("·", words, width)
 
 
-def summary_lines(text: str, width: int, *, is_open: bool, action: str) -> list[Line]:
+def summary_rows(text: str, width: int, *, is_open: bool, action: str) -> Iterator[Line]:
     """A compaction: one row with what it did, and the summary itself below it, folded."""
-    first, _, rest = clean(text).strip().partition("\n")
+    first, _, rest = text.strip().partition("\n")
     summary = rest.strip()
     right = "" if is_open else f"+{counted(summary.count(chr(10)) + 1, 'line')}"
-    lines = [row(Span("·", QUIET), "", first, right, width, action=action, look=QUIET)]
-    return lines + quiet_note(" ", summary, width) if is_open else lines
+    yield row(Span("·", QUIET), "", clean_line(first[:LONGEST_LINE]), right, width, action=action, look=QUIET)
+    if is_open:
+        yield from quiet_note(" ", summary, width)
 
 
 def is_summary_notice(text: str) -> bool:
@@ -112,14 +126,15 @@ def _as_remark(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def report_lines(title: str, text: str, width: int, *, is_open: bool, action: str, words: str = "") -> list[Line]:
+def report_rows(title: str, text: str, width: int, *, is_open: bool, action: str, words: str = "") -> Iterator[Line]:
     """What came from elsewhere, such as a sub-agent: one row, folded; `words` stand for its first line."""
-    cleaned = clean(text).strip()
-    first, _, rest = cleaned.partition("\n")
-    first = clean_line(words) or first
+    stripped = text.strip()
+    first, _, rest = stripped.partition("\n")
+    first = clean_line(words) or clean_line(first[:LONGEST_LINE])
     right = f"+{counted(rest.count(chr(10)) + 1, 'line')}" if rest and not is_open else ""
-    lines = [row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)]
-    return lines + quiet_note(" ", cleaned, width) if is_open else lines
+    yield row(Span("↳", QUIET), title, first, right, width, action=action, look=QUIET)
+    if is_open:
+        yield from quiet_note(" ", stripped, width)
 
 
 def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
@@ -129,12 +144,12 @@ def stopped_lines(stopped: Stopped, width: int, stored: str = "") -> list[Line]:
         parts.append(f"{counted(stopped.processes, 'process', 'processes')} ended")
     if stopped.unsaved_text:
         parts.append("text not saved, /copy copies it")
-    return quiet_note("■", " · ".join(parts), width)
+    return list(quiet_note("■", " · ".join(parts), width))
 
 
 def error_lines(error: Errored, width: int) -> list[Line]:
     """A failed run: the cause, and the keys that help."""
-    lines = quiet_note("✗", clean(without_keys(error.message)).strip() or "The run failed.", width, look=_BAD)
+    cause = quiet_note("✗", clean(without_keys(error.message)).strip() or "The run failed.", width, look=_BAD)
     again = ("send", "tries again")
     if error.kind == "auth":
         fix = hint("/key keeps another key", "/model chooses another model", f"then {hint(again)}")
@@ -142,7 +157,7 @@ def error_lines(error: Errored, width: int) -> list[Line]:
         fix = hint(again, "a message goes on from here")
     else:
         fix = hint("/model chooses another model", again, "a message goes on from here")
-    return [*lines, *quiet_note(" ", hint(fix, ("stop", "puts this away")), width)]
+    return [*cause, *quiet_note(" ", hint(fix, ("stop", "puts this away")), width)]
 
 
 def draft_lines(name: str, characters: int, width: int) -> list[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
@@ -12,7 +12,7 @@ from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 from phoenix_tui.widgets.blocks.rows import barred, barred_whole, duration_text, output_lines, row
-from phoenix_tui.widgets.blocks.tool_view import ToolView
+from phoenix_tui.widgets.blocks.tool_view import ToolView, shortened
 from tools.clean import clean, clean_line
 from tools.contract import AgentEnd, AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 from tools.wording import counted
@@ -26,42 +26,41 @@ FAILURE_HEAD: Final = 2
 
 
 class ToolBlock(NamedTuple):
-    """A call as rows, and what is still to be coloured in them."""
+    """A call as rows, and what is still to be coloured in the first of them."""
 
     lines: list[Line]
     colours: DiffColours | None = None
+    rows: Iterable[Line] = ()
+    """Further rows, as many as its output has."""
 
 
 def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> ToolBlock:
     """One call; `now` is monotonic and matters only while it runs."""
     if isinstance(view.display, DiffDisplay) and view.status is ToolStatus.SUCCESS:
         return ToolBlock(*diff_block(view.display, width, is_open=is_open, action=action))
-    return ToolBlock(tool_lines(view, width, is_open=is_open, action=action, now=now))
-
-
-def tool_lines(view: ToolView, width: int, *, is_open: bool, action: str = "", now: float = 0.0) -> list[Line]:
-    """The rows of a call that is no change of a file, or of one that failed."""
     if backs := came_back(view):
-        return _agent_lines(view, backs, width, is_open=is_open, action=action)
-    output = output_lines("" if _hands_in(view) else output_of(view))
-    right = _right(view, len(output), is_open, now)
+        return _agents_block(view, backs, width, is_open=is_open, action=action)
+    output = "" if _hands_in(view) else output_of(view).rstrip()
+    right = _right(view, output.count("\n") + bool(output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [row(mark, view.name, _title(view), right, width, action=action)]
-    if is_open:
-        return lines + barred_whole(output, width)
+    if is_open and output:
+        return ToolBlock(lines, rows=barred_whole(output, width))
     if view.status is ToolStatus.RUNNING:
-        return lines + barred(output[-TAIL_LINES:], width)
+        return ToolBlock(lines + barred(output_lines(output)[-TAIL_LINES:], width))
     if view.status is ToolStatus.ERROR:
-        return lines + barred(_failure_excerpt(output), width)
-    return lines
+        return ToolBlock(lines + barred(_failure_excerpt(output_lines(output)), width))
+    return ToolBlock(lines)
 
 
-def _agent_lines(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> list[Line]:
+def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> ToolBlock:
     """A spawn call whose sub-agents are back: one row each, all they said only where it is opened."""
     right = duration_text(view.duration) if view.duration > 0 else ""
     mark = _mark(view.status) if view.status is not ToolStatus.SUCCESS else success_of(backs)
     lines = [row(mark, view.name, succeeded(backs), right, width, action=action)]
-    return lines + (barred_whole(output_lines(view.text), width) if is_open else back_rows(backs, width))
+    if is_open and (said := view.text.rstrip()):
+        return ToolBlock(lines, rows=barred_whole(said, width))
+    return ToolBlock(lines if is_open else lines + back_rows(backs, width))
 
 
 def reads_line(views: Sequence[ToolView], width: int, action: str) -> Line:
@@ -84,11 +83,11 @@ def _display_text(display: Display | None, text: str) -> str:
         case None:
             return text
         case TerminalDisplay():
-            return clean(display.output)
+            return clean(shortened(display.output))
         case PlainDisplay():
-            return clean(display.text)
+            return clean(shortened(display.text))
         case DiffDisplay():
-            return clean(display.diff)
+            return clean(shortened(display.diff))
         case ImageDisplay():
             return ""
         case AgentsDisplay():

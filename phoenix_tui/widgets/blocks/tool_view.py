@@ -17,6 +17,8 @@ from tools.wording import counted
 
 LIVE_TAIL: Final = 8_192
 """Characters of live output kept for the rows under a running call."""
+LONGEST: Final = 256 * 1024
+"""Characters of an output that are shown; tools give at most 128 KB."""
 QUICK_SECONDS: Final = 1.0
 """A read that took no longer is folded with its neighbours."""
 _SUMMARIES: Final = ("command", "path", "file_path", "pattern", "query", "url", "prompt", "task", "task_description")
@@ -89,7 +91,7 @@ def stored_call(record: ToolCallRecord) -> ToolView:
         clean_line(record.name),
         summary_of(record.input_json),
         record.status,
-        text=clean(record.output_text),
+        text=clean(shortened(record.output_text)),
         display=display_stored(record.display_json),
         duration=record.duration_ms / 1000,
     )
@@ -108,6 +110,14 @@ def display_stored(display_json: str) -> Display | None:
         return None
 
 
+def shortened(output: str) -> str:
+    """An output whose middle is left out where no tool gives as much: an imported one may have millions."""
+    if len(output) <= LONGEST:
+        return output
+    left_out = len(output) - LONGEST
+    return f"{output[: LONGEST // 2]}\n… {left_out:,} characters are left out …\n{output[-LONGEST // 2 :]}"
+
+
 def with_output(view: ToolView, text: str) -> str:
     """The live tail after more output."""
-    return (view.tail + clean(text))[-LIVE_TAIL:]
+    return (view.tail + clean(text[-4 * LIVE_TAIL :]))[-LIVE_TAIL:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from engine.records import StoredMessage
 from phoenix_tui.agent_words import handed_in
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Line, Span
+from phoenix_tui.markdown.plain import LongText
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
@@ -19,9 +20,18 @@ from phoenix_tui.widgets.blocks.tool_view import ToolView
 from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
 from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.runs import reads_of, run_of
+from tools.wording import counted
 
 _INDENT = Span(" " * MARGIN)
 _REPORTS = {Origin.COMPLETION: "sub-agent is back", Origin.SUBAGENT: "task"}
+
+
+def _long_part(
+    key: str, kind: Kind, rows: Iterable[Line], *, foldable: bool = False, head: list[Line] | None = None
+) -> Part:
+    """A part of `head` and rows without an end to them: what is beyond the first is laid out while it is in sight."""
+    text = LongText([] if head is None else head, rows)
+    return Part(key, kind, text.lines, foldable, stream=text if text.waiting else None)
 
 
 class Drawing(Struct, frozen=True):
@@ -50,7 +60,7 @@ class Drawing(Struct, frozen=True):
                 notes = []  # stands below the text that was stopped
             return notes + list(self._call_parts([b for b in message.blocks if isinstance(b, ToolUseBlock)]))
         if message.origin in _REPORTS:
-            lines = speech.report_lines(
+            rows = speech.report_rows(
                 _REPORTS[message.origin],
                 texts,
                 self.width,
@@ -58,24 +68,25 @@ class Drawing(Struct, frozen=True):
                 action=fold_action(key),
                 words=completion_words(texts),
             )
-            return [Part(key, Kind.NOTE, lines, foldable=True)]
+            return [_long_part(key, Kind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
-        lines = speech.prompt_lines(texts, images, self.width, is_open=self.is_open(key), action=fold_action(key))
-        prompt = Part(key, Kind.PROMPT, lines, foldable=len(lines) > speech.SHOWN_OF_LONG)
+        rows = speech.prompt_rows(texts, images, self.width, is_open=self.is_open(key), action=fold_action(key))
+        prompt = _long_part(key, Kind.PROMPT, rows)
+        prompt.foldable = len(prompt.lines) > speech.SHOWN_OF_LONG or len(texts) > speech.LOOKED_AT
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
         return [prompt, *(part for part in shown if part is not None)]
 
     def _notice(self, key: str, text: str) -> Part:
         if not speech.is_summary_notice(text):
-            return Part(key, Kind.NOTE, speech.notice_lines(text, self.width))
-        lines = speech.summary_lines(text, self.width, is_open=self.is_open(key), action=fold_action(key))
-        return Part(key, Kind.NOTE, lines, foldable=True)
+            return _long_part(key, Kind.NOTE, speech.notice_rows(text, self.width))
+        rows = speech.summary_rows(text, self.width, is_open=self.is_open(key), action=fold_action(key))
+        return _long_part(key, Kind.NOTE, rows, foldable=True)
 
     def live_parts(self) -> Iterator[Part]:
         """What stands below the last message, the answer under way left out."""
         live = self.model.live
         for number, notice in enumerate(live.notices):
-            yield Part(f"notice:{number}", Kind.NOTE, speech.notice_lines(notice, self.width))
+            yield Part(f"notice:{number}", Kind.NOTE, list(speech.notice_rows(notice, self.width)))
         if live.drafting is not None:
             yield Part("draft", Kind.TOOL, speech.draft_lines(*live.drafting, self.width))
         if live.stopped is not None:
@@ -87,11 +98,14 @@ class Drawing(Struct, frozen=True):
 
     def live_thinking(self) -> Part | None:
         """The reasoning under way."""
-        if not self.model.live.thinking:
+        live, key = self.model.live, "thinking:live"
+        if not live.thinking.pieces:
             return None
-        text, key = "".join(self.model.live.thinking), "thinking:live"
-        live = not self.model.live.pieces and self.model.live.stopped is None
-        lines = speech.thinking_lines(text, self.width, is_open=self.is_open(key), action=fold_action(key), live=live)
+        goes_on = not live.pieces and live.stopped is None
+        words, newest = counted(live.thinking.words, "word"), live.thinking.newest_line if goes_on else ""
+        lines = [speech.thinking_row(words, self.width, fold_action(key), newest=newest, live=goes_on)]
+        if self.is_open(key):
+            lines += speech.thinking_rows(live.thinking.newest, self.width)
         return Part(key, Kind.THINKING, lines, foldable=True)
 
     def welcome(self) -> Part | None:
@@ -100,8 +114,8 @@ class Drawing(Struct, frozen=True):
         if record is None:
             return None
         if record.agent is not None:
-            lines = speech.report_lines("task", record.agent.task, self.width, is_open=False, action="")
-            return Part("welcome", Kind.NOTE, lines)
+            rows = speech.report_rows("task", record.agent.task, self.width, is_open=False, action="")
+            return Part("welcome", Kind.NOTE, list(rows))
         lines = speech.welcome_lines(str(record.cwd), record.model, record.permission_mode.value, self.width)
         return Part("welcome", Kind.NOTE, lines)
 
@@ -109,7 +123,9 @@ class Drawing(Struct, frozen=True):
         """One call as its own part."""
         key = f"call:{view.id}"
         block = tool_block(view, self.width, is_open=self.is_open(key), action=fold_action(key), now=self.model.now())
-        return Part(key, Kind.TOOL, block.lines, foldable=True, colours=block.colours)
+        part = _long_part(key, Kind.TOOL, block.rows, foldable=True, head=block.lines)
+        part.colours = block.colours
+        return part
 
     def _image_part(self, name: str, image: ImageBlock, bar: Span) -> Part | None:
         """An image in cells: larger once it was opened."""
@@ -150,10 +166,9 @@ class Drawing(Struct, frozen=True):
                 yield self.answer(f"answer:{key}", block.text)
             elif isinstance(block, ThinkingBlock) and block.text.strip():
                 key = f"thinking:{key}"
-                lines = speech.thinking_lines(
-                    block.text, self.width, is_open=self.is_open(key), action=fold_action(key)
-                )
-                yield Part(key, Kind.THINKING, lines, foldable=True)
+                head = speech.thinking_row(speech.length_of(block.text), self.width, fold_action(key))
+                rows = speech.thinking_rows(block.text, self.width) if self.is_open(key) else ()
+                yield _long_part(key, Kind.THINKING, rows, foldable=True, head=[head])
         yield from self._call_parts(calls)
 
     def _call_parts(self, blocks: list[ToolUseBlock]) -> Iterator[Part]:

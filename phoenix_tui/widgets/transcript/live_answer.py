@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from phoenix_tui.widgets.transcript.model import LiveReply
 from phoenix_tui.widgets.transcript.parts import Kind, Part
+
+if TYPE_CHECKING:
+    from phoenix_tui.markdown.stream import MarkdownStream
 
 
 class LiveAnswer:
@@ -11,6 +16,8 @@ class LiveAnswer:
 
     def __init__(self) -> None:
         self._part: Part | None = None
+        self._stream: MarkdownStream | None = None
+        """Where its lines come from."""
         self._reply: LiveReply | None = None
         self._fed = 0
         self.first_changed = -1
@@ -18,19 +25,19 @@ class LiveAnswer:
 
     def drop(self) -> None:
         """Forget the part: another width, another conversation."""
-        self._part = None
+        self._part = self._stream = None
 
     def part(self, live: LiveReply, width: int) -> Part:
         """The part with all that has streamed so far."""
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
 
-        part, self.first_changed = self._part, -1
-        if part is None or part.stream is None or self._reply is not live:
-            stream = MarkdownStream(width)
+        part, stream, self.first_changed = self._part, self._stream, -1
+        if part is None or stream is None or self._reply is not live:
+            stream = self._stream = MarkdownStream(width)
             part = self._part = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
             self._reply, self._fed = live, 0
-        if part.stream is not None and self._fed < len(live.pieces):
-            self.first_changed = part.stream.feed("".join(live.pieces[self._fed :]))
+        if self._fed < len(live.pieces):
+            self.first_changed = stream.feed("".join(live.pieces[self._fed :]))
             self._fed = len(live.pieces)
             del part.strips[self.first_changed :]
         if part.dim is not (live.stopped is not None):
@@ -42,15 +49,15 @@ class LiveAnswer:
         """A stored answer; the one that just streamed keeps its lines and strips."""
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
 
-        live = self._part
-        if live is not None and live.stream is not None and text.startswith(live.stream.source):
-            stream, strips = live.stream, live.strips
+        live, growing = self._part, self._stream
+        if live is not None and growing is not None and text.startswith(growing.source):
+            stream, strips = growing, live.strips
             rest = text[len(stream.source) :]
             first = stream.feed(rest) if rest else stream.settled
             del strips[min(first, stream.finish()) :]
             if live.dim:
                 strips.clear()
-            self._part = None
+            self._part = self._stream = None
         else:
             stream, strips = MarkdownStream(width), []
             stream.begin(text)

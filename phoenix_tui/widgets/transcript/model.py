@@ -27,10 +27,38 @@ from engine.updates import Snapshot
 from phoenix_tui.agent_words import handed_in
 from phoenix_tui.widgets.blocks.speech import Stopped, is_stop_notice
 from phoenix_tui.widgets.transcript.calls import CallBook
+from tools.clean import clean_line
 from tools.contract import Progress, ToolRequest
 
 KEPT_MESSAGES: Final = 1_000
 """Messages held in memory; others are loaded again when they come into view (SPIKE 3)."""
+
+NEWEST: Final = 8_000
+"""Characters of a reasoning under way that can be looked at; all of it once it is complete."""
+
+
+class LiveThinking:
+    """The reasoning under way: how much it is, and its end; each piece is read once."""
+
+    def __init__(self, text: str = "") -> None:
+        self.pieces: list[str] = []
+        self.words = 0
+        self.newest = ""
+        """Its last `NEWEST` characters."""
+        if text:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Take more of it."""
+        goes_on = bool(self.newest) and not self.newest[-1].isspace() and not text[:1].isspace()
+        self.words += len(text.split()) - (goes_on and bool(text))
+        self.pieces.append(text)
+        self.newest = (self.newest + text)[-NEWEST:]
+
+    @property
+    def newest_line(self) -> str:
+        """Its last line that is not blank."""
+        return clean_line(self.newest.strip().rsplit("\n", 1)[-1])
 
 
 @dataclass(slots=True)
@@ -38,7 +66,7 @@ class LiveReply:
     """What has streamed of the reply under way, and what else stands below the last message."""
 
     pieces: list[str] = field(default_factory=list[str])
-    thinking: list[str] = field(default_factory=list[str])
+    thinking: LiveThinking = field(default_factory=LiveThinking)
     drafting: tuple[str, int] | None = None
     notices: list[str] = field(default_factory=list[str])
     stopped: Stopped | None = None
@@ -91,7 +119,7 @@ class TranscriptModel:
         self.add_history(snapshot.messages, snapshot.tool_calls)
         self.live = LiveReply(
             [snapshot.live_text] if snapshot.live_text else [],
-            [snapshot.live_thinking] if snapshot.live_thinking else [],
+            LiveThinking(snapshot.live_thinking),
         )
         self._busy_since = snapshot.run_started or None
         self._ended_processes = 0
@@ -132,7 +160,7 @@ class TranscriptModel:
     def add_thinking(self, text: str) -> None:
         """More reasoning."""
         self._restart_after_stop()
-        self.live.thinking.append(text)
+        self.live.thinking.add(text)
         self.dirty.add(self.count)
 
     def draft_call(self, name: str, characters: int) -> None:

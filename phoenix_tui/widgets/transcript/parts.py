@@ -14,6 +14,7 @@ from phoenix_tui.markdown.lines import BLANK, Line
 if TYPE_CHECKING:
     from phoenix_tui.images.boxes import Box
     from phoenix_tui.markdown.code import CodeBlock
+    from phoenix_tui.markdown.plain import LongText
     from phoenix_tui.markdown.stream import MarkdownStream
     from phoenix_tui.widgets.blocks.diff_colours import DiffColours
 
@@ -40,7 +41,7 @@ class Part:
     foldable: bool = False
     dim: bool = False
     """Painted in quiet throughout: text that was not saved."""
-    stream: MarkdownStream | None = None
+    stream: MarkdownStream | LongText | None = None
     """Where its lines come from, while code in it is still to be coloured or text to come."""
     colours: DiffColours | None = None
     """What is still to be coloured in a diff."""
@@ -53,7 +54,7 @@ class Part:
     strips: list[Strip | None] = field(default_factory=list[Strip | None])
 
     @property
-    def plain(self) -> MarkdownStream | DiffColours | None:
+    def plain(self) -> MarkdownStream | LongText | DiffColours | None:
         """Whoever still has code to colour in it."""
         painting = self.stream or self.colours
         return painting if painting is not None and painting.jobs else None

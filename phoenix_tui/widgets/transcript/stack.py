@@ -178,7 +178,7 @@ class Stack:
     def _draw_live(self) -> Drawn:
         drawing, live = self._drawing(), self.model.live
         parts: list[Part] = []
-        if self.model.count == 0 and not live.pieces and not live.thinking:
+        if self.model.count == 0 and not live.pieces and not live.thinking.pieces:
             parts.extend(part for part in [drawing.welcome()] if part is not None)
         thinking = drawing.live_thinking()
         if thinking is not None:

@@ -137,7 +137,7 @@ def _text(model: TranscriptModel, chosen: Chosen) -> str:
     if part.key == "answer:live":
         return model.live.text
     if part.key == "thinking:live":
-        return "".join(model.live.thinking)
+        return "".join(model.live.thinking.pieces)
     if kind in {"answer", "thinking"}:
         seq, _, position = name.partition(":")
         block = model.messages[int(seq)].blocks[int(position)]

@@ -107,7 +107,7 @@ class TranscriptView(ScrollView, can_focus=True):
     def apply(self, update: Update) -> None:
         """Take in one update; it is drawn at once or with the next frame."""
         model = self.canvas.model
-        begins = not model.live.pieces and not model.live.thinking
+        begins = not model.live.pieces and not model.live.thinking.pieces
         follow(update, model)
         match update:
             case Snapshot():

@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phoenix_tui.markdown.lines import Line, cells
-from phoenix_tui.markdown.stream import MarkdownStream, markdown_lines
+from phoenix_tui.markdown.stream import MarkdownStream
+from tests.support.whole_markdown import markdown_lines
 
 SAMPLE = """# Retry
 

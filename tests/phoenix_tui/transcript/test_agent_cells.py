@@ -12,7 +12,7 @@ from engine.machine.messages import ToolResult, ToolStatus
 from engine.machine.states import AgentOutcome, AgentStatus, AgentTask
 from phoenix_tui.agent_words import first_line
 from phoenix_tui.widgets.blocks.agent_cell import agents_of, completion_words
-from phoenix_tui.widgets.blocks.tool_row import tool_lines
+from phoenix_tui.widgets.blocks.tool_row import tool_block
 from phoenix_tui.widgets.blocks.tool_view import ToolView, display_of, summary_of
 from tools.contract import Display
 
@@ -35,7 +35,8 @@ def back(*outcomes: AgentOutcome, tasks: Sequence[AgentTask] = TASKS) -> ToolVie
 
 
 def drawn(view: ToolView, *, is_open: bool = False, width: int = 70) -> list[str]:
-    return [line.text.rstrip() for line in tool_lines(view, width, is_open=is_open)]
+    block = tool_block(view, width, is_open=is_open)
+    return [line.text.rstrip() for line in (*block.lines, *block.rows)]
 
 
 def test_each_has_a_row_with_the_first_line_of_its_result_or_the_reason_and_what_it_used() -> None:
