@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Final, cast
 
@@ -28,7 +29,7 @@ from tests.support.engine import PlainImages, StubTool, engine_bench, until
 from tests.support.plain_runner import PlainRunner
 from tools.contract import Access, Enforcement, ImageRejected, JsonObject, SandboxMode, Tool
 from tools.files.ledger import ReadLedger
-from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, SECRET_PLACES, SHELL_FILES
+from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, SECRET_PLACES, SHELL_FILES, is_secret, secret_paths
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile
@@ -113,6 +114,18 @@ async def test_a_secret_place_asks_to_be_read(home: Path, tool: Tool, at_home: b
             assert "place of keys" in decision.reason
         for mode in REFUSING:
             assert isinstance(await decided(tool, path, mode, where), Deny), (path, mode)
+
+
+@pytest.mark.parametrize("link", [".ssh", ".config", ".config/gh", ".local/share", ".cargo/credentials"])
+@pytest.mark.parametrize("target", ["/", "elsewhere", "../home/.aws", "loop", "home/../elsewhere/deep"])
+def test_a_place_of_keys_is_guarded_where_a_link_leads(tmp_path: Path, link: str, target: str) -> None:
+    home = tmp_path.resolve() / "home"
+    (home / link).parent.mkdir(parents=True, exist_ok=True)
+    (home / link).symlink_to(home / link if target == "loop" else tmp_path.resolve() / target)
+    leads = [Path(os.path.realpath(home / name)) for name in SECRET_PLACES]
+    assert set(secret_paths(home)) == {*(home / name for name in SECRET_PLACES), *leads}
+    assert all(is_secret(path / "x", home) for path in leads)
+    assert is_secret(home / "project", home) is (link in SECRET_PLACES and target == "/")
 
 
 @pytest.mark.parametrize("tool", [*READERS, *WRITERS], ids=lambda tool: tool.spec.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -182,13 +183,30 @@ SECRET_PLACES: Final = (
 
 def secret_paths(home: Path) -> tuple[Path, ...]:
     """Paths below `home` that hold keys, whether or not they exist; behind a link where it leads, too."""
-    named = [home / name for name in SECRET_PLACES]
-    return tuple(dict.fromkeys((*named, *(Path(os.path.realpath(path)) for path in named))))
+    return tuple(dict.fromkeys((*(home / name for name in SECRET_PLACES), *map(Path, _behind_links(home)))))
 
 
 def is_secret(path: Path, home: Path) -> bool:
     """True for a resolved `path` that is, or lies in, a place of keys."""
-    return any(path.is_relative_to(place) for place in secret_paths(home))
+    if _first_place(path, home, _SECRET_NAMES):
+        return True
+    text = f"{path}/"
+    return any(text.startswith(f"{place.rstrip('/')}/") for place in _behind_links(home))
+
+
+def _behind_links(home: Path) -> list[str]:
+    """Where each of `SECRET_PLACES` leads; each folder on the way is looked at once, for every call asks this."""
+    known = {"": os.path.realpath(home)}
+    return [_leads_to(name, known) for name in SECRET_PLACES]
+
+
+def _leads_to(name: str, known: dict[str, str]) -> str:
+    """The real path of a name below the first of `known`, which keeps it."""
+    if name not in known:
+        above, _, last = name.rpartition("/")
+        path = f"{_leads_to(above, known).rstrip('/')}/{last}"
+        known[name] = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 - 80 of them a call
+    return known[name]
 
 
 def protection(path: Path, home: Path) -> str:
@@ -203,7 +221,14 @@ def protection(path: Path, home: Path) -> str:
 
 
 def _home_place(path: Path, home: Path) -> str:
-    return next((name for name in (*SHELL_FILES, *SECRET_PLACES) if path.is_relative_to(home / name)), "")
+    return _first_place(path, home, _HOME_NAMES)
+
+
+def _first_place(path: Path, home: Path, names: frozenset[str]) -> str:
+    """The one of `names` below `home` that `path` is or lies in, empty where none is."""
+    if not path.is_relative_to(home):
+        return ""
+    return next((name for name in accumulate(path.relative_to(home).parts, "{}/{}".format) if name in names), "")
 
 
 def protected_part(path: Path, working_dir: Path, home: Path) -> str:
@@ -216,6 +241,8 @@ def protected_part(path: Path, working_dir: Path, home: Path) -> str:
     return protection(path.relative_to(working_dir), home) or _home_place(path, home)
 
 
+_SECRET_NAMES: Final = frozenset(SECRET_PLACES)
+_HOME_NAMES: Final = frozenset((*SHELL_FILES, *SECRET_PLACES))
 _FOLDED_FOLDERS: Final = frozenset(name.casefold() for name in CONTROL_FOLDERS)
 _FOLDED_FILES: Final = frozenset(name.casefold() for name in CONTROL_FILES)
 """Folded, since a file system may take `.GIT` for `.git`."""
