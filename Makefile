@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check bench screenshots snapshots tour clean
+.PHONY: run test check pyright mypy lint collect bench screenshots snapshots tour clean
+BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -26,15 +27,24 @@ $(VENV)/.tested: $(VENV)/.installed
 run: $(VENV)/.installed
 	@$(BIN)/phoenix $(ARGS)
 
-test: check
+test: $(VENV)/.tested
+	@$(BESIDE) pyright mypy lint collect
 	@$(BIN)/pytest -q -n 3 --dist worksteal $(ARGS)
 
 check: $(VENV)/.tested
+	@$(BESIDE) pyright mypy lint
+
+pyright mypy: $(VENV)/.tested
+	@$(BIN)/$@
+
+lint: $(VENV)/.tested
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/mypy
-	@$(BIN)/pyright
+
+# Compiles the tests once, or each of the workers would; the variable keeps Python from storing what it compiled.
+collect: $(VENV)/.tested
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --collect-only -qq >$(VENV)/.collected || (cat $(VENV)/.collected; false)
 
 bench: $(VENV)/.tested
 	@$(BIN)/python -m tests.benchmarks $(ARGS)

@@ -1,4 +1,4 @@
-"""What holds for every test: the same generated examples on every run, no longer waits and sweeps than needed."""
+"""What holds for every test: the same examples on every run; no more waits, sweeps and parsing than needed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import os
 from hypothesis import settings
 
 from tests.support.settling import settle_pilots
+from tests.support.shared_styles import share_styles
 
 settings.register_profile("fixed", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", max_examples=1_000, deadline=None, database=None, print_blob=True)
 # HYPOTHESIS_PROFILE=explore looks for new examples.
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 settle_pilots()
+share_styles()
 
 
 def pytest_collection_finish() -> None:
     """Leave what was imported to itself: looking through it for garbage would take a fifth of the time of a pilot."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+    gc.set_threshold(100_000, 50, 100)

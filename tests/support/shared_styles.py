@@ -1,0 +1,29 @@
+"""Style sheets that all apps of the tests share: Textual parses every one anew for each app."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from textual.css.stylesheet import Stylesheet
+
+
+class Kept(dict[Any, Any]):
+    """What Textual keeps of one app's sheets, by the text and place of each."""
+
+    def clear(self) -> None:
+        """Stay: an app that takes another theme gets what is kept for that one."""
+
+
+KEPT: Final[dict[frozenset[tuple[str, str]], Kept]] = {}
+"""By the values of the variables, which are those of a theme."""
+
+
+def share_styles() -> None:
+    """Let the sheets of all apps keep what they parsed in one place."""
+    parse: Any = Stylesheet._parse_rules
+
+    def shared(sheet: Any, *where: Any, **more: Any) -> Any:
+        sheet._parse_cache = KEPT.setdefault(frozenset(sheet._variables.items()), Kept())
+        return parse(sheet, *where, **more)
+
+    setattr(Stylesheet, "_parse_rules", shared)  # noqa: B010 - Textual has no door for it
