@@ -70,9 +70,11 @@ def read_theme(path: Path) -> Theme:
 
 def theme_named(folder: Path | None, name: str) -> Theme | None:
     """The user's theme of this name, None where there is none or it is broken; that is said later."""
-    path = folder / f"{name}.toml" if folder is not None else None
+    if folder is None or _NAME.fullmatch(name) is None:
+        return None
+    path = folder / f"{name}.toml"
     try:
-        return read_theme(path) if path is not None and name and path.exists() else None
+        return read_theme(path) if path.exists() else None
     except ThemeError:
         return None
 

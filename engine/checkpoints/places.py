@@ -30,10 +30,10 @@ def holder(root: int, path: bytes, *, create: bool = False) -> Generator[tuple[i
     """A descriptor of the folder that holds `path`, and its name there; missing folders are made if asked.
 
     Raises:
-        OSError: a part is missing, is no folder, is a link or climbs.
+        OSError: a part is missing, is no folder, is a link, climbs or is no name.
     """
     *parts, name = path.split(b"/")
-    if not {b"", b".", b".."}.isdisjoint((*parts, name)):
+    if not {b"", b".", b".."}.isdisjoint((*parts, name)) or b"\0" in path:
         raise OSError(errno.EINVAL, "no path in this folder", os.fsdecode(path))
     folder = os.dup(root)
     try:
@@ -112,6 +112,24 @@ def write_file(folder: int, name: bytes, content: bytes, mode: int, temporary: b
         with suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
+
+
+def set_mode(folder: int, name: bytes, mode: int) -> None:
+    """Change the mode of a file or folder, never of what a link leads to.
+
+    Raises:
+        OSError: it is gone, or a link.
+    """
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(name, mode, dir_fd=folder, follow_symlinks=False)
+        return
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)  # it may not be readable
+    try:
+        if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ELOOP, "it is a link", os.fsdecode(name))
+        os.chmod(f"/proc/self/fd/{descriptor}", mode)  # noqa: PTH101 - a Path of it would be resolved by name
+    finally:
+        os.close(descriptor)
 
 
 def write_link(folder: int, name: bytes, target: bytes, temporary: bytes) -> None:

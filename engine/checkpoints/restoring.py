@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from engine.checkpoints.capture import Capture
 from engine.checkpoints.contents import Contents
-from engine.checkpoints.places import TEMPORARY, holder, opened_root, write_file, write_link
+from engine.checkpoints.places import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
 from engine.ports.files import FileChange, FileKind, FileState, Restored, same_state
 
 CHANGED = "changed since by somebody else"
@@ -103,7 +103,7 @@ class Restoring(Struct, eq=False):
         """Last, since nothing can be written into a folder that takes no writes."""
         if change.after is not None:
             with holder(self._folder, change.path) as (folder, name):
-                os.chmod(name, change.after.mode, dir_fd=folder)
+                set_mode(folder, name, change.after.mode)
 
     def _sweep(self, places: set[bytes]) -> None:
         """Remove what a killed restore left beside the files it was writing."""
@@ -157,7 +157,7 @@ def _make_folder(folder: int, name: bytes, mode: int) -> None:
     except FileExistsError:
         if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise
-    os.chmod(name, mode | stat.S_IRWXU, dir_fd=folder)
+    set_mode(folder, name, mode | stat.S_IRWXU)
 
 
 def _link_at(folder: int, name: bytes) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from engine.codec import (
     decode_all_totals,
@@ -35,6 +35,9 @@ from engine.records import (
 from engine.store import agents
 from engine.store.ownership import Instance
 from tools.contract import SandboxMode
+
+NO_FOLDER: Final = Path("/dev/null/no folder")
+"""A path below what is no folder: whatever is done there fails and says so."""
 
 TITLE_LENGTH = 50
 """Characters of the first message that name a conversation (SPEC c11)."""
@@ -93,6 +96,12 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
         agents.mark(connection, new.id, new.agent)
 
 
+def _folder(text: str) -> Path:
+    """The working directory that a row names; no folder at all where it names none, whatever wrote the database."""
+    path = Path(text)
+    return path if path.is_absolute() and ".." not in path.parts and "\0" not in text else NO_FOLDER
+
+
 def read(connection: sqlite3.Connection, conversation_id: str, instance: Instance) -> ConversationRecord | None:
     """One conversation, or None."""
     row = connection.execute(f"{_ROWS} WHERE c.id = ? AND c.partial IS NULL", (conversation_id,)).fetchone()
@@ -101,7 +110,7 @@ def read(connection: sqlite3.Connection, conversation_id: str, instance: Instanc
     return ConversationRecord(
         id=row["id"],
         title=row["title"],
-        cwd=Path(row["cwd"]),
+        cwd=_folder(row["cwd"]),
         model=row["model"],
         profile=row["profile"],
         permission_mode=PermissionMode(row["permission_mode"]),
@@ -316,7 +325,7 @@ def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instan
         ConversationSummary(
             id=row["id"],
             title=row["title"],
-            cwd=Path(row["cwd"]),
+            cwd=_folder(row["cwd"]),
             model=row["model"],
             state_name=row["state"],
             context_tokens=row["context_tokens"],

@@ -112,6 +112,8 @@ async def _listens(port: int) -> bool:
 def _folders(paths: Paths) -> Iterator[Finding]:
     for folder in dict.fromkeys((paths.config, paths.data, paths.state)):
         yield _private("folder", folder, 0o700)
+    for folder in paths.open_parents():
+        yield Finding("folder", Health.BAD, f"{folder} is writable for all users; run: chmod o-w {folder}")
     for file in (paths.config_file, paths.credentials_file, paths.database, paths.log_file):
         if file.exists():
             yield _private("file", file, 0o600)

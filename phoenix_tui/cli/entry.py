@@ -17,7 +17,9 @@ def run(argv: list[str]) -> int:
     except CommandError as error:
         if "--debug" in argv:
             raise
-        sys.stderr.write(f"phoenix: {error.sentence}\n")
+        from tools.clean import reveal_name  # noqa: PLC0415 - as below
+
+        sys.stderr.write(f"phoenix: {reveal_name(error.sentence)}\n")  # it may quote a name or a file
         return error.code
     except BrokenPipeError:
         _forget_stdout()

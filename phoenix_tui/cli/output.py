@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.terminal_size import terminal_size
-from tools.clean import clean
+from tools.clean import clean, clean_line
 from tools.contract import JsonValue
 
 
@@ -37,7 +37,7 @@ def write_progress(text: str) -> None:
 
 def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Columns as wide as their cells; the last one is cut at the terminal's edge."""
-    cells = [[clean(cell).replace("\n", " ") for cell in row] for row in (headings, *rows)]
+    cells = [[clean_line(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
     room = terminal_size()[0] if sys.stdout.isatty() else 10_000
     for row in cells:

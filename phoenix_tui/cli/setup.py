@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from phoenix_tui.config.profiles import chosen_profile, instructed, open_profile
 from phoenix_tui.config.project import Project, find_project
 from phoenix_tui.config.settings import ConfigError, Settings, Value
 from phoenix_tui.config.trust import Trust, TrustFile, TrustStatus
-from tools.clean import reveal_name
+from tools.clean import clean_line, reveal_name
 
 
 class SettingsNow(Protocol):
@@ -61,6 +62,11 @@ class Setup(Struct, frozen=True):
                 f"{reveal_name(self.cwd)} is not trusted: {', '.join(names)} left out; --trust uses what is there now."
             )
         said.append(wide_folder(self.cwd, self.settings.text("sandbox")))
+        said += [
+            f"Any user may replace Phoenix's folders, because {clean_line(str(folder))} is writable for all; run: "
+            f"chmod o-w {clean_line(shlex.quote(str(folder)))}"
+            for folder in self.paths.open_parents()
+        ]
         return tuple(filter(None, said))
 
 

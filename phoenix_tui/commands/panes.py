@@ -107,7 +107,7 @@ async def restore(bench: Bench) -> bool:
     busy = launch.prompt or launch.images or launch.pick
     if len(ids) < LEAST or (desk.conversation is None and busy):
         return False
-    wanted = desk.conversation.id if desk.conversation is not None else ids[min(remembered.focus, len(ids) - 1)]
+    wanted = desk.conversation.id if desk.conversation is not None else ids[max(0, min(remembered.focus, len(ids) - 1))]
     if wanted not in ids:
         return False
     stored = {row.id for row in await engine.list(ConversationQuery())}

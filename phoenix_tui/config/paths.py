@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.files.own_files import make_folder
+from tools.files.own_files import is_open_to_all, make_folder
 
 
 class Paths(Struct, frozen=True):
@@ -106,6 +106,11 @@ class Paths(Struct, frozen=True):
     def log_file(self) -> Path:
         """The log, JSON lines."""
         return self.state / "logs" / "phoenix.jsonl"
+
+    def open_parents(self) -> tuple[Path, ...]:
+        """Folders above these in which any user could put others in their place."""
+        above = {parent for folder in (self.config, self.data, self.state) for parent in folder.resolve().parents}
+        return tuple(sorted(filter(is_open_to_all, above)))
 
     def make(self) -> None:
         """Make the folders, private to this user.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 from collections.abc import Callable, Sequence
@@ -124,11 +125,11 @@ class ModelFiles:
         """Delete a model file and everything fetched for it; False when there was none."""
         target = self._folder / f"{_plain(name)}.gguf"
         paths = [target, _marker(target), PartialFile(target).path, _notice(target)]
-        there = [path for path in paths if path.exists()]
+        there = [path for path in paths if os.path.lexists(path)]
         for path in there:
             path.unlink()
         parts = self._folder / f".{target.stem}.parts"
-        if parts.is_dir():
+        if os.path.isdir(parts):  # noqa: PTH112 - a name that is too long is answered too
             shutil.rmtree(parts)
         return bool(there)
 

@@ -379,3 +379,18 @@ def test_files_are_made_in_one_place() -> None:
         if isinstance(node, ast.Call | ast.Attribute) and makes_a_file(node)
     }
     assert found.keys() - ELSEWHERE.keys() == set(), found
+
+
+async def test_a_folder_above_that_all_may_write_is_named_at_the_start_and_by_the_doctor(tmp_path: Path) -> None:
+    shared, work = tmp_path / "shared", tmp_path / "work"
+    shared.mkdir()
+    work.mkdir()
+    shared.chmod(0o777)
+    phoenix = Phoenix(shared / "home", work)
+    phoenix.home.mkdir()
+    sentence = f"Any user may replace Phoenix's folders, because {shared} is writable for all; run: chmod o-w {shared}"
+    ran = await phoenix.run("-p", "hello")
+    assert sentence in ran.err
+    assert f"{shared} is writable for all users; run: chmod o-w {shared}" in (await phoenix.run("doctor")).out
+    shared.chmod(0o1777)  # as /tmp: nobody replaces what belongs to another
+    assert "Any user" not in (await phoenix.run("-p", "hello")).err

@@ -111,6 +111,15 @@ def close_to_others(path: Path) -> None:
         os.close(descriptor)
 
 
+def is_open_to_all(folder: Path) -> bool:
+    """True where every user may rename and replace what stands in `folder`."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` last through a power cut."""
     descriptor = os.open(folder, _FOLDER)
