@@ -86,7 +86,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "image dropped": ("image.png", lambda path: dropped_images(str(path))),
     "import": ("conversation.json", lambda path: read_document(str(path))),
     "lock": (f"{ID}.lock", lambda path: (is_held(path.parent, ID), forget(path.parent, ID))),
-    "model": ("own.gguf", lambda path: objection_to(path, Resources(2**40, True, ""))),
+    "model": ("own.gguf", lambda path: objection_to(path, Resources(2**40, 2, 0.0))),
     "digest of a model": ("own.gguf", lambda path: file_digest(path, lambda: True)),
     "checkpoints": ("contents.db", lambda path: Contents(path).close()),
     "database": ("phoenix.db", stores),
