@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from engine.call_records import CallPurpose
 from engine.executor.asking import Said, answer_to
 from engine.executor.session import Session
 
@@ -25,7 +26,7 @@ def may_ask(session: Session, model: str) -> bool:
     return not (session.settings.why_full() or provider.describe(name).local or session.governor.delay(model))
 
 
-async def ask(session: Session, model: str, instruction: str, text: str) -> Said:
+async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> Said:
     """What `model` answers to `text`.
 
     Raises:
@@ -33,4 +34,4 @@ async def ask(session: Session, model: str, instruction: str, text: str) -> Said
         TimeoutError: it takes too long.
     """
     async with asyncio.timeout(PATIENCE):
-        return await answer_to(session, model, instruction, text, MAX_TOKENS)
+        return await answer_to(session, purpose, model, instruction, text, MAX_TOKENS)

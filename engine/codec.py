@@ -28,7 +28,8 @@ from engine.machine.messages import (
     Usage,
 )
 from engine.machine.states import STATE_NAMES, CompactingContext, Requesting, RetryWait, Routing, State
-from engine.records import MOST_EARLIER, EarlierView, Omission, Totals
+from engine.records import MOST_EARLIER, EarlierView, Omission
+from engine.totals import Totals
 from tools.contract import AgentsDisplay, DiffDisplay, Display, ImageDisplay, PlainDisplay, TerminalDisplay
 
 Decoder: TypeAlias = Callable[[object], object]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from engine.executor.agent_desk import AgentDesk
+from engine.executor.asking import keep
 from engine.executor.changing import changed
 from engine.executor.composing import (
     History,
@@ -266,6 +267,9 @@ class Conversation:
         session.inbox.refuse_all(CLOSED)
         session.forget_rows()
         await session.finish_background()
+        if session.calls.waiting and not session.read_only:
+            with suppress(StorageError):  # the conversation closes however that goes
+                await keep(self, session, ConversationChanges())
         if rests:
             self.jobs.leave()
         else:

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from engine.machine.messages import Block, Origin, Role, ToolStatus, Usage
 from engine.machine.states import AgentOutcome, State
 from engine.search import Speaker
+from engine.totals import Totals
 from tools.contract import SandboxMode
 
 
@@ -31,37 +32,6 @@ class TitleBy(StrEnum):
     MODEL = "model"
     USER = "user"
     """Never replaced by anybody else."""
-
-
-def total_cost(*costs: float | None) -> float | None:
-    """What was paid altogether; unknown where one price is."""
-    known = [one for one in costs if one is not None]
-    return sum(known) if len(known) == len(costs) else None
-
-
-class Totals(Struct, frozen=True):
-    """What a conversation has used so far; `cost_usd` is None once a price was unknown."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_creation_tokens: int = 0
-    cache_read_tokens: int = 0
-    cost_usd: float | None = 0.0
-
-    @property
-    def tokens(self) -> int:
-        """Every token read and written, those of a cache too."""
-        return self.input_tokens + self.output_tokens + self.cache_creation_tokens + self.cache_read_tokens
-
-    def plus(self, other: Totals) -> Totals:
-        """Both together."""
-        return Totals(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cost_usd=total_cost(self.cost_usd, other.cost_usd),
-        )
 
 
 class SpawnMode(StrEnum):

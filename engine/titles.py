@@ -7,6 +7,7 @@ import logging
 from typing import Final
 
 from engine.asides import ask, may_ask
+from engine.call_records import CallPurpose
 from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
@@ -76,9 +77,9 @@ class Titler:
         messages = await session.ports.store.messages(session.record.id, first_seq=1, last_seq=FIRST_MESSAGES)
         exchange = excerpt(messages)
         if exchange:
-            aside = await ask(session, model, INSTRUCTION, exchange)
+            aside = await ask(session, CallPurpose.TITLE, model, INSTRUCTION, exchange)
             title = title_of(aside.text) or None
-            await keep(self._conversation, session, aside, ConversationChanges(suggested_title=title))
+            await keep(self._conversation, session, ConversationChanges(suggested_title=title))
 
 
 def excerpt(messages: list[StoredMessage]) -> str:

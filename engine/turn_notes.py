@@ -7,6 +7,7 @@ import logging
 from typing import Final
 
 from engine.asides import ask, may_ask
+from engine.call_records import CallPurpose
 from engine.conversation import Conversation
 from engine.executor.asking import keep
 from engine.executor.session import Session
@@ -68,10 +69,10 @@ class TurnNotes:
         exchange = question(turn) if turn is not None else ""
         if turn is None or not exchange:
             return
-        aside = await ask(session, model, INSTRUCTION, exchange)
+        aside = await ask(session, CallPurpose.TURN_SUMMARY, model, INSTRUCTION, exchange)
         words = one_line(aside.text)
         note = TurnNote(turn.number, words) if words else None
-        await keep(self._conversation, session, aside, ConversationChanges(turn_note=note))
+        await keep(self._conversation, session, ConversationChanges(turn_note=note))
 
 
 def question(turn: TurnDigest) -> str:

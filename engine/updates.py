@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from engine.call_records import ModelCall
 from engine.machine.messages import ToolCall, ToolResult
 from engine.machine.states import AgentOutcome, State
 from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
@@ -179,6 +180,12 @@ class ContextChanged(Struct, frozen=True):
     used: int = 0
 
 
+class CallEnded(Struct, frozen=True):
+    """A model call is stored, with what it used; also one that failed, was stopped, or was asked beside runs."""
+
+    call: ModelCall
+
+
 class RetryScheduled(Struct, frozen=True):
     """A failed call is tried again in `seconds`."""
 
@@ -249,6 +256,7 @@ Update: TypeAlias = (
     | StateChanged
     | Asked
     | ContextChanged
+    | CallEnded
     | RetryScheduled
     | Noticed
     | RunEnded

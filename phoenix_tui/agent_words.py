@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from engine.machine.messages import ToolUseBlock
 from engine.machine.states import AgentStatus
-from engine.records import ConversationRecord, Totals
+from engine.records import ConversationRecord
+from engine.totals import Totals
 from engine.updates import AgentView
 from phoenix_tui.labels import money
 from tools import wording

@@ -7,6 +7,7 @@ from typing import assert_never
 from engine.updates import (
     AgentsChanged,
     Asked,
+    CallEnded,
     ContextChanged,
     ConversationChanged,
     JobsChanged,
@@ -61,7 +62,14 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             model.conversation = conversation
             model.dirty.add(model.count)
         case (
-            Asked() | ContextChanged() | RetryScheduled() | JobsChanged() | QueueChanged() | AgentsChanged() | Routed()
+            Asked()
+            | ContextChanged()
+            | CallEnded()
+            | RetryScheduled()
+            | JobsChanged()
+            | QueueChanged()
+            | AgentsChanged()
+            | Routed()
         ):
             pass  # status line, meter, question, queue and the rows of sub-agents show these
         case _:

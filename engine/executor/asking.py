@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.call_records import CallPurpose, CallStatus
+from engine.executor.call_log import UNPRICED, OpenCall
 from engine.executor.session import Session
-from engine.executor.spending import add_usage
+from engine.executor.spending import count
+from engine.machine.effects import RequestLlm
 from engine.machine.messages import Role, TextBlock, Usage, text_in
-from engine.ports import ConversationChanges, ModelMessage, ModelReply, ModelRequest, ProviderError
+from engine.machine.states import run_of
+from engine.ports import (
+    ConversationChanges,
+    ModelMessage,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+    StorageError,
+    UsageTold,
+)
+
+OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION})
+"""What the machine asks for, and its abort ends; everything else is asked beside runs."""
+PREVIEW: Final = 500
+"""Characters of an answer that its span keeps (SPEC CLAW-81)."""
 
 
 class Said(Struct, frozen=True):
@@ -36,7 +54,9 @@ class Changing(Protocol):
         ...
 
 
-async def answer_to(session: Session, model: str, instruction: str, text: str, max_tokens: int) -> Said:
+async def answer_to(
+    session: Session, purpose: CallPurpose, model: str, instruction: str, text: str, max_tokens: int
+) -> Said:
     """What `model` answers to `text`; for its time the caller cares.
 
     Raises:
@@ -45,20 +65,87 @@ async def answer_to(session: Session, model: str, instruction: str, text: str, m
     provider, name = session.ports.providers.resolve(model)
     question = ModelMessage(Role.USER, (TextBlock(text),))
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
-    async with aclosing(provider.stream(request)) as stream:
-        async for item in stream:
-            if isinstance(item, ModelReply):
-                cost = await asyncio.to_thread(session.ports.providers.price, model, item.usage)
-                return Said(text_in(item.blocks), item.usage, cost, item.model)
-    raise broke_off(retryable=False)
+    with recorded(session, purpose, model) as call:
+        call.sent = True
+        async with aclosing(provider.stream(request)) as stream:
+            async for item in stream:
+                call.streamed = True
+                match item:
+                    case UsageTold(usage):
+                        call.usage = usage
+                    case ModelReply():
+                        call.usage = item.usage
+                        cost = await asyncio.to_thread(session.ports.providers.price, model, item.usage)
+                        replied(session, call, item, cost)
+                        return Said(text_in(item.blocks), item.usage, cost, item.model)
+                    case _:
+                        pass  # the whole is in the reply
+        raise broke_off(retryable=False)
 
 
-async def keep(conversation: Changing, session: Session, said: Said, changes: ConversationChanges) -> None:
-    """Store `changes` with what the answer cost, between two moves, so that neither undoes what the other counted."""
+@contextmanager
+def recorded(session: Session, purpose: CallPurpose, model: str, ask: RequestLlm | None = None) -> Iterator[OpenCall]:
+    """A call that is made in it: what does not end well in it counts as failed or stopped."""
+    clock, run = session.ports.clock, run_of(session.state) if purpose in OF_RUNS else None
+    call = OpenCall(
+        id=session.ports.ids.new(),
+        purpose=purpose,
+        reference=model,
+        started_at=clock.now(),
+        begun=clock.monotonic(),
+        run_id=ask.run_id if ask is not None else run.id if run is not None else "",
+        iteration=ask.iteration if ask is not None else 0,
+        attempt=ask.attempt if ask is not None else 0,
+    )
+    session.calls.begin(call)
+    try:
+        yield call
+    except ProviderError as error:
+        kind = error.kind
+        session.calls.end(call, CallStatus.FAILED, clock.monotonic(), lambda one: replace(one, error=kind))
+        raise
+    except Exception:
+        session.calls.end(call, CallStatus.FAILED, clock.monotonic(), lambda one: replace(one, error="internal"))
+        raise
+    except BaseException:
+        session.calls.end(call, CallStatus.CANCELLED, clock.monotonic())
+        raise
+
+
+def replied(
+    session: Session, call: OpenCall, reply: ModelReply, cost_usd: float | None = UNPRICED, message_id: str = ""
+) -> None:
+    """A call ended well."""
+    session.calls.end(
+        call,
+        CallStatus.OK,
+        session.ports.clock.monotonic(),
+        lambda one: replace(
+            one,
+            usage=reply.usage,
+            model=reply.model or one.model,
+            estimated=reply.usage_estimated,
+            cost_usd=cost_usd,
+            message_id=message_id,
+            preview=text_in(reply.blocks)[:PREVIEW],
+        ),
+    )
+
+
+async def keep(conversation: Changing, session: Session, changes: ConversationChanges) -> None:
+    """Store `changes` with the calls that ended, between two moves, so that neither undoes what the other counted.
+
+    Raises:
+        StorageError: it cannot be stored; the calls wait for the next time.
+    """
     async with conversation.between_moves:
-        totals = add_usage(session.record.totals, said.usage, said.cost_usd)
-        await conversation.change(replace(changes, totals=totals))
-    session.tell_context()
+        calls = await session.calls.take(session.ports.providers.price)
+        try:
+            await conversation.change(replace(changes, calls=calls))
+        except StorageError:
+            session.calls.give_back(calls)
+            raise
+        count(session, calls)
 
 
 def broke_off(*, retryable: bool) -> ProviderError:

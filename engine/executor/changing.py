@@ -22,7 +22,6 @@ def changed(record: ConversationRecord, changes: ConversationChanges, at: float)
         archived=record.archived if changes.archived is None else changes.archived,
         deleted=record.deleted if changes.deleted is None else changes.deleted,
         pinned_at=record.pinned_at if changes.pinned is None else at * changes.pinned,
-        totals=changes.totals or record.totals,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.call_records import CallPurpose
 from engine.context import omissions
 from engine.context.compaction import Selection, is_shorter, select, select_before, summary_request, with_quotes
 from engine.context.measure import measure
@@ -21,9 +22,9 @@ from engine.executor.window import prompt_facts, tokens_after
 from engine.machine import texts
 from engine.machine.effects import Compact
 from engine.machine.events import CompactionEnded
-from engine.machine.messages import Usage
 from engine.ports import ProviderError, StorageError
-from engine.records import MOST_EARLIER, ContextView, EarlierView, StoredMessage, total_cost
+from engine.records import MOST_EARLIER, ContextView, EarlierView, StoredMessage
+from engine.totals import total_cost
 from tools.wording import counted
 
 TIME_LIMIT = 120.0
@@ -41,7 +42,6 @@ class Summary(Struct, frozen=True):
 
     selection: Selection
     text: str
-    usage: Usage
     cost_usd: float | None
 
 
@@ -131,7 +131,7 @@ async def _changed(session: Session, act: Compact, rows: Sequence[StoredMessage]
 async def _again(session: Session, act: Compact, rows: Sequence[StoredMessage], made: Summary, focus: str) -> _Attempt:
     """Another summary; what all of them cost is kept."""
     other = await _summary(session, made.selection, focus)
-    both = replace(other, usage=made.usage + other.usage, cost_usd=total_cost(made.cost_usd, other.cost_usd))
+    both = replace(other, cost_usd=total_cost(made.cost_usd, other.cost_usd))
     return both, await asyncio.to_thread(_summarized, session, act, rows, both), False
 
 
@@ -153,7 +153,7 @@ def _summarized(
         more = omissions.shorten_all(omissions.apply(kept, record.omitted))
         after = replace(after, omitted=omissions.joined(after.omitted, more))
         tokens = tokens_after(session, rows, after)
-    draft = CompactionDraft(after, tokens, made.usage, made.cost_usd)
+    draft = CompactionDraft(after, tokens, made.cost_usd)
     sizes = _sizes(session, rows, draft)
     return draft, texts.summarized(len(selection.summarized), selection.kept, sizes, summary)
 
@@ -169,7 +169,7 @@ def _shortened(session: Session, act: Compact, rows: Sequence[StoredMessage]) ->
     if not more:
         raise NotCompacted(TOO_FEW)
     after = replace(record.view, omitted=omissions.joined(record.omitted, more))
-    draft = CompactionDraft(after, tokens_after(session, rows, after), Usage(), 0.0)
+    draft = CompactionDraft(after, tokens_after(session, rows, after), 0.0)
     count = counted(len(more), f"{'' if act.full else 'old '}tool result")
     return draft, f"Shortened {count} for the model · {_sizes(session, rows, draft)}"
 
@@ -179,11 +179,11 @@ async def _summary(session: Session, selection: Selection, focus: str) -> Summar
     record = session.record
     provider, name = session.ports.providers.resolve(record.model)
     if not provider.describe(name).summarizes:
-        return Summary(selection, summary_by_rules(selection.summarized, record.summary), Usage(), 0.0)
+        return Summary(selection, summary_by_rules(selection.summarized, record.summary), 0.0)
     system, text, limit = summary_request(selection, record.summary, focus, record.context_window)
     async with asyncio.timeout(TIME_LIMIT):
-        said = await answer_to(session, record.model, system, text, limit)
-    return Summary(selection, said.text, said.usage, said.cost_usd)
+        said = await answer_to(session, CallPurpose.COMPACTION, record.model, system, text, limit)
+    return Summary(selection, said.text, said.cost_usd)
 
 
 def _sizes(session: Session, rows: Sequence[StoredMessage], draft: CompactionDraft) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from engine.call_records import ModelCall
+from engine.executor.asking import OF_RUNS
 from engine.executor.inbox import UNWANTED, Entry
 from engine.executor.mending import mend
 from engine.executor.performer import FAILED_INSIDE, Performer
@@ -16,8 +18,8 @@ from engine.executor.requests import Accepted, Refused
 from engine.executor.session import Session, with_view
 from engine.executor.spending import count
 from engine.executor.writes import saves_of, writes_of
-from engine.machine.effects import Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
-from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided, UserCancelled
+from engine.machine.effects import AbortLlm, Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
+from engine.machine.events import CompactionEnded, Event, LlmReplied, UserCancelled
 from engine.machine.messages import Role, ToolResult, text_in
 from engine.machine.states import (
     AwaitingApproval,
@@ -30,7 +32,7 @@ from engine.machine.states import (
 )
 from engine.machine.step import step
 from engine.machine.transition import Step
-from engine.ports import Committed, Move, StorageError
+from engine.ports import Committed, LimitRun, Move, StorageError, Write
 from engine.records import StoredMessage
 from engine.updates import (
     Asked,
@@ -87,12 +89,12 @@ class MoveLoop(Struct, eq=False):
         if refusal is not None:
             entry.settle(Refused(refusal.reason))
             return
-        if after.state == before and not after.effects and not entry.writes:
+        if after.state == before and not after.effects and not entry.writes and not session.calls.waiting:
             log.debug("%s changes nothing in %s", type(event).__name__, type(before).__name__)
             entry.settle(Accepted(entry.message_id))
             return
         try:
-            committed = await self._commit(entry, event, before, after)
+            committed, calls = await self._commit(entry, event, before, after)
         except StorageError as error:
             self._storage_failed(entry, after.state, str(error))
             return
@@ -102,7 +104,7 @@ class MoveLoop(Struct, eq=False):
         only_asks = all(isinstance(act, RequestLlm) for act in acts)
         if only_asks:  # it publishes nothing, so the request may go out ahead of all that the updates set off
             self._start(acts)
-        self._tell(event, before, after, committed)
+        self._tell(event, before, after, committed, calls)
         if not only_asks:
             self._start(acts)
         entry.settle(Accepted(entry.message_id))
@@ -111,13 +113,23 @@ class MoveLoop(Struct, eq=False):
         for act in acts:
             self.performer.start(act)
 
-    async def _commit(self, entry: Entry, event: Event, before: State, after: Step) -> Committed:
+    async def _commit(
+        self, entry: Entry, event: Event, before: State, after: Step
+    ) -> tuple[Committed, tuple[ModelCall, ...]]:
         session = self.session
         run = run_of(after.state) or run_of(before)
-        writes = writes_of(session, event, saves_of(after.effects), run.id if run else "", self.performer.elapsed)
+        if any(isinstance(effect, AbortLlm) for effect in after.effects):
+            session.calls.cancel(OF_RUNS, session.ports.clock.monotonic())
+        calls = await session.calls.take(session.ports.providers.price)
+        saves = saves_of(after.effects)
+        writes = writes_of(session, event, saves, run.id if run else "", self.performer.elapsed, calls)
         now = session.ports.clock.now()
-        move = Move(session.record.id, after.state, writes + entry.writes, now)
-        committed = await session.ports.store.commit(move)
+        move = Move(session.record.id, after.state, writes + self._limits(entry, saves) + entry.writes, now)
+        try:
+            committed = await session.ports.store.commit(move)
+        except StorageError:
+            session.calls.give_back(calls)
+            raise
         session.record = replace(
             session.record,
             state=after.state,
@@ -128,7 +140,12 @@ class MoveLoop(Struct, eq=False):
         session.remember(committed.messages)
         if committed.messages and not session.record.title:
             await self._take_title()
-        return committed
+        return committed, calls
+
+    def _limits(self, entry: Entry, saves: tuple[Save, ...]) -> tuple[Write, ...]:
+        """How long a run of the user's may take; what a sub-agent may is stored with it."""
+        began = [save for save in saves if isinstance(save, StartRun) and self.session.record.agent is None]
+        return tuple(LimitRun(save.run_id, entry.caps.timeout) for save in began)
 
     async def _take_title(self) -> None:
         """The first human message names the conversation; the store has cut it to length."""
@@ -172,16 +189,17 @@ class MoveLoop(Struct, eq=False):
 
     # What subscribers learn of a move, in the order of SPEC c12.3.
 
-    def _tell(self, event: Event, before: State, after: Step, committed: Committed) -> None:
+    def _tell(
+        self, event: Event, before: State, after: Step, committed: Committed, calls: tuple[ModelCall, ...]
+    ) -> None:
         session, publish = self.session, self.session.publisher.publish
         self._close_live_text(event, before, after.state, committed)
         self._tell_saved(after.effects, committed.messages)
         if isinstance(event, LlmReplied):
-            self._count(event)
-        if isinstance(event, RouteDecided) and event.usage is not None:
-            count(self.session, event.usage, self.session.run.reply_cost_usd)
+            self._take_context(event)
         if isinstance(event, CompactionEnded) and not event.failure:
             self._take_view()
+        count(session, calls)
         if isinstance(before, AwaitingApproval) and not isinstance(after.state, AwaitingApproval):
             session.question = None
             publish(Asked(None))
@@ -217,15 +235,14 @@ class MoveLoop(Struct, eq=False):
             return
         publish(LiveTextDropped(cancelled=isinstance(event, UserCancelled)))
 
-    def _count(self, event: LlmReplied) -> None:
+    def _take_context(self, event: LlmReplied) -> None:
         session = self.session
         session.record = replace(
             session.record,
             context_tokens=session.context_of(event.usage),
-            context_estimated=session.run.reply_estimated,
+            context_estimated=event.estimated,
             last_usage=event.usage,
         )
-        count(session, event.usage, session.run.reply_cost_usd)
 
     def _take_view(self) -> None:
         """A compaction is stored: requests are made from its view from now on."""
@@ -235,7 +252,6 @@ class MoveLoop(Struct, eq=False):
         session.compaction = None
         session.record = with_view(session.record, draft.view, draft.tokens)
         session.forget_rows()
-        count(session, draft.usage, draft.cost_usd)
 
     def _tell_end(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:

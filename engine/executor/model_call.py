@@ -10,8 +10,10 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from engine.call_records import CallPurpose
 from engine.context.assemble import Assembly, assemble
-from engine.executor.asking import broke_off
+from engine.executor.asking import broke_off, recorded, replied
+from engine.executor.call_log import OpenCall
 from engine.executor.refused_images import REFUSED, without_images
 from engine.executor.session import Session
 from engine.executor.spending import check_budget
@@ -29,6 +31,7 @@ from engine.ports import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    UsageTold,
 )
 from engine.records import StoredMessage
 from engine.rewinding.keeper import CHANGING
@@ -55,6 +58,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     started = session.ports.clock.monotonic()
     model = session.record.model
     request: ModelRequest | None = None
+    message_id = session.ports.ids.new()
     try:
         check_budget(session)
         if ask.attempt == 0:
@@ -62,7 +66,10 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
         request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
-        reply = await _stream(session, provider, request)
+        with recorded(session, CallPurpose.REPLY, model, ask) as call:
+            call.sent = True
+            reply = await _stream(session, provider, request, call)
+            replied(session, call, reply, message_id=message_id)
     except ProviderError as error:
         _note_failure(session, request, error)
         await _fail(session, ask, error)
@@ -71,18 +78,17 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False))
         return
     session.governor.succeeded(model)
-    session.run.reply_cost_usd = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
-    session.run.reply_estimated = reply.usage_estimated
     duration_ms = int((session.ports.clock.monotonic() - started) * 1000)
     _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
-    _replied(session, ask, reply, duration_ms)
+    _replied(session, ask, reply, message_id, duration_ms)
 
 
-async def _stream(session: Session, provider: Provider, request: ModelRequest) -> ModelReply:
+async def _stream(session: Session, provider: Provider, request: ModelRequest, call: OpenCall) -> ModelReply:
     publish, draft = session.publisher.publish, ToolDraft()
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
+            call.streamed = True
             match item:
                 case TextDelta(text):
                     publish(TextArrived(text))
@@ -92,6 +98,8 @@ async def _stream(session: Session, provider: Provider, request: ModelRequest) -
                     publish(draft.grow(item))
                     if item.name:
                         _look_ahead(session, item.name)
+                case UsageTold(usage):
+                    call.usage = usage
                 case ModelReply():
                     return item
                 case _:
@@ -179,8 +187,8 @@ def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:
     session.post(lambda: event)
 
 
-def _replied(session: Session, ask: RequestLlm, reply: ModelReply, duration_ms: int) -> None:
-    message_id, answer_id = session.ports.ids.new(), session.ports.ids.new()
+def _replied(session: Session, ask: RequestLlm, reply: ModelReply, message_id: str, duration_ms: int) -> None:
+    answer_id, estimated = session.ports.ids.new(), reply.usage_estimated
     session.post(
         lambda: LlmReplied(
             gen=ask.gen,
@@ -194,6 +202,7 @@ def _replied(session: Session, ask: RequestLlm, reply: ModelReply, duration_ms: 
             duration_ms=duration_ms,
             truncated_call=reply.truncated_call,
             context_tokens=session.context_of(reply.usage),
+            estimated=estimated,
             compact_above=session.compact_above,
         )
     )

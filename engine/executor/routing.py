@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from engine.agents import routing
 from engine.agents.orders import MOST_TASKS
+from engine.call_records import CallPurpose
 from engine.executor.asking import answer_to
 from engine.executor.requests import Accepted, Receipt, Refused
 from engine.executor.session import Session
@@ -41,13 +42,12 @@ class Made(Struct, frozen=True):
     route: Route
     usage: Usage | None = None
     model: str = ""
+    cost_usd: float | None = 0.0
 
 
 async def route(session: Session, act: RouteRequest) -> None:
     """Perform one RouteRequest; cancelling closes connection and card and answers nothing."""
-    session.run.reply_cost_usd = 0.0
     made = await _decide(session)
-    cost = session.run.reply_cost_usd
     chosen = await _offer(session, made.route) if made.route.agents else made.route
     call = ToolCall(f"route_{session.ports.ids.new()}", SPAWN, routing.spawn_arguments(chosen))
     outcome = "alone" if not chosen.agents else "as decided" if chosen == made.route else "changed"
@@ -56,10 +56,8 @@ async def route(session: Session, act: RouteRequest) -> None:
         session.ports.ids.new(),
         call if chosen.agents else None,
         strategy=chosen.strategy,
-        decision_json=routing.record_of(made.route, outcome, routing.Spent(made.model, made.usage, cost)),
+        decision_json=routing.record_of(made.route, outcome, routing.Spent(made.model, made.usage, made.cost_usd)),
         note=_note(made.route, chosen),
-        usage=made.usage,
-        model=made.model,
     )
     session.post(lambda: decided)
 
@@ -103,9 +101,8 @@ async def _ask(session: Session) -> Made:
     model = session.settings.cheap_model or record.model
     profiles = await asyncio.to_thread(ports.profiles.names, record.cwd)
     system, text = routing.question(profiles, await session.rows(), record.summary)
-    said = await answer_to(session, model, system, text, MAX_TOKENS)
-    session.run.reply_cost_usd = said.cost_usd
-    return Made(routing.decided(said.text, profiles), said.usage, said.model)
+    said = await answer_to(session, CallPurpose.ROUTING, model, system, text, MAX_TOKENS)
+    return Made(routing.decided(said.text, profiles), said.usage, said.model, said.cost_usd)
 
 
 async def _offer(session: Session, route: Route) -> Route:

@@ -15,6 +15,7 @@ from engine.context.compaction import FEWEST
 from engine.context.estimate import blocks_tokens
 from engine.context.growing import GrowingView
 from engine.diagnostics import Diagnostics
+from engine.executor.call_log import CallLog
 from engine.executor.governor import Governor
 from engine.executor.inbox import Entry, Inbox, Priority
 from engine.executor.publisher import Publisher
@@ -155,8 +156,6 @@ class RunFacts(Struct, eq=False):
     cost_usd: float | None = 0.0
     agents_cost_usd: float | None = 0.0
     """Of sub-agents, while the run is the newest one."""
-    reply_cost_usd: float | None = None
-    reply_estimated: bool = False
     files_note: str | None = None
     """What the model is told of files that went back ahead of it; None until the first request."""
 
@@ -167,9 +166,8 @@ class CompactionDraft(Struct, frozen=True):
     view: ContextView
     tokens: int
     """In the window from then on, estimated."""
-    usage: Usage
-    """Of the call that wrote the summary."""
     cost_usd: float | None
+    """Of the calls that wrote the summary, for the row that tells of it."""
 
 
 class Session(Struct, eq=False):
@@ -220,6 +218,8 @@ class Session(Struct, eq=False):
     """Shows the next summary that the user has asked for before it takes effect."""
     compacted_at: int = 0
     """How many messages there were when one was last tried or taken back: the next by itself waits for more."""
+    calls: CallLog = field(default_factory=CallLog)
+    """Of models, made for it."""
     growing: GrowingView = field(default_factory=GrowingView)
     """What the rows are to a model."""
     _rows: list[StoredMessage] | None = None

@@ -7,6 +7,7 @@ import unicodedata
 from typing import Final
 
 from engine.asides import ask, may_ask
+from engine.call_records import CallPurpose
 from engine.context.transcribe import transcribe
 from engine.executor.asking import Changing, answer_to, keep
 from engine.executor.session import Session
@@ -65,12 +66,14 @@ class SideDesk:
         text = f"{summary}{said}\n\nThe question beside the conversation:\n{question}"
         try:
             async with asyncio.timeout(PATIENCE):
-                answer = await answer_to(session, session.record.model, INSTRUCTION, text, MAX_TOKENS)
+                answer = await answer_to(
+                    session, CallPurpose.ASIDE, session.record.model, INSTRUCTION, text, MAX_TOKENS
+                )
         except TimeoutError as error:
             late = f"{session.record.model} did not answer within {PATIENCE:.0f} s."
             raise ProviderError(late, kind="network", retryable=True) from error
         if not session.read_only:
-            await keep(self._conversation, session, answer, ConversationChanges())
+            await keep(self._conversation, session, ConversationChanges())
         return answer.text
 
     async def suggestion(self) -> str:
@@ -88,10 +91,12 @@ class SideDesk:
         if turn is None or not (turn.asked and turn.answered):
             return ""
         try:
-            answer = await ask(session, model, SUGGESTING, f"User: {turn.asked}\n\nAssistant: {turn.answered}")
+            answer = await ask(
+                session, CallPurpose.SUGGESTION, model, SUGGESTING, f"User: {turn.asked}\n\nAssistant: {turn.answered}"
+            )
         except TimeoutError:
             return ""
-        await keep(self._conversation, session, answer, ConversationChanges())
+        await keep(self._conversation, session, ConversationChanges())
         return suggested(answer.text)
 
 

@@ -1,35 +1,35 @@
-"""What model calls cost: counted in their run and conversation, and in those of the one that a sub-agent works for."""
+"""What model calls cost, while a conversation is open: its sums, and those of the one that a sub-agent works for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
+from engine.call_records import ModelCall
 from engine.executor.session import Session
-from engine.machine.messages import Usage
 from engine.ports import ProviderError
-from engine.records import Totals, total_cost
+from engine.totals import Totals, total_cost
+from engine.updates import CallEnded
 
 CENT = 0.01
 """US dollars."""
 
 
-def add_usage(totals: Totals, usage: Usage, cost_usd: float | None) -> Totals:
-    """The totals after one more reply; an unknown price makes the sum unknown."""
-    return totals.plus(
-        Totals(usage.input_tokens, usage.output_tokens, usage.cache_creation_tokens, usage.cache_read_tokens, cost_usd)
-    )
-
-
-def count(session: Session, usage: Usage, cost_usd: float | None) -> None:
-    """Take in one model call that is stored, and tell of it."""
-    session.run.cost_usd = total_cost(session.run.cost_usd, cost_usd)
-    session.record = replace(session.record, totals=add_usage(session.record.totals, usage, cost_usd))
-    session.tell_context()
+def count(session: Session, calls: Iterable[ModelCall]) -> None:
+    """Take in model calls that are stored, and tell of them."""
     above = session.above
-    if above is not None:
-        above.run.agents_cost_usd = total_cost(above.run.agents_cost_usd, cost_usd)
-        above.record = replace(above.record, agents_totals=add_usage(above.record.agents_totals, usage, cost_usd))
-        above.tell_context()
+    for call in calls:
+        used = Totals.of(call.usage, call.cost_usd)
+        if call.run_id:
+            session.run.cost_usd = total_cost(session.run.cost_usd, call.cost_usd)
+        session.record = replace(session.record, totals=session.record.totals.plus(used))
+        session.publisher.publish(CallEnded(call))
+        session.tell_context()
+        if above is not None:
+            above.run.agents_cost_usd = total_cost(above.run.agents_cost_usd, call.cost_usd)
+            above.record = replace(above.record, agents_totals=above.record.agents_totals.plus(used))
+            above.tell_context()
 
 
 def check_budget(session: Session) -> None:

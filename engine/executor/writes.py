@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
+from msgspec.structs import replace
+
+from engine.call_records import ModelCall
 from engine.executor.session import CompactionDraft, Session
-from engine.executor.spending import add_usage
 from engine.machine.effects import (
     DrainInbox,
     Effect,
@@ -21,10 +23,10 @@ from engine.machine.effects import (
     SaveToolResult,
     StartRun,
 )
-from engine.machine.events import CompactionEnded, Event, LlmReplied, RouteDecided
-from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult, Usage, text_in
+from engine.machine.events import CompactionEnded, Event, LlmReplied
+from engine.machine.messages import NewMessage, Origin, Role, TextBlock, ToolCall, ToolResult
 from engine.machine.states import round_of, run_of
-from engine.ports import AppendMessage, DrainInboxRows, RecordEvent, RecordSpan, SetContext, SetView, Write
+from engine.ports import AppendMessage, DrainInboxRows, RecordCall, RecordEvent, RecordSpan, SetContext, SetView, Write
 
 INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
@@ -40,31 +42,38 @@ def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:
 
 
 def writes_of(
-    session: Session, event: Event, saves: tuple[Save, ...], run_id: str, elapsed: Callable[[str], float]
+    session: Session,
+    event: Event,
+    saves: tuple[Save, ...],
+    run_id: str,
+    elapsed: Callable[[str], float],
+    calls: tuple[ModelCall, ...],
 ) -> tuple[Write, ...]:
-    """The writes of one move, in order; a reply brings its usage, its span and its cost along.
+    """The writes of one move, in order: the model calls that ended first, so that the end of a run sums them up.
 
     `elapsed` gives the seconds a tool call has run.
     """
-    writes: list[Write] = []
+    costs = {call.message_id: call.cost_usd for call in calls}
+    saved = {save.message.id for save in saves if isinstance(save, SaveMessage)}
+    writes: list[Write] = [
+        RecordCall(call if call.message_id in saved else replace(call, message_id="")) for call in calls
+    ]
     for save in saves:
-        writes += _write(session, save, run_id)
+        writes += _write(session, save, run_id, costs)
         if isinstance(save, SaveToolResult):
             writes += _tool_facts(session, save.result, run_id, elapsed(save.result.call_id))
     if isinstance(event, LlmReplied):
-        writes += _reply_facts(session, event, run_id)
+        writes.append(_meter(session, event))
     if isinstance(event, CompactionEnded) and not event.failure and session.compaction is not None:
         writes += _compaction_facts(session, session.compaction)
-    if isinstance(event, RouteDecided) and event.usage is not None:
-        writes += _route_facts(session, event, event.usage, run_id)
     return tuple(writes)
 
 
-def _write(session: Session, save: Save, run_id: str) -> list[Write]:
+def _write(session: Session, save: Save, run_id: str, costs: Mapping[str, float | None]) -> list[Write]:
     new = session.ports.ids.new
     match save:
         case SaveMessage():
-            return [_message(session, save, run_id)]
+            return [_message(save, run_id, costs)]
         case SaveNotice(text):
             row = NewMessage(new(), Role.SYSTEM, Origin.NOTICE, (TextBlock(text),))
             return [AppendMessage(row, run_id)]
@@ -86,7 +95,7 @@ def _write(session: Session, save: Save, run_id: str) -> list[Write]:
             assert_never(save)
 
 
-def _message(session: Session, save: SaveMessage, run_id: str) -> AppendMessage:
+def _message(save: SaveMessage, run_id: str, costs: Mapping[str, float | None]) -> AppendMessage:
     message = save.message
     by_supervisor = message.role is Role.ASSISTANT and message.origin is Origin.SUBAGENT
     return AppendMessage(
@@ -96,7 +105,7 @@ def _message(session: Session, save: SaveMessage, run_id: str) -> AppendMessage:
         save.usage,
         save.model,
         save.duration_ms,
-        cost_usd=session.run.reply_cost_usd if save.usage else None,
+        cost_usd=costs.get(message.id) if save.usage else None,
         agent_id=SUPERVISOR if by_supervisor else "",
     )
 
@@ -127,44 +136,14 @@ def _tool_facts(session: Session, result: ToolResult, run_id: str, elapsed: floa
     return [RecordEvent(new(), "task:tool_result", json.dumps(payload), run_id=run_id), span]
 
 
-def _reply_facts(session: Session, event: LlmReplied, run_id: str) -> list[Write]:
-    totals = add_usage(session.record.totals, event.usage, session.run.reply_cost_usd)
-    provider, _, _ = session.record.model.partition("/")
-    preview = text_in(event.blocks)[:PREVIEW]
-    span = RecordSpan(
-        id=session.ports.ids.new(),
-        run_id=run_id,
-        kind="llm",
-        name=event.model,
-        iteration=run.iteration if (run := run_of(session.state)) else 1,
-        status="ok",
-        duration_ms=event.duration_ms,
-        provider=provider,
-        model=event.model,
-        usage=event.usage,
-        output_preview=preview,
-    )
-    context = SetContext(
+def _meter(session: Session, event: LlmReplied) -> SetContext:
+    return SetContext(
         context_tokens=session.context_of(event.usage),
         context_window=session.record.context_window,
-        estimated=session.run.reply_estimated,
-        totals=totals,
+        estimated=event.estimated,
         last_usage=event.usage,
     )
-    return [span, context]
-
-
-def _route_facts(session: Session, event: RouteDecided, usage: Usage, run_id: str) -> list[Write]:
-    """The span of the supervisor's request, and what it adds to the totals."""
-    record = session.record
-    provider, _, _ = (session.settings.cheap_model or record.model).partition("/")
-    span = RecordSpan(session.ports.ids.new(), run_id, "llm", SUPERVISOR, 0, "ok", 0, provider, event.model, usage)
-    totals = add_usage(record.totals, usage, session.run.reply_cost_usd)
-    meter = SetContext(record.context_tokens, record.context_window, estimated=record.context_estimated, totals=totals)
-    return [span, meter]
 
 
 def _compaction_facts(session: Session, draft: CompactionDraft) -> list[Write]:
-    record = session.record
-    totals = add_usage(record.totals, draft.usage, draft.cost_usd)
-    return [SetView(draft.view), SetContext(draft.tokens, record.context_window, estimated=True, totals=totals)]
+    return [SetView(draft.view), SetContext(draft.tokens, session.record.context_window, estimated=True)]

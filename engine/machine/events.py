@@ -99,6 +99,8 @@ class LlmReplied(Struct, frozen=True):
     truncated_call: bool = False
     silent: bool = False
     context_tokens: int = 0
+    estimated: bool = False
+    """Whether the server counted no tokens, and `usage` is a guess."""
     compact_above: int = 0
     """Compact before the next call when `context_tokens` reaches this; 0 never."""
     answer_id: str = ""
@@ -216,9 +218,6 @@ class RouteDecided(Struct, frozen=True):
     """For the record of the run."""
     note: str = ""
     """The quiet row that tells of the decision."""
-    usage: Usage | None = None
-    """Of the request that decided."""
-    model: str = ""
 
 
 class AgentBegun(Struct, frozen=True):

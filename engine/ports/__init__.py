@@ -15,33 +15,38 @@ from engine.ports.models import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    UsageTold,
 )
-from engine.ports.profiles import Profile, ProfileError, Profiles
-from engine.ports.queueing import QueueStore
-from engine.ports.storage import (
+from engine.ports.moves import (
     AppendMessage,
     Committed,
-    ConversationChanges,
-    DatabaseBusy,
     Deposit,
     DrainInboxRows,
     HushAgents,
-    Imported,
-    ImportRefused,
-    ImportTerms,
-    Library,
+    LimitRun,
     MakeBackground,
     Move,
-    NoConversation,
-    OwnedElsewhere,
+    RecordCall,
     RecordEvent,
     RecordSpan,
     RemoveQueued,
     SetContext,
     SetView,
+    Write,
+)
+from engine.ports.profiles import Profile, ProfileError, Profiles
+from engine.ports.queueing import QueueStore
+from engine.ports.storage import (
+    ConversationChanges,
+    DatabaseBusy,
+    Imported,
+    ImportRefused,
+    ImportTerms,
+    Library,
+    NoConversation,
+    OwnedElsewhere,
     StorageError,
     Store,
-    Write,
 )
 from engine.ports.system import (
     Clock,
@@ -63,6 +68,7 @@ __all__ = [
     "ImportTerms",
     "Imported",
     "Library",
+    "LimitRun",
     "MakeBackground",
     "ModelInfo",
     "ModelMessage",
@@ -78,6 +84,7 @@ __all__ = [
     "ProviderError",
     "Providers",
     "QueueStore",
+    "RecordCall",
     "RecordEvent",
     "RecordSpan",
     "RemoveQueued",
@@ -89,5 +96,6 @@ __all__ = [
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
+    "UsageTold",
     "Write",
 ]

@@ -61,6 +61,12 @@ class ToolCallDelta(Struct, frozen=True):
     json: str
 
 
+class UsageTold(Struct, frozen=True):
+    """What the server has counted so far: a call that is stopped or breaks has used that."""
+
+    usage: Usage
+
+
 class ModelReply(Struct, frozen=True):
     """A whole reply: always the last item of a stream that ended properly."""
 
@@ -73,7 +79,7 @@ class ModelReply(Struct, frozen=True):
     usage_estimated: bool = False
 
 
-StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ModelReply
+StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | ModelReply
 
 
 class ProviderError(Exception):

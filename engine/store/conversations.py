@@ -30,10 +30,10 @@ from engine.records import (
     NewConversation,
     PermissionMode,
     TitleBy,
-    Totals,
 )
 from engine.store import agents
 from engine.store.ownership import Instance
+from engine.totals import Totals
 from tools.contract import SandboxMode
 
 NO_FOLDER: Final = Path("/dev/null/no folder")
@@ -246,8 +246,6 @@ def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None
         columns |= {"sandbox": changes.sandbox.value, "sandbox_required": 1}
     if changes.title is not None:
         columns["title_by"] = TitleBy.USER.value
-    if changes.totals is not None:
-        columns["totals_json"] = encode_totals(changes.totals)
     if changes.view is not None:
         columns |= _view_columns(changes.view)
     if changes.context_tokens is not None:
@@ -273,15 +271,14 @@ def set_state(connection: sqlite3.Connection, conversation_id: str, state: State
 
 
 def set_context(connection: sqlite3.Connection, conversation_id: str, context: SetContext) -> None:
-    """Write the meter and the totals."""
+    """Write the meter."""
     connection.execute(
-        """UPDATE conversations SET context_tokens = ?, context_window = ?, context_estimated = ?, totals_json = ?,
+        """UPDATE conversations SET context_tokens = ?, context_window = ?, context_estimated = ?,
             last_usage_json = COALESCE(?, last_usage_json) WHERE id = ?""",
         (
             context.context_tokens,
             context.context_window,
             int(context.estimated),
-            encode_totals(context.totals),
             encode_usage(context.last_usage) if context.last_usage else None,
             conversation_id,
         ),

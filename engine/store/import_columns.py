@@ -19,9 +19,10 @@ from engine.codec import (
 )
 from engine.machine.messages import Usage
 from engine.ports import ImportRefused
-from engine.records import EarlierView, Omission, Totals
+from engine.records import EarlierView, Omission
 from engine.store.attachments import is_name
 from engine.store.copying import Value
+from engine.totals import Totals
 
 LONG: Final = 16_000_000
 """Characters of one text; the longest that Phoenix itself stores are a few hundred thousand."""
@@ -209,6 +210,26 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "type": text(),
         "payload_json": _LONG_TEXT,
         "ts": _TIME,
+    },
+    "model_calls": {
+        "id": _ROW,
+        "run_id": _ROW,
+        "message_id": _ROW,
+        "purpose": text(),
+        "status": text(),
+        "provider": text(),
+        "model": text(),
+        "iteration": number(),
+        "attempt": number(),
+        "input_tokens": number(),
+        "output_tokens": number(),
+        "cache_creation_tokens": number(),
+        "cache_read_tokens": number(),
+        "estimated": _FLAG,
+        "cost_usd": amount(),
+        "started_at": _TIME,
+        "duration_ms": number(),
+        "error": text(),
     },
     "traces": {
         "id": _ROW,

@@ -12,7 +12,7 @@ from engine.codec import decode_blocks, encode_state, encode_totals, storable
 from engine.machine.messages import Block, ImageBlock, ToolResultBlock
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.ports import ImportRefused, ImportTerms
-from engine.records import AgentFacts, SpawnMode, TitleBy, Totals
+from engine.records import AgentFacts, SpawnMode, TitleBy
 from engine.store.copying import (
     NAMES_AN_IMAGE,
     TABLES,
@@ -27,6 +27,7 @@ from engine.store.copying import (
 )
 from engine.store.import_columns import ID, TAKEN, WrongValue
 from engine.store.messages import plain_text
+from engine.totals import Totals
 from tools.contract import JsonValue
 
 NO_EXPORT: Final = "This is no conversation that Phoenix exported: `conversations export --format json` writes one."
@@ -47,6 +48,8 @@ _LOOSE: Final = {
     ("runs", "trigger_message_id"): "messages",
     ("messages", "run_id"): "runs",
     ("tool_calls", "run_id"): "runs",
+    ("model_calls", "run_id"): "runs",
+    ("model_calls", "message_id"): "messages",
     ("events", "run_id"): "runs",
     ("events", "message_id"): "messages",
     ("spans", "parent_span_id"): "spans",

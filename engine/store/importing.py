@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.ports import ImportRefused, ImportTerms
+from engine.store import model_calls
 from engine.store.attachments import digest_of, store_file
 from engine.store.copying import TABLES, Row, Rows, Unfit, insert_rows
 from engine.store.import_rows import NO_EXPORT, name_own_images, parse_list, parse_rows, taken, under_free_ids
@@ -86,6 +87,7 @@ class Import:
         for conversation_id in self._ids:
             interrupt_open(connection, conversation_id, self._at)
             answer_dangling(connection, conversation_id, "", self._at)
+            model_calls.settle(connection, conversation_id)
         connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (self.conversation_id,))
 
 

@@ -12,6 +12,7 @@ from engine.store.schema_steps import (
     add_agent_columns,
     add_context_columns,
     add_list_columns,
+    add_model_calls,
     add_partial_column,
     add_quiet_entries,
     add_rewind_tables,
@@ -37,6 +38,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     add_agent_columns,
     add_quiet_entries,
     add_sandbox_columns,
+    add_model_calls,
 )
 """The n-th brings a file from version n-1 to version n. Only ever appended to."""
 

@@ -14,8 +14,10 @@ from engine.ports import (
     Deposit,
     DrainInboxRows,
     HushAgents,
+    LimitRun,
     MakeBackground,
     Move,
+    RecordCall,
     RecordEvent,
     RecordSpan,
     RemoveQueued,
@@ -25,7 +27,17 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import agent_ends, agents, conversations, inbox, messages, queued, run_records, runs, tool_calls
+from engine.store import (
+    agent_ends,
+    agents,
+    conversations,
+    inbox,
+    messages,
+    queued,
+    run_records,
+    runs,
+    tool_calls,
+)
 from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"
@@ -62,6 +74,8 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             return [messages.append(connection, move.conversation_id, write, move.at)]
         case DrainInboxRows():
             return inbox.drain(connection, move.conversation_id, write, move.at)
+        case RecordCall(call):
+            runs.record_call(connection, move.conversation_id, call)
         case SetContext():
             conversations.set_context(connection, move.conversation_id, write)
         case RemoveQueued(message_id):
@@ -72,7 +86,7 @@ def _apply(connection: sqlite3.Connection, move: Move, write: Write) -> list[Sto
             conversations.set_view(connection, move.conversation_id, write.view)
         case SaveToolCalls() | MarkToolCall() | SaveToolResult():
             _apply_to_calls(connection, move, write)
-        case StartRun() | SaveRoute() | FinishRun() | RecordEvent() | RecordSpan():
+        case StartRun() | LimitRun() | SaveRoute() | FinishRun() | RecordEvent() | RecordSpan():
             _apply_to_runs(connection, move, write)
         case _:
             assert_never(write)
@@ -107,9 +121,13 @@ def _apply_to_calls(
 
 
 def _apply_to_runs(
-    connection: sqlite3.Connection, move: Move, write: StartRun | SaveRoute | FinishRun | RecordEvent | RecordSpan
+    connection: sqlite3.Connection,
+    move: Move,
+    write: StartRun | LimitRun | SaveRoute | FinishRun | RecordEvent | RecordSpan,
 ) -> None:
     match write:
+        case LimitRun():
+            runs.limit(connection, write)
         case StartRun():
             runs.start(connection, move.conversation_id, write, move.at)
         case SaveRoute():

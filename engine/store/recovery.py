@@ -22,6 +22,7 @@ from engine.machine.states import (
     Errored,
     Failed,
     Idle,
+    Requesting,
     State,
     ToolExecuting,
 )
@@ -92,6 +93,8 @@ def recover(connection: sqlite3.Connection, conversation_id: str, at: float, *, 
     interrupted = tool_calls.interrupt_open(connection, conversation_id, at, found)
     added = _keep_partial(scene, state) + answer_dangling(connection, conversation_id, scene.run_id, at)
     kept_error = _keep_error(scene, state)
+    if scene.run_id and isinstance(state, AwaitingLlm) and isinstance(state.phase, Requesting):
+        runs.record_cut_off(connection, conversation_id, scene.run_id, row["updated_at"])
     if scene.run_id:
         iterations = 0 if isinstance(state, _WITHOUT_RUN) else state.run.iteration
         runs.finish(connection, FinishRun(scene.run_id, RunStatus.INTERRUPTED, iterations), at)

@@ -7,21 +7,19 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from engine.codec import CodecError, decode_usage, encode_usage, storable
 from engine.machine.effects import SaveRoute, Strategy
 from engine.machine.messages import Usage
-from engine.records import total_cost
 from engine.run_records import ModelUsage, RunAgents, RunRecord
+from engine.store import model_calls
+from engine.totals import total_cost
 
 TYPES = {"review": "code_review", "code": "code_generate", "explore": "research", "research": "research"}
 """By profile (SPEC SDK-07); everything else is general."""
 FIRST_WORDS = 200
 """Characters of the prompt that are read."""
 
-_REPLIES = """SELECT usage_json, cost_usd, model FROM messages
-    WHERE run_id = ? AND usage_json IS NOT NULL ORDER BY seq"""
 _WRITTEN = """SELECT json_extract(t.input_json, '$.path') AS path
     FROM tool_calls AS t JOIN messages AS m ON m.id = t.assistant_message_id
     WHERE m.run_id = ? AND t.name IN ('patch', 'write_file') AND t.status = 'success' AND json_valid(t.input_json)
@@ -33,14 +31,6 @@ _AGENTS = """SELECT c.id, c.result_status, r.cost_usd, r.usage_json, r.artifacts
     FROM conversations AS c LEFT JOIN runs AS r ON r.conversation_id = c.id
     WHERE c.parent_id = ? AND c.spawn_tool_use_id IN (SELECT t.tool_use_id FROM tool_calls AS t
         JOIN messages AS m ON m.id = t.assistant_message_id WHERE m.run_id = ?) ORDER BY c.rowid"""
-
-
-class _Spent(Struct, rename="camel"):
-    """What a decision says of its own request."""
-
-    model: str = ""
-    usage: Usage | None = None
-    cost_usd: float | None = None
 
 
 def set_route(connection: sqlite3.Connection, saving: SaveRoute) -> None:
@@ -74,27 +64,23 @@ def set_type(connection: sqlite3.Connection, conversation_id: str, run_id: str) 
     )
 
 
-def complete(connection: sqlite3.Connection, run_id: str) -> None:
-    """Write what a run that ends has used and written."""
-    row = connection.execute("SELECT routing_json FROM runs WHERE id = ?", (run_id,)).fetchone()
-    if row is None:
-        return
-    used = [
-        ModelUsage(reply["model"] or "", decode_usage(reply["usage_json"]), reply["cost_usd"], 1)
-        for reply in connection.execute(_REPLIES, (run_id,))
-    ]
-    spent = _spent(row["routing_json"] or "")
-    if spent is not None and spent.usage is not None:
-        used.append(ModelUsage(spent.model, spent.usage, spent.cost_usd, 1))
+def note_written(connection: sqlite3.Connection, run_id: str) -> None:
+    """Write which files a run that ends has written."""
     written = dict.fromkeys(one["path"] for one in connection.execute(_WRITTEN, (run_id,)) if _is_text(one["path"]))
-    by_model = summed(used)
+    paths = msgspec.json.encode(list(written)).decode()
+    connection.execute("UPDATE runs SET artifacts_json = ? WHERE id = ?", (paths, run_id))
+
+
+def sum_up(connection: sqlite3.Connection, run_id: str) -> None:
+    """Write what the model calls of a run used."""
+    used = model_calls.of_run(connection, run_id)
     connection.execute(
-        "UPDATE runs SET artifacts_json = ?, usage_json = ?, model_usage_json = ?, cost_usd = ? WHERE id = ?",
+        "UPDATE runs SET usage_json = ?, model_usage_json = ?, cost_usd = ?, retries = ? WHERE id = ?",
         (
-            msgspec.json.encode(list(written)).decode(),
             encode_usage(sum((one.usage for one in used), Usage())),
-            msgspec.json.encode(by_model).decode(),
+            msgspec.json.encode(summed(used)).decode(),
             total_cost(*(one.cost_usd for one in used)),
+            model_calls.retries_of(connection, run_id),
             run_id,
         ),
     )
@@ -156,13 +142,6 @@ def _agents(connection: sqlite3.Connection, conversation_id: str, run_id: str) -
         cost_usd=total_cost(*(row["cost_usd"] for row in ended)),
         artifacts=tuple(dict.fromkeys(path for row in ended for path in _paths(row["artifacts_json"]))),
     )
-
-
-def _spent(text: str) -> _Spent | None:
-    try:
-        return msgspec.json.decode(text, type=_Spent) if text else None
-    except msgspec.DecodeError:
-        return None
 
 
 def _usage(text: str | None) -> Usage:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Final
+from uuid import uuid4
 
+from msgspec.structs import replace
+
+from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.codec import storable
 from engine.machine.effects import FinishRun, RunStatus, StartRun
-from engine.ports import RecordEvent, RecordSpan
-from engine.store import run_records
+from engine.ports import LimitRun, RecordEvent, RecordSpan
+from engine.store import model_calls, run_records
 
+_CALL_SPAN: Final = """INSERT INTO spans (id, trace_id, parent_span_id, kind, name, iteration, provider, model,
+    input_tokens, output_tokens, status, error, output_preview, started_at, duration_ms)
+    SELECT ?, id, (SELECT id FROM spans WHERE trace_id = traces.id AND kind = 'agent'), 'llm', ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ? FROM traces WHERE run_id = ?"""
 _TRACE_STATUS = {RunStatus.SUCCESS: "completed", RunStatus.CANCELLED: "cancelled"}
 """The column `traces.status`; every other end of a run is an error."""
 
@@ -52,17 +61,50 @@ def finish(connection: sqlite3.Connection, finishing: FinishRun, at: float) -> N
             finishing.run_id,
         ),
     )
-    run_records.complete(connection, finishing.run_id)
+    run_records.note_written(connection, finishing.run_id)
     connection.execute(
-        """UPDATE traces SET status = ?, ended_at = ?, cost_usd = (SELECT cost_usd FROM runs WHERE id = traces.run_id),
-            input_tokens = (SELECT COALESCE(SUM(input_tokens), 0) FROM spans WHERE trace_id = traces.id),
-            output_tokens = (SELECT COALESCE(SUM(output_tokens), 0) FROM spans WHERE trace_id = traces.id)
-            WHERE run_id = ?""",
+        "UPDATE traces SET status = ?, ended_at = ? WHERE run_id = ?",
         (_TRACE_STATUS.get(finishing.status, "error"), at, finishing.run_id),
     )
+    sum_up(connection, finishing.run_id)
     connection.execute(
         "UPDATE turns SET ended_at = ? WHERE id = (SELECT turn_id FROM runs WHERE id = ?)", (at, finishing.run_id)
     )
+
+
+def record_call(connection: sqlite3.Connection, conversation_id: str, call: ModelCall) -> None:
+    """Store a call that ended, with its span; a run that is over already is summed up anew."""
+    model_calls.record(connection, conversation_id, call)
+    if call.run_id:
+        _add_call_span(connection, call)
+        if _has_ended(connection, call.run_id):
+            sum_up(connection, call.run_id)
+
+
+def record_cut_off(connection: sqlite3.Connection, conversation_id: str, run_id: str, at: float) -> None:
+    """Store the call that a crash ended: nobody knows what it used."""
+    row = connection.execute("SELECT model FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+    provider, _, model = str(row["model"]).partition("/")
+    purpose, status, call_id = CallPurpose.REPLY, CallStatus.CANCELLED, str(uuid4())
+    cut = ModelCall(call_id, purpose, status, provider, model, estimated=True, run_id=run_id, started_at=at)
+    record_call(connection, conversation_id, replace(cut, error="interrupted"))
+
+
+def sum_up(connection: sqlite3.Connection, run_id: str) -> None:
+    """Write what a run that has ended used: the sums over its model calls, in its own row and its trace."""
+    run_records.sum_up(connection, run_id)
+    connection.execute(
+        """UPDATE traces SET cost_usd = (SELECT cost_usd FROM runs WHERE id = traces.run_id),
+            input_tokens = (SELECT COALESCE(SUM(input_tokens), 0) FROM model_calls WHERE run_id = traces.run_id),
+            output_tokens = (SELECT COALESCE(SUM(output_tokens), 0) FROM model_calls WHERE run_id = traces.run_id)
+            WHERE run_id = ?""",
+        (run_id,),
+    )
+
+
+def limit(connection: sqlite3.Connection, limiting: LimitRun) -> None:
+    """Write how long a run may take; 0: any time."""
+    connection.execute("UPDATE runs SET timeout_ms = ? WHERE id = ?", (round(limiting.seconds * 1000), limiting.run_id))
 
 
 def active(connection: sqlite3.Connection, conversation_id: str) -> str:
@@ -118,3 +160,29 @@ def add_span(connection: sqlite3.Connection, span: RecordSpan, at: float) -> Non
             "UPDATE spans SET parent_span_id = ? WHERE trace_id = ? AND id <> ? AND parent_span_id IS NULL",
             (span.id, span.run_id, span.id),
         )
+
+
+def _has_ended(connection: sqlite3.Connection, run_id: str) -> bool:
+    row = connection.execute("SELECT status FROM runs WHERE id = ?", (run_id,)).fetchone()
+    return row is not None and row["status"] != "running"
+
+
+def _add_call_span(connection: sqlite3.Connection, call: ModelCall) -> None:
+    connection.execute(
+        _CALL_SPAN,
+        (
+            call.id,
+            storable(call.model) if call.purpose is CallPurpose.REPLY else call.purpose.value,
+            call.iteration,
+            call.provider,
+            storable(call.model),
+            call.usage.input_tokens,
+            call.usage.output_tokens,
+            call.status,
+            call.error,
+            storable(call.preview),
+            call.started_at,
+            call.duration_ms,
+            call.run_id,
+        ),
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from engine.store import model_calls
+
 _REWIND = (
     """CREATE TABLE file_steps (
         id TEXT PRIMARY KEY,
@@ -25,6 +27,33 @@ _REWIND = (
     "ALTER TABLE conversations ADD COLUMN superseded_by TEXT REFERENCES conversations ON DELETE SET NULL",
     "CREATE INDEX conversations_branch ON conversations (branch_of) WHERE branch_of IS NOT NULL",
     "CREATE INDEX conversations_superseded ON conversations (superseded_by) WHERE superseded_by IS NOT NULL",
+)
+
+
+_CALLS = (
+    """CREATE TABLE model_calls (
+        id TEXT PRIMARY KEY,
+        conversation_id TEXT NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        run_id TEXT,
+        message_id TEXT,
+        purpose TEXT NOT NULL CHECK (purpose IN ('reply', 'compaction', 'routing', 'title', 'turn_summary',
+            'suggestion', 'aside', 'earlier')),
+        status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'cancelled')),
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        iteration INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_creation_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        estimated INTEGER NOT NULL CHECK (estimated IN (0, 1)),
+        cost_usd REAL,
+        started_at REAL NOT NULL,
+        duration_ms INTEGER NOT NULL,
+        error TEXT NOT NULL)""",
+    "CREATE INDEX model_calls_conversation ON model_calls (conversation_id)",
+    "CREATE INDEX model_calls_run ON model_calls (run_id) WHERE run_id IS NOT NULL",
 )
 
 
@@ -83,4 +112,16 @@ def add_sandbox_columns(connection: sqlite3.Connection) -> None:
     connection.execute(
         "ALTER TABLE conversations ADD COLUMN sandbox_required INTEGER NOT NULL DEFAULT 0"
         " CHECK (sandbox_required IN (0, 1))"
+    )
+
+
+def add_model_calls(connection: sqlite3.Connection) -> None:
+    """One row a model call; what was counted before gets rows too, and copied runs no longer claim their source's."""
+    for statement in _CALLS:
+        connection.execute(statement)
+    model_calls.fill_in(connection)
+    connection.execute(
+        """UPDATE runs SET usage_json = NULL, model_usage_json = NULL, cost_usd = NULL
+            WHERE conversation_id IN (SELECT id FROM conversations WHERE branch_of IS NOT NULL)
+            AND id NOT IN (SELECT run_id FROM model_calls WHERE run_id IS NOT NULL)"""
     )

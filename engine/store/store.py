@@ -19,7 +19,7 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
 )
-from engine.store import attachments, conversations, messages, moves, recovery, tool_calls, turn_summaries
+from engine.store import attachments, conversations, messages, moves, recovery, runs, tool_calls, turn_summaries
 from engine.store.agent_store import SqliteAgents
 from engine.store.connection import Transactions
 from engine.store.library import SqliteLibrary
@@ -151,6 +151,8 @@ class SqliteStore:
         def job(connection: sqlite3.Connection) -> None:
             self._instance.owns(connection, conversation_id)  # raises where another does
             conversations.change(connection, conversation_id, changes, at)
+            for call in changes.calls:
+                runs.record_call(connection, conversation_id, call)
             if changes.turn_note is not None:
                 turn_summaries.keep(connection, conversation_id, changes.turn_note)
 

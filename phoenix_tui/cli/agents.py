@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from engine.machine.messages import Origin, Role, ToolCall, ToolStatus, Usage
-from engine.records import StoredMessage
-from engine.updates import AgentsChanged, AgentView, Asked, MessageSaved, Snapshot, ToolEnded, ToolStarted, Update
+from engine.call_records import CallPurpose, CallStatus, ModelCall
+from engine.machine.messages import ToolCall, ToolStatus, Usage
+from engine.updates import AgentsChanged, AgentView, Asked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
 from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue
 
@@ -42,19 +42,17 @@ class Denials:
 
 @dataclass(slots=True)
 class Used:
-    """The model's replies of a conversation during a run, and what they used."""
+    """The model calls of a conversation during a run, and what they used."""
 
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
     by_model: dict[str, Usage] = field(default_factory=dict[str, Usage])
 
-    def count(self, message: StoredMessage) -> bool:
-        """Take in a message; whether it is a reply of a model."""
-        if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
-            return False
-        self.turns += 1
-        self._add(message.model, message.usage or Usage())
-        return True
+    def count(self, call: ModelCall) -> None:
+        """Take in a call; only whole replies count as turns."""
+        self.turns += call.purpose is CallPurpose.REPLY and call.status is CallStatus.OK
+        if call.usage != Usage():
+            self._add(call.model, call.usage)
 
     def add(self, other: Used) -> None:
         """Take in what another conversation used."""
@@ -93,8 +91,8 @@ class AgentResults:
 
     def follow_agent(self, agent_id: str, update: Update) -> None:
         """Take in an update of one of them."""
-        if isinstance(update, MessageSaved):
-            self.used.setdefault(agent_id, Used()).count(update.message)
+        if isinstance(update, CallEnded):
+            self.used.setdefault(agent_id, Used()).count(update.call)
 
     def objects(self) -> list[JsonValue]:
         """One object each."""

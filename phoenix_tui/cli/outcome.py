@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.machine.messages import text_in
+from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import Errored, State
 from engine.records import StoredMessage
 from engine.updates import (
+    CallEnded,
     ContextChanged,
     MessageSaved,
     RunEnded,
@@ -58,8 +59,10 @@ class Outcome:
         match update:
             case Snapshot():
                 self._cost_before = self._cost = update.conversation.spent.cost_usd
+            case CallEnded(call):
+                self.used.count(call)
             case MessageSaved(message):
-                self._count(message)
+                self._read(message)
             case ContextChanged():
                 self._cost = update.cost_usd
             case StateChanged(state):
@@ -160,8 +163,8 @@ class Outcome:
             return CAPS.get(self.capped or self.ended.error_code, "error_during_execution")
         return "error_during_execution"
 
-    def _count(self, message: StoredMessage) -> None:
-        if not self.used.count(message):
+    def _read(self, message: StoredMessage) -> None:
+        if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
             return
         self.model = self.model or message.model
         spoken = text_in(message.blocks)

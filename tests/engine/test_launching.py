@@ -175,5 +175,5 @@ async def test_the_run_of_a_sub_agent_is_stored_with_its_limits_and_the_run_it_w
         await parent.wait_idle()
         sql = "SELECT id, type, priority, timeout_ms, parent_run_id FROM runs ORDER BY rowid"
         own, agents = query(bench.store.path, sql)
-        assert own[1:] == ("general", "normal", 300_000, None)
+        assert own[1:] == ("general", "normal", 0, None)  # no limit
         assert agents[1:] == ("code_review", "high", 12_500, own[0])

@@ -16,8 +16,9 @@ from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.ports import ConversationChanges
 from engine.providers.scripted import Call, Fail, Hang, Reply, Text
-from engine.records import PermissionMode, TitleBy, Totals
+from engine.records import PermissionMode, TitleBy
 from engine.titles import title_of
+from engine.totals import Totals
 from tests.support.engine import Bench, engine_bench, until
 from tests.support.waiting import PATIENCE
 

@@ -14,7 +14,8 @@ from engine.engine import ConversationOptions
 from engine.executor.session import EngineSettings
 from engine.machine.messages import TextBlock
 from engine.providers.scripted import Call, Fail, Hang, Reply, Script, ScriptedProvider, Text
-from engine.records import PermissionMode, Totals
+from engine.records import PermissionMode
+from engine.totals import Totals
 from engine.turn_notes import LONGEST, one_line, question
 from engine.turn_records import TurnDigest
 from tests.support.engine import Bench, engine_bench, until

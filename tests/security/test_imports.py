@@ -21,15 +21,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.machine.effects import MarkToolCall, SaveToolResult
-from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult, ToolStatus, Usage
 from engine.machine.states import Completed, Idle
-from engine.ports import ImportRefused, ImportTerms, SetContext
-from engine.records import AgentFacts, ConversationQuery, PermissionMode, SpawnMode, Totals
+from engine.ports import ImportRefused, ImportTerms
+from engine.records import AgentFacts, ConversationQuery, PermissionMode, SpawnMode
 from engine.store import SqliteStore, StorePaths, open_store
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.import_file import MOST_NESTED, MOST_VALUES, read_document
 from tests.support.cli import phoenix_in
-from tests.support.storage import ROOT, asks_for_tools, move, new_conversation, query, reply, say, start_run
+from tests.support.storage import ROOT, asks_for_tools, move, new_conversation, query, reply, say, start_run, used
 from tools.contract import JsonObject, PreparedImage, SandboxMode
 
 TERMS = ImportTerms(Path("/srv/mine"), "demo/guide", PermissionMode.PLAN, SandboxMode.READ_ONLY)
@@ -54,7 +54,7 @@ async def an_export(folder: Path) -> Document:
         run_id = await start_run(store, parent, "Look")
         asked = asks_for_tools(run_id, ToolCall("t1", "bash", '{"command":"ls"}'))
         result = ToolResult("t1", "seen", ToolStatus.SUCCESS, images=(ImageBlock(picture.id, 4, 5),))
-        spent = SetContext(50, 100, False, Totals(1, 2, 3, 4, 0.5))
+        spent = used(Usage(1, 2, 3, 4), 0.5, run_id)
         await store.commit(
             move(parent, *asked, MarkToolCall("t1", ToolStatus.RUNNING), SaveToolResult(result), spent, state=Idle(3))
         )

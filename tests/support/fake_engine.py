@@ -30,17 +30,11 @@ from engine.machine.states import (
 )
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
-from engine.records import (
-    Attachment,
-    ConversationQuery,
-    ConversationRecord,
-    ConversationSummary,
-    StoredMessage,
-    Totals,
-)
+from engine.records import Attachment, ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
 from engine.summaries import summary_of
+from engine.totals import Totals
 from engine.updates import (
     Asked,
     ConversationChanged,

@@ -10,7 +10,8 @@ from textual.geometry import Region
 
 from engine.machine.messages import Block, Origin, Role, TextBlock, ToolStatus
 from engine.machine.states import Idle, State
-from engine.records import ConversationRecord, PermissionMode, StoredMessage, ToolCallRecord, Totals
+from engine.records import ConversationRecord, PermissionMode, StoredMessage, ToolCallRecord
+from engine.totals import Totals
 from engine.updates import Snapshot
 from phoenix_tui.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import cast
 from uuid import uuid4
 
+from msgspec.structs import replace
+
+from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.machine.effects import FinishRun, RunStatus, SaveToolCalls, StartRun
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolCall, ToolUseBlock, Usage
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run, State
-from engine.ports import AppendMessage, ImportTerms, Move, Write
+from engine.ports import AppendMessage, ImportTerms, Move, RecordCall, Write
 from engine.records import NewConversation
 from engine.store import SqliteStore, StorePaths, open_store
 from tools.contract import JsonObject, JsonValue
@@ -48,6 +51,15 @@ def reply(*blocks: Block, run_id: str = "") -> AppendMessage:
     """What a model says."""
     message = NewMessage(new_id(), Role.ASSISTANT, Origin.LLM, blocks)
     return AppendMessage(message, run_id=run_id, usage=Usage(100, 20), model="demo/guide", duration_ms=5)
+
+
+def used(
+    usage: Usage, cost_usd: float | None = 0.0, run_id: str = "", *, attempt: int = 0, at: float = 1000.0
+) -> RecordCall:
+    """A call of a model that ended well."""
+    purpose, status = CallPurpose.REPLY, CallStatus.OK
+    call = ModelCall(new_id(), purpose, status, "demo", "guide", usage, cost_usd=cost_usd, run_id=run_id)
+    return RecordCall(replace(call, attempt=attempt, started_at=at, duration_ms=500))
 
 
 def asking(run_id: str, gen: int = 1) -> AwaitingLlm:

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
+from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
 from engine.providers.bounds import MOST_NAME, Tally, tokens
 from engine.providers.failures import Refusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
@@ -117,9 +117,11 @@ class ReplyBuilder:
                     self._blocks[event.index].closed = True
             case "message_start":
                 self._begin(event)
+                return UsageTold(self._told())
             case "message_delta":
                 self._stop = (event.delta.stop_reason if event.delta else None) or self._stop
                 self._count(event.usage)
+                return UsageTold(self._told())
             case "message_stop":
                 self.done = True
             case _ if event.error is not None:
@@ -141,12 +143,7 @@ class ReplyBuilder:
         return ModelReply(
             blocks=tuple(blocks),
             stop=stop,
-            usage=Usage(
-                input_tokens=tokens(self._usage.input_tokens),
-                output_tokens=tokens(self._usage.output_tokens),
-                cache_creation_tokens=tokens(self._usage.cache_creation_input_tokens),
-                cache_read_tokens=tokens(self._usage.cache_read_input_tokens),
-            ),
+            usage=self._told(),
             model=self._message.model[:MOST_NAME] or self._model,
             truncated_call=cut,
             usage_estimated=self._usage.input_tokens is None,
@@ -172,6 +169,14 @@ class ReplyBuilder:
                     (usage.cache_read_input_tokens, known.cache_read_input_tokens),
                 )
             )
+        )
+
+    def _told(self) -> Usage:
+        return Usage(
+            input_tokens=tokens(self._usage.input_tokens),
+            output_tokens=tokens(self._usage.output_tokens),
+            cache_creation_tokens=tokens(self._usage.cache_creation_input_tokens),
+            cache_read_tokens=tokens(self._usage.cache_read_input_tokens),
         )
 
     def _start(self, index: int, block: WireBlock) -> StreamItem | None:

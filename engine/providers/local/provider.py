@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
-from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta
+from engine.ports import ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem, TextDelta, UsageTold
 from engine.providers.bounds import step_problem
 from engine.providers.carrier import Unreadable
 from engine.providers.failures import OVERFLOW_MARKS, Service
@@ -134,6 +134,8 @@ class LocalProvider:
             async for piece in pieces:
                 finish, usage = piece.finish or finish, piece.usage or usage
                 talk.append(piece.text)
+                if piece.usage is not None:
+                    yield UsageTold(piece.usage)
                 if tools:
                     for item in reader.feed(piece.text):
                         yield item

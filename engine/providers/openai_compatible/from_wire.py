@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
-from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta
+from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
 from engine.providers.bounds import MOST_NAME, Tally, step_problem, tokens
 from engine.providers.failures import Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
@@ -119,7 +119,10 @@ class ReplyBuilder:
             raise refused(self._service, error_in(ErrorBody(error=chunk.error), 200))
         self._id = (chunk.id or self._id)[:MOST_NAME]
         self._model = (chunk.model or self._model)[:MOST_NAME]
-        self._usage = chunk.usage or self._usage
+        if chunk.usage is not None:
+            self._usage = chunk.usage
+            if self._is_counted():
+                yield UsageTold(self._counted())
         for choice in (chunk.choices or ())[:1]:
             self._finish = choice.finish_reason or self._finish
             delta = choice.delta or choice.message

@@ -91,7 +91,7 @@ async def test_one_whose_end_could_not_be_stored_wakes_its_parent_too(
         assert failures == []
         assert await told(bench, parent.id) == ["I see."]
         (row,) = await bench.store.agents.rows(parent.id)
-        assert (row.outcome and row.outcome.reason, row.state.gen) == ("interrupted", 2)
+        assert (row.outcome and row.outcome.reason, row.state.gen) == ("interrupted", 4)  # the call of it, too
 
 
 async def test_after_esc_it_waits_for_the_user(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from engine.machine.messages import TextBlock, Usage
 from engine.machine.states import Completed
-from engine.ports import Imported, SetContext
-from engine.records import AgentFacts, ConversationQuery, SpawnMode, Totals
+from engine.ports import Imported
+from engine.records import AgentFacts, ConversationQuery, SpawnMode
 from engine.store import SqliteStore, StorePaths, open_store
-from tests.support.storage import OUR_TERMS, history, move, new_conversation, query, reply, say
+from engine.totals import Totals
+from tests.support.storage import OUR_TERMS, history, move, new_conversation, query, reply, say, used
 from tools.contract import PreparedImage
 
 IMAGE = PreparedImage(b"picture", "image/png", 4, 5, 40, 50, 999)
@@ -25,10 +26,10 @@ async def family(store: SqliteStore) -> tuple[str, str]:
     facts = AgentFacts(parent, SpawnMode.BACKGROUND, "toolu_1", 1, "look around", context="User: hello")
     (child,) = await store.agents.create_all([replace(new_conversation(), agent=facts)], 2.0)
     await store.add_attachment(child.id, IMAGE, 2.0)
-    spent = SetContext(50, 100, False, Totals(10, 5, 0, 0, 0.25), Usage(10, 5))
+    spent = used(Usage(10, 5), 0.25)
     found = reply(TextBlock("Found it."))
     await store.commit(move(child.id, say("look around"), found, spent, state=Completed(3, "Found it."), at=3.0))
-    own = SetContext(50, 100, False, Totals(100, 50, 0, 0, 0.5), Usage(100, 50))
+    own = used(Usage(100, 50), 0.5)
     await store.commit(move(parent, say("go"), reply(TextBlock(f"{child.id} started")), own, at=4.0))
     return parent, child.id
 

@@ -16,8 +16,9 @@ from engine.machine.effects import FinishRun, MarkToolCall, RunStatus, SaveToolR
 from engine.machine.messages import ImageBlock, TextBlock, ToolCall, ToolResult, ToolResultBlock, ToolStatus, Usage
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges, Imported, RecordEvent, RecordSpan, SetContext, StorageError
-from engine.records import ConversationQuery, PermissionMode, Totals
+from engine.records import ConversationQuery, PermissionMode
 from engine.store import SqliteStore, StorePaths, open_store
+from engine.totals import Totals
 from tests.support.storage import (
     OUR_TERMS,
     asking,
@@ -30,6 +31,7 @@ from tests.support.storage import (
     reply,
     say,
     start_run,
+    used,
 )
 from tools.contract import JsonObject, PreparedImage
 
@@ -64,7 +66,8 @@ async def rich_conversation(store: SqliteStore) -> str:
             reply(TextBlock("A needle in 100% hay_stack."), run_id=run_id),
             RecordSpan(new_id(), run_id, "llm", "call", 1, "ok", 5, usage=Usage(1, 2)),
             RecordEvent(new_id(), "state.changed", "{}", run_id),
-            SetContext(50, 100, False, Totals(1, 2, 3, 4, 0.5), Usage(1, 2)),
+            used(Usage(1, 2, 3, 4), 0.5, run_id),
+            SetContext(50, 100, False, Usage(1, 2)),
             FinishRun(run_id, RunStatus.SUCCESS, 2),
             state=Idle(3),
             at=1500.25,

@@ -7,13 +7,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.machine.effects import FinishRun, RunStatus
+from engine.machine.messages import Usage
 from engine.machine.states import Idle
 from engine.ports import ConversationChanges
-from engine.records import ConversationQuery, TitleBy, Totals
+from engine.records import ConversationQuery, TitleBy
 from engine.store import SqliteStore, StorePaths, open_store
 from engine.store.migrations import MIGRATIONS, migrate
 from engine.store.opening import connect
-from tests.support.storage import OUR_TERMS, move, new_conversation, query, start_run
+from engine.totals import Totals
+from tests.support.storage import OUR_TERMS, move, new_conversation, query, start_run, used
 
 PINNED = ConversationChanges(pinned=True)
 
@@ -36,9 +38,10 @@ async def test_a_pin_outlives_the_store(store: SqliteStore, paths: StorePaths) -
 async def test_only_the_user_replaces_a_title_of_the_user(store: SqliteStore) -> None:
     unnamed = await store.create(new_conversation(), 1.0)
     named = await store.create(new_conversation("mine"), 1.0)
-    suggestion = ConversationChanges(suggested_title="the model's", totals=Totals(1, 2, cost_usd=0.5))
+    suggestion = ConversationChanges(suggested_title="the model's")
     for one in (unnamed, named):
-        await store.change(one.id, suggestion, 2.0)
+        call = used(Usage(1, 2), 0.5).call
+        await store.change(one.id, replace(suggestion, calls=(call,)), 2.0)
     found = {row.id: row for row in await store.conversations(ConversationQuery())}
     assert (found[unnamed.id].title, found[named.id].title) == ("the model's", "mine")
     assert found[named.id].totals == Totals(1, 2, cost_usd=0.5)

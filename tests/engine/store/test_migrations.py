@@ -35,6 +35,8 @@ def fail(connection: sqlite3.Connection) -> None:
     raise sqlite3.OperationalError("stopped")
 
 
+BEFORE_CALLS = 9
+"""The version before each model call had a row."""
 LATER = (*MIGRATIONS, add_colours, add_shapes)
 
 
@@ -133,3 +135,46 @@ async def test_an_older_phoenix_stops_writing_when_a_newer_one_migrates(paths: S
         await store.commit(move(conversation_id, say("x")))
     assert await store.messages(conversation_id) == []
     await store.close()
+
+
+async def test_what_was_used_before_calls_had_rows_is_found_in_them_and_never_twice(paths: StorePaths) -> None:
+    paths.database.parent.mkdir(parents=True)
+    connection = connect(str(paths.database))
+    migrate(connection, MIGRATIONS[:BEFORE_CALLS])
+    totals = '{"input_tokens": 350, "output_tokens": 40, "cost_usd": 0.07}'
+    nothing = '{"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}'
+    for name, spent, source, seq in (("a", totals, None, 0), ("copy", nothing, "a", 2)):
+        connection.execute(
+            "INSERT INTO conversations (id, cwd, model, state, state_json, gen, totals_json, branch_of, branch_seq,"
+            " created_at, updated_at) VALUES (?, '/', 'm', 'idle', '{}', 0, ?, ?, ?, 1, 1)",
+            (name, spent, source, seq),
+        )
+        connection.execute("INSERT INTO turns VALUES (?, ?, 0, 1, 2, NULL)", (f"{name}-t", name))
+        connection.execute(
+            "INSERT INTO runs (id, conversation_id, turn_id, status, usage_json, cost_usd, started_at)"
+            " VALUES (?, ?, ?, 'success', '{}', 0.05, 1)",
+            (f"{name}-r", name, f"{name}-t"),
+        )
+        for number in (1, 2):
+            connection.execute(
+                "INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json,"
+                " text, run_id, model, usage_json, cost_usd, created_at)"
+                " VALUES (?, ?, ?, ?, ?, 'assistant', 'llm', '[]', '', ?, 'claude', ?, 0.025, 1)",
+                (
+                    f"{name}-{number}",
+                    name,
+                    f"{name}-t",
+                    number,
+                    number,
+                    f"{name}-r",
+                    '{"input_tokens": 100, "output_tokens": 20}',
+                ),
+            )
+    connection.close()
+    await (await open_store(paths)).close()
+    sums = "SELECT conversation_id, purpose, sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9)"
+    assert query(paths.database, f"{sums} FROM model_calls GROUP BY 1, 2 ORDER BY 1, 2") == [
+        ("a", "earlier", 150, 0, 0.02),
+        ("a", "reply", 200, 40, 0.05),
+    ]
+    assert query(paths.database, "SELECT id, cost_usd FROM runs ORDER BY id") == [("a-r", 0.05), ("copy-r", None)]

@@ -32,10 +32,22 @@ from engine.ports import (
     Store,
 )
 from engine.ports.agents import USER
-from engine.records import ConversationQuery, Totals
+from engine.records import ConversationQuery
 from engine.store import SqliteStore
 from engine.store import inbox as inbox_rows
-from tests.support.storage import asking, asks_for_tools, move, new_conversation, new_id, query, reply, say, start_run
+from engine.totals import Totals
+from tests.support.storage import (
+    asking,
+    asks_for_tools,
+    move,
+    new_conversation,
+    new_id,
+    query,
+    reply,
+    say,
+    start_run,
+    used,
+)
 
 
 @pytest.fixture
@@ -181,8 +193,8 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
     await store.commit(
         move(
             conversation_id,
-            replace(reply(TextBlock("x"), run_id=run_id), cost_usd=0.25),
-            RecordSpan("s1", run_id, "llm", "call", 1, "ok", 500, usage=Usage(7, 3)),
+            reply(TextBlock("x"), run_id=run_id),
+            used(Usage(7, 3), 0.25, run_id, attempt=1, at=11.5),
             RecordSpan("s2", run_id, "agent", "run", 1, "ok", 900),
             RecordEvent("e1", "state.changed", '{"a":1}', run_id),
             FinishRun(run_id, RunStatus.SUCCESS, 2, recoverable=True),
@@ -192,14 +204,14 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
     assert query(
         store.path,
         "SELECT t.turn_number, r.status, r.iterations, r.duration_ms, r.cost_usd, r.trigger_message_id, r.recoverable,"
-        " t.ended_at FROM runs AS r JOIN turns AS t ON t.id = r.turn_id",
-    ) == [(1, "success", 2, 2000, 0.25, said.message.id, 1, 12.0)]
+        " t.ended_at, r.retries FROM runs AS r JOIN turns AS t ON t.id = r.turn_id",
+    ) == [(1, "success", 2, 2000, 0.25, said.message.id, 1, 12.0, 1)]
     assert query(store.path, "SELECT status, input_tokens, output_tokens, cost_usd, ended_at FROM traces") == [
         ("completed", 7, 3, 0.25, 12.0)
     ]
-    assert query(store.path, "SELECT id, parent_span_id, started_at FROM spans ORDER BY id") == [
-        ("s1", "s2", 11.5),
-        ("s2", None, 11.1),
+    assert query(store.path, "SELECT kind, parent_span_id, started_at FROM spans ORDER BY kind DESC") == [
+        ("llm", "s2", 11.5),
+        ("agent", None, 11.1),
     ]
     assert query(store.path, "SELECT id, type, payload_json, run_id FROM events") == [
         ("e1", "state.changed", '{"a":1}', run_id)
@@ -209,7 +221,13 @@ async def test_a_run_has_its_turn_its_trace_and_its_cost(store: SqliteStore, con
 async def test_the_meter_and_the_state_are_kept(store: SqliteStore, conversation_id: str) -> None:
     totals = Totals(1, 2, 3, 4, None)
     await store.commit(
-        move(conversation_id, SetContext(70, 100, True, totals, Usage(5, 6)), state=asking("r", gen=9), at=50.0)
+        move(
+            conversation_id,
+            used(Usage(1, 2, 3, 4), None),
+            SetContext(70, 100, True, Usage(5, 6)),
+            state=asking("r", gen=9),
+            at=50.0,
+        )
     )
     record = await store.conversation(conversation_id)
     assert record is not None

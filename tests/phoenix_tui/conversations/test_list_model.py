@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from engine.machine.states import AwaitingLlm, Idle, Requesting, Run
-from engine.records import ConversationSummary, Totals
+from engine.records import ConversationSummary
+from engine.totals import Totals
 from phoenix_tui.widgets.list_model import ListModel
 from phoenix_tui.widgets.roster import Here, Live, names
 

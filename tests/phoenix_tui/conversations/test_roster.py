@@ -23,7 +23,8 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
-from engine.records import ConversationSummary, Totals
+from engine.records import ConversationSummary
+from engine.totals import Totals
 from phoenix_tui.widgets.roster import ORDER, Group, Here, Live, arrange, compose, group_of, put_away
 
 PID = 7

@@ -29,6 +29,7 @@ from engine.ports import (
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
+    UsageTold,
 )
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
 from tests.support.loopback import Loopback, Talk, serve
@@ -128,6 +129,7 @@ async def test_a_stream_becomes_pieces_and_then_one_whole_reply() -> None:
         ToolCallDelta("bash", ""),
         ToolCallDelta("", '{"command"'),
         ToolCallDelta("", ': "ls"}'),
+        UsageTold(REPLY.usage),
         REPLY,
     ]
     assert bodies[0]["stream_options"] == {"include_usage": True}

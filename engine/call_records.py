@@ -1,0 +1,60 @@
+"""One call of a model as it is recorded: the source of every sum of tokens and cost (docs/decisions/accounting.md)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from engine.machine.messages import Usage
+
+
+class CallPurpose(StrEnum):
+    """Why a model was called."""
+
+    REPLY = "reply"
+    COMPACTION = "compaction"
+    ROUTING = "routing"
+    TITLE = "title"
+    TURN_SUMMARY = "turn_summary"
+    SUGGESTION = "suggestion"
+    ASIDE = "aside"
+    EARLIER = "earlier"
+    """What a conversation had used before its calls were recorded, in one row."""
+
+
+class CallStatus(StrEnum):
+    """How a call ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class ModelCall(Struct, frozen=True):
+    """A call that has ended; `cost_usd` is None where the price is unknown."""
+
+    id: str
+    purpose: CallPurpose
+    status: CallStatus
+    provider: str
+    model: str
+    """As the server named it; as it was asked for where the server did not."""
+    usage: Usage = Usage()
+    """As the server told it, up to the end of the call."""
+    estimated: bool = False
+    """True where the server told nothing, or not to the end."""
+    cost_usd: float | None = 0.0
+    run_id: str = ""
+    """Empty for what is asked beside runs."""
+    message_id: str = ""
+    """The message it became; empty where it became none."""
+    iteration: int = 0
+    attempt: int = 0
+    """From 1 on for retries."""
+    started_at: float = 0.0
+    duration_ms: int = 0
+    error: str = ""
+    """The kind of failure; empty where there was none."""
+    preview: str = ""
+    """The beginning of what it answered."""

@@ -1,0 +1,109 @@
+"""The model calls of one open conversation: those under way, and those that ended and are not stored yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from engine.call_records import CallPurpose, CallStatus, ModelCall
+from engine.machine.messages import Usage
+
+Price: TypeAlias = Callable[[str, Usage], float | None]
+"""US dollars by model reference and usage; None where unknown."""
+UNPRICED: Final = -1.0
+"""The cost of a call whose price nobody has looked up yet."""
+
+
+class OpenCall(Struct, eq=False):
+    """A call under way, and what its server has told so far."""
+
+    id: str
+    purpose: CallPurpose
+    reference: str
+    """PROVIDER/MODEL, as it was asked for."""
+    started_at: float
+    """Wall clock."""
+    begun: float
+    """Monotonic."""
+    run_id: str = ""
+    iteration: int = 0
+    attempt: int = 0
+    usage: Usage = Usage()
+    """As far as the server has told it."""
+    sent: bool = False
+    """Whether a request was made: what failed ahead of it is no call."""
+    streamed: bool = False
+    """Whether anything has come back: a request that is refused costs nothing."""
+    ended: bool = False
+
+
+class CallLog(Struct, eq=False):
+    """Ends every call once; keeps what ended until a transaction has taken it."""
+
+    under_way: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
+    _ended: list[tuple[str, ModelCall]] = field(default_factory=list[tuple[str, ModelCall]])
+    """Reference and call."""
+
+    def begin(self, call: OpenCall) -> OpenCall:
+        """Note a call that is about to be made."""
+        self.under_way[call.id] = call
+        return call
+
+    def end(
+        self, call: OpenCall, status: CallStatus, now: float, change: Callable[[ModelCall], ModelCall] = lambda one: one
+    ) -> None:
+        """Note how a call ended, unless that is known; `now` is monotonic, `change` adds what its caller knows."""
+        self.under_way.pop(call.id, None)
+        if call.ended:
+            return
+        call.ended = True
+        provider, _, model = call.reference.partition("/")
+        plain = ModelCall(
+            id=call.id,
+            purpose=call.purpose,
+            status=status,
+            provider=provider,
+            model=model or provider,
+            usage=call.usage,
+            estimated=status is CallStatus.CANCELLED or call.streamed,
+            cost_usd=UNPRICED,
+            run_id=call.run_id,
+            iteration=call.iteration,
+            attempt=call.attempt,
+            started_at=call.started_at,
+            duration_ms=max(0, round((now - call.begun) * 1000)),
+        )
+        if call.sent:
+            self._ended.append((call.reference, change(plain)))
+
+    def cancel(self, purposes: Iterable[CallPurpose], now: float) -> None:
+        """End the calls under way for these purposes: nobody waits for their answer any more."""
+        wanted = frozenset(purposes)
+        for call in [one for one in self.under_way.values() if one.purpose in wanted]:
+            self.end(call, CallStatus.CANCELLED, now)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether calls have ended that no transaction has taken."""
+        return bool(self._ended)
+
+    async def take(self, price: Price) -> tuple[ModelCall, ...]:
+        """Those that ended, with their prices; they are the caller's to store, or to give back."""
+        taken, self._ended = self._ended, []
+        return tuple([await _priced(reference, call, price) for reference, call in taken])
+
+    def give_back(self, calls: Iterable[ModelCall]) -> None:
+        """They could not be stored: the next transaction takes them."""
+        self._ended = [(f"{call.provider}/{call.model}", call) for call in calls] + self._ended
+
+
+async def _priced(reference: str, call: ModelCall, price: Price) -> ModelCall:
+    if call.cost_usd != UNPRICED:
+        return call
+    if call.usage == Usage():
+        return replace(call, cost_usd=0.0)
+    return replace(call, cost_usd=await asyncio.to_thread(price, reference, call.usage))

@@ -1,0 +1,152 @@
+"""What one move of the machine writes, all of it in one transaction."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from engine.call_records import ModelCall
+from engine.machine.effects import FinishRun, MarkToolCall, SaveRoute, SaveToolCalls, SaveToolResult, StartRun
+from engine.machine.messages import NewMessage, Usage
+from engine.machine.states import State
+from engine.records import ContextView, StoredMessage
+
+
+class AppendMessage(Struct, frozen=True):
+    """Append `message` with the next seq, in the current turn or a new one."""
+
+    message: NewMessage
+    run_id: str = ""
+    new_turn: bool = False
+    usage: Usage | None = None
+    model: str = ""
+    duration_ms: int = 0
+    cost_usd: float | None = None
+    agent_id: str = ""
+    """Who wrote it, where it was no model: supervisor."""
+
+
+class DrainInboxRows(Struct, frozen=True):
+    """Turn unconsumed inbox rows into messages: tool results first as one, then one each (SPEC UNI-08)."""
+
+    run_id: str
+    message_ids: tuple[str, ...]
+    """Fresh ids, at least one per row that may be there; unused ones are dropped."""
+    new_turn: bool = False
+
+
+class SetContext(Struct, frozen=True):
+    """The context meter after a reply."""
+
+    context_tokens: int
+    context_window: int
+    estimated: bool
+    last_usage: Usage | None = None
+
+
+class RecordCall(Struct, frozen=True):
+    """A model call that ended: its row, its span, and what it adds to every sum."""
+
+    call: ModelCall
+
+
+class LimitRun(Struct, frozen=True):
+    """How long a run of the user may take, where it has a limit."""
+
+    run_id: str
+    seconds: float
+
+
+class SetView(Struct, frozen=True):
+    """What of its messages a model is sent from now on: a compaction worked."""
+
+    view: ContextView
+
+
+class RecordEvent(Struct, frozen=True):
+    """One bus event for the `events` table; never a text chunk (SPEC SDK-04)."""
+
+    id: str
+    type: str
+    payload_json: str = "{}"
+    run_id: str = ""
+    message_id: str = ""
+
+
+class RecordSpan(Struct, frozen=True):
+    """One finished span of a run's trace (SPEC CLAW-80)."""
+
+    id: str
+    run_id: str
+    kind: str
+    """agent, llm or tool."""
+    name: str
+    iteration: int
+    status: str
+    duration_ms: int
+    provider: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    error: str = ""
+    output_preview: str = ""
+
+
+class RemoveQueued(Struct, frozen=True):
+    """The queued message that this move sends leaves the queue."""
+
+    id: str
+
+
+class Deposit(Struct, frozen=True):
+    """A message to a sub-agent goes into its inbox: its next run begins with it."""
+
+    text: str
+    sender: str
+    """USER, or the id of its parent."""
+
+
+class MakeBackground(Struct, frozen=True):
+    """From now on the end of this sub-agent is told by a completion message."""
+
+
+class HushAgents(Struct, frozen=True):
+    """What this conversation's sub-agents have brought back, and what those at work will, begins no turn by itself."""
+
+
+Write: TypeAlias = (
+    AppendMessage
+    | SaveToolCalls
+    | MarkToolCall
+    | SaveToolResult
+    | StartRun
+    | SaveRoute
+    | FinishRun
+    | DrainInboxRows
+    | RecordCall
+    | LimitRun
+    | SetContext
+    | SetView
+    | RecordEvent
+    | RecordSpan
+    | RemoveQueued
+    | Deposit
+    | MakeBackground
+    | HushAgents
+)
+
+
+class Move(Struct, frozen=True):
+    """All that one step of the machine changes, committed together or not at all."""
+
+    conversation_id: str
+    state: State
+    writes: tuple[Write, ...]
+    at: float
+    """Wall clock, seconds since the epoch; order is by seq, never by this."""
+
+
+class Committed(Struct, frozen=True):
+    """The messages a move appended, with their seq, in order."""
+
+    messages: tuple[StoredMessage, ...] = ()

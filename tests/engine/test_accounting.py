@@ -1,0 +1,212 @@
+"""Every sum of tokens and cost equals the count of the server (docs/decisions/accounting.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions, Engine
+from engine.executor.session import EngineSettings, Ports
+from engine.machine.messages import Usage
+from engine.ports import Provider, ProviderError
+from engine.providers import prices
+from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
+from engine.records import PermissionMode
+from engine.store import SqliteStore, StorePaths, open_store
+from engine.totals import Totals
+from engine.updates import CallEnded, RunEnded, TextArrived, Update
+from tests.support.counting_server import MODEL, CountingServer
+from tests.support.engine import BuiltIn, MemoryRules, NoJobs, PlainImages, RandomIds, StubTool, SystemClock, until
+from tests.support.loopback import Loopback, serve
+from tests.support.storage import query
+
+SUMS = """sum(input_tokens), sum(output_tokens), sum(cache_creation_tokens), sum(cache_read_tokens)"""
+
+
+@dataclass
+class OneProvider:
+    """Claude on loopback, at its published price."""
+
+    provider: Provider
+
+    def resolve(self, reference: str) -> tuple[Provider, str]:
+        name, _, model = reference.partition("/")
+        if name != "anthropic":
+            raise ProviderError(f"There is no provider '{name}'.", kind="auth", retryable=False)
+        return self.provider, model
+
+    def price(self, reference: str, usage: Usage) -> float | None:
+        return prices.price("anthropic", reference.partition("/")[2], usage)
+
+    async def close(self) -> None:
+        await self.provider.close()
+
+
+@dataclass
+class Office:
+    """An engine beside a server that counts."""
+
+    engine: Engine
+    store: SqliteStore
+    server: CountingServer
+    loopback: Loopback
+    cwd: Path
+
+    async def conversation(self) -> Conversation:
+        options = ConversationOptions(self.cwd, f"anthropic/{MODEL}", permission_mode=PermissionMode.AUTO)
+        return await self.engine.create(options)
+
+    def sums(self, where: str) -> Usage:
+        (row,) = query(self.store.path, f"SELECT {SUMS} FROM model_calls WHERE {where}")
+        return Usage(*(int(str(one or 0)) for one in row))
+
+    def cost(self, sql: str) -> float:
+        (row,) = query(self.store.path, sql)
+        return round(float(str(row[0] or 0)), 9)
+
+
+@asynccontextmanager
+async def office(home: Path, settings: EngineSettings | None = None) -> AsyncIterator[Office]:
+    server = CountingServer()
+    async with serve(server) as loopback:
+        provider = AnthropicProvider(AnthropicSettings(api_key="sk-test", base_url=loopback.url))
+        store = await open_store(StorePaths.under(home))
+        tool = StubTool()
+        ports = Ports(
+            store,
+            store.library,
+            store.queue,
+            OneProvider(provider),
+            {tool.spec.name: tool},
+            NoJobs(),
+            PlainImages(),
+            MemoryRules(),
+            SystemClock(),
+            RandomIds(),
+            agents=store.agents,
+            profiles=BuiltIn(),
+        )
+        engine = Engine(ports, settings)
+        cwd = home / "project"
+        cwd.mkdir()
+        await engine.start()
+        try:
+            yield Office(engine, store, server, loopback, cwd)
+        finally:
+            await engine.close()
+            await provider.close()
+
+
+async def run(conversation: Conversation, text: str) -> None:
+    """Say something and wait for its end; what never ends is stopped once its first words are there."""
+    ended, written = asyncio.Event(), asyncio.Event()
+
+    def follow(update: Update) -> None:
+        if isinstance(update, RunEnded):
+            ended.set()
+        if isinstance(update, TextArrived):
+            written.set()
+
+    leave = await conversation.subscribe(follow)
+    await conversation.say(text)
+    if "[stop]" in text:
+        await written.wait()
+        conversation.cancel()
+    await ended.wait()
+    await conversation.wait_idle()
+    leave()
+
+
+@pytest.mark.parametrize(
+    ("said", "statuses", "retries"),
+    [
+        ("plain", ["ok"], 0),
+        ("[tool]", ["ok", "ok"], 0),
+        ("[retry]", ["failed", "ok"], 1),
+        ("[broken]", ["failed", "ok"], 1),
+        ("[cut]", ["ok", "ok"], 0),
+        ("[stop]", ["cancelled"], 0),
+        ("[refuse]", ["ok"], 0),
+    ],
+)
+async def test_however_a_call_ends_it_is_counted_in_its_run_trace_and_conversation(
+    tmp_path: Path, said: str, statuses: list[str], retries: int
+) -> None:
+    async with office(tmp_path) as at:
+        conversation = await at.conversation()
+        calls: list[CallEnded] = []
+        await conversation.subscribe(lambda update: calls.append(update) if isinstance(update, CallEnded) else None)
+        await run(conversation, said)
+        told, cost = at.server.told, round(at.server.cost, 9)
+        rows = query(at.store.path, "SELECT status FROM model_calls ORDER BY rowid")
+        assert [str(row[0]) for row in rows] == statuses
+        assert [each.call.status for each in calls] == statuses
+        assert at.sums("1") == told == sum((each.call.usage for each in calls), Usage())
+        (record,) = await at.store.library.runs(conversation.id, 5)
+        assert (record.usage, round(record.cost_usd or 0, 9)) == (told, cost)
+        assert query(at.store.path, "SELECT retries FROM runs") == [(retries,)]
+        assert query(at.store.path, "SELECT input_tokens, output_tokens FROM traces") == [
+            (told.input_tokens, told.output_tokens)
+        ]
+        assert at.cost("SELECT cost_usd FROM traces") == cost
+        spans = query(at.store.path, "SELECT status, input_tokens FROM spans WHERE kind = 'llm' ORDER BY rowid")
+        assert [str(row[0]) for row in spans] == statuses
+        totals = conversation.record.totals
+        stored = await at.store.conversation(conversation.id)
+        assert stored is not None
+        assert stored.totals == totals
+        assert (totals.tokens, round(totals.cost_usd or 0, 9)) == (told.context_tokens, cost)
+
+
+async def test_a_whole_day_adds_up_to_what_the_server_counted(tmp_path: Path) -> None:
+    settings = EngineSettings(auto_title=True, turn_summaries=True)
+    kinds = ("plain", "[tool]", "[cut]", "[refuse]", "[stop]", "[agents]")
+    async with office(tmp_path, settings) as at:
+        conversations = [await at.conversation() for _ in range(10)]
+
+        async def works(number: int, conversation: Conversation) -> None:
+            for turn in range(19):
+                await run(conversation, f"{kinds[(number + turn) % len(kinds)]} {number}.{turn}")
+            await run(conversation, f"{('[broken]', '[retry]')[number % 2]} {number}")
+
+        await asyncio.gather(*(works(number, each) for number, each in enumerate(conversations)))
+        await conversations[0].context.compact()
+        await conversations[0].wait_idle()
+        await conversations[1].side.ask("What was it about?")
+        fork = await at.engine.fork(conversations[2].id)
+        await run(fork, "[tool] in the copy")
+        assert at.engine.crew is not None
+        for each in conversations:
+            await at.engine.crew.finished(each.id)
+        await until(lambda: not _beside())
+        assert query(at.store.path, "SELECT count(*) FROM model_calls") == [(at.server.requests,)]
+        told, cost = at.server.told, round(at.server.cost, 9)
+        assert at.sums("1") == told
+        assert at.cost("SELECT sum(cost_usd) FROM model_calls") == cost
+        assert at.cost("SELECT sum(totals_json ->> '$.cost_usd') FROM conversations") == cost
+        beside = at.cost("SELECT sum(cost_usd) FROM model_calls WHERE run_id IS NULL")
+        assert round(at.cost("SELECT sum(cost_usd) FROM runs") + beside, 9) == cost
+        assert round(at.cost("SELECT sum(cost_usd) FROM traces") + beside, 9) == cost
+        assert query(at.store.path, "SELECT sum(retries) FROM runs") == [(at.server.failed,)] == [(10,)]
+        assert query(at.store.path, "SELECT count(*) FROM runs WHERE status <> 'running' AND ended_at") >= [(200,)]
+        spent = Totals()
+        for row in (*conversations, fork):
+            stored = await at.store.conversation(row.id)
+            assert stored is not None
+            assert stored.spent == row.record.spent
+            spent = spent.plus(stored.spent)
+        assert (spent.tokens, round(spent.cost_usd or 0, 9)) == (told.context_tokens, cost)
+        purposes = {str(row[0]) for row in query(at.store.path, "SELECT DISTINCT purpose FROM model_calls")}
+        assert purposes == {"reply", "title", "turn_summary", "compaction", "aside"}
+
+
+def _beside() -> list[asyncio.Task[object]]:
+    """Questions beside runs that are not answered yet."""
+    names = {"TurnNotes._note", "Titler._name"}
+    return [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") in names]
