@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import aclosing, contextmanager
 from typing import Final, Protocol
 
@@ -84,7 +84,7 @@ async def answer_to(
 
 
 @contextmanager
-def recorded(session: Session, purpose: CallPurpose, model: str, ask: RequestLlm | None = None) -> Iterator[OpenCall]:
+def recorded(session: Session, purpose: CallPurpose, model: str, ask: RequestLlm | None = None) -> Generator[OpenCall]:
     """A call that is made in it: what does not end well in it counts as failed or stopped."""
     clock, run = session.ports.clock, run_of(session.state) if purpose in OF_RUNS else None
     call = OpenCall(
