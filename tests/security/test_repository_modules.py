@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,12 +24,14 @@ PYTHONS = ("sitecustomize", "usercustomize", "conftest", "xllamacpp", "keyring",
 BOOT = "import sys; from phoenix_tui.__main__ import main; sys.exit(main())"
 
 
+@functools.cache
 def shadowed() -> set[str]:
     """Every top-level name of the standard library and of what is installed."""
     installed = {name for name in packages_distributions() if name.isidentifier()}
     return {name for name in (*sys.stdlib_module_names, *installed, *OWN, *PYTHONS) if name != "phoenix_tui"}
 
 
+@functools.cache
 def early() -> set[str]:
     """Modules that Python itself has loaded before a program's first line, for `python -m` those that start it."""
     loaded = subprocess.run(

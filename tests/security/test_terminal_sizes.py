@@ -18,7 +18,7 @@ from tests.support.cli import Phoenix
 from tests.support.program import program
 from tests.support.waiting import rest
 
-SIZES = [(0, 0), (0, 24), (80, 0), (1, 1), (2, 2), (65535, 65535)]
+SIZES = [(0, 0), (0, 24), (80, 0), (1, 1), (65535, 65535)]
 MOST_MEMORY = 200
 """Megabytes; 60 are usual, and a screen of 1,000 x 400 takes 10 more."""
 MOST_OUTPUT = 6_000_000
@@ -28,7 +28,7 @@ MOST_OUTPUT = 6_000_000
 @pytest.mark.pty
 @pytest.mark.parametrize(
     ("size", "number"),
-    [(size, signal.SIGTERM) for size in SIZES] + [(size, signal.SIGHUP) for size in ((0, 0), (1, 1))],
+    [*((size, signal.SIGTERM) for size in SIZES), ((0, 0), signal.SIGHUP)],
     ids=lambda one: one.name if isinstance(one, signal.Signals) else f"{one[0]}x{one[1]}",
 )
 async def test_a_terminal_of_any_size_is_quiet_reads_keys_and_ends(
@@ -81,7 +81,7 @@ async def test_a_storm_of_sizes_costs_little_and_the_last_one_counts(tmp_path: P
 
 
 @pytest.mark.pty
-@pytest.mark.parametrize("said", ["0", "1e9", "100000"])
+@pytest.mark.parametrize("said", ["0", "100000"])
 async def test_nonsense_in_the_environment_is_not_believed(tmp_path: Path, said: str) -> None:
     phoenix = Phoenix(tmp_path, tmp_path, {"COLUMNS": said, "LINES": said})
     async with program(phoenix, columns=0, rows=0) as running:
