@@ -142,6 +142,13 @@ class QuietDriver(LinuxDriver):
         self._greeting, self._parting = greeting, parting
         terminal_state.parting(parting)
 
+    def open_url(self, url: str, new_tab: bool = True) -> None:
+        """Open an address in the user's browser, which Textual's own way would give Phoenix's environment."""
+        from tools.process.desktop import open_in_browser  # noqa: PLC0415 - seldom asked for
+
+        with contextlib.suppress(OSError):
+            open_in_browser(url)
+
     def watch_mouse(self, wanted: bool) -> None:
         """Take the mouse, or leave it to the terminal, which then selects and copies by itself."""
         if not wanted:

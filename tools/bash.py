@@ -31,6 +31,7 @@ from tools.contract import (
 )
 from tools.failure import explain, failed
 from tools.files.own_files import make_folder
+from tools.files.spills import spills_of
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
@@ -121,7 +122,7 @@ class BashInput(Struct, frozen=True):
 
 
 class Bash(Struct, frozen=True):
-    """The tool; output too long for a result goes to files in `spill_folder`."""
+    """The tool; output too long for a result goes to files in a part of `spill_folder`."""
 
     jobs: JobBoard
     spill_folder: Path
@@ -161,7 +162,8 @@ class Bash(Struct, frozen=True):
         return self._runs_on(ended) if isinstance(ended, JobInfo) else _output(wanted, ended, context.sandbox)
 
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
-        make_folder(self.spill_folder)
+        spills = spills_of(self.spill_folder, context.working_dir)
+        make_folder(spills)
         # Providers choose call ids, so they are no file names.
         name = hashlib.sha256(f"{context.conversation_id}/{context.call_id}".encode("utf-8", "replace")).hexdigest()
         return Command(
@@ -170,7 +172,7 @@ class Bash(Struct, frozen=True):
             timeout=wanted.timeout,
             keep_head=MOST_BYTES // 2,
             keep_tail=MOST_BYTES // 2,
-            spill=self.spill_folder / f"output-{name[:16]}.txt",
+            spill=spills / f"output-{name[:16]}.txt",
             sandbox=context.sandbox,
         )
 

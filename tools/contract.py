@@ -295,8 +295,8 @@ class Command(Struct, frozen=True):
     """Bytes of output kept at either end; what lies between is counted and dropped."""
     spill: Path | None = None
     """Where the whole output goes once more than head and tail has come."""
-    sandbox: Sandbox | None = None
-    """Limits of this command; None: those of `ProcessSettings`."""
+    sandbox: Sandbox = UNCONFINED
+    """Limits of this command, which whoever starts it decides: there is no default beside it."""
 
 
 class Captured(Struct, frozen=True):

@@ -18,6 +18,7 @@ from tools.files.content import PROBE_BYTES, is_binary
 from tools.files.ledger import ReadLedger, Version
 from tools.files.location import Location, admit, resolve, shown
 from tools.files.opening import opened_file
+from tools.files.spills import spills_of
 from tools.wording import counted
 
 MOST_LINES = 2000
@@ -66,10 +67,10 @@ class ReadFileInput(Struct, frozen=True):
 
 
 class ReadFile(Struct, frozen=True):
-    """The tool; `open_folders` may be read although they lie outside the working directory."""
+    """The tool; of `spills` the part of the working directory may be read, too."""
 
     ledger: ReadLedger
-    open_folders: tuple[Path, ...] = ()
+    spills: tuple[Path, ...] = ()
 
     @property
     def spec(self) -> ToolSpec:
@@ -95,7 +96,8 @@ class ReadFile(Struct, frozen=True):
             return failed(explain(error, wanted.path))
 
     def _read(self, wanted: ReadFileInput, context: ToolContext) -> ToolOutput:
-        location = admit(wanted.path, context, self.open_folders)
+        also = tuple(spills_of(folder, context.working_dir) for folder in self.spills)
+        location = admit(wanted.path, context, also)
         with opened_file(location) as stream:
             version = _version(stream, location)
             output = _excerpt(stream, wanted, location.shown)

@@ -28,6 +28,7 @@ from tools.contract import (
 )
 from tools.failure import ToolFailure, explain, failed
 from tools.files.location import admit, resolve, shown
+from tools.files.spills import spills_of
 from tools.files.walking import Walked, matcher, walk
 from tools.process.programs import find_program
 from tools.searching.matches import FoundLine, parse, render
@@ -91,10 +92,10 @@ class SearchInput(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True):
-    """The tool; `open_folders` may be searched although they lie outside the working directory."""
+    """The tool; of `spills` the part of the working directory may be searched, too."""
 
     runner: ProcessRunner
-    open_folders: tuple[Path, ...] = ()
+    spills: tuple[Path, ...] = ()
 
     @property
     def spec(self) -> ToolSpec:
@@ -113,7 +114,8 @@ class Search(Struct, frozen=True):
         """Walk, then search the files found."""
         wanted = SearchInput.parse(args)
         try:
-            walked = await asyncio.to_thread(_walk, wanted, context, self.open_folders)
+            also = tuple(spills_of(folder, context.working_dir) for folder in self.spills)
+            walked = await asyncio.to_thread(_walk, wanted, context, also)
             return await self._searched(wanted, walked, context.working_dir)
         except ToolFailure as failure:
             return failed(str(failure))

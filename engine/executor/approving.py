@@ -12,6 +12,7 @@ from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
+from tools.files.spills import spills_of
 
 MOST_TIMES: Final = 3
 """Questions about one call; what still changes after that is refused."""
@@ -34,7 +35,8 @@ async def limits_of(session: Session) -> Limits:
 def place_of(session: Session) -> Place:
     """Where the calls of a conversation count as inside, and what none of them opens."""
     settings = session.settings
-    return Place(session.record.cwd, settings.readable, settings.own, settings.home)
+    readable = tuple(spills_of(folder, session.record.cwd) for folder in settings.spills)
+    return Place(session.record.cwd, readable, settings.own, settings.home)
 
 
 def rules_of(session: Session) -> dict[Rule, Access]:

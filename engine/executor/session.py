@@ -112,8 +112,8 @@ class EngineSettings(Struct, frozen=True):
     """The user's home folder, below which keys and shell start files lie."""
     sandbox_network: bool = True
     """Commands that are allowed to may use the network inside the sandbox."""
-    readable: tuple[Path, ...] = ()
-    """Folders outside a working directory that reading tools may use freely: where long output is spilled."""
+    spills: tuple[Path, ...] = ()
+    """Where long output is spilled; of each the part of its working directory is free to a conversation's reading."""
     diagnostics: Diagnostics | None = None
     """Where replies and failed requests are kept for debugging; None: nowhere."""
     auto_title: bool = False

@@ -14,6 +14,7 @@ from phoenix_tui.drafts import remember
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.screens.edit_sheet import EditSheet
 from tools.files.own_files import write_file
+from tools.files.spills import spills_of
 
 if TYPE_CHECKING:
     from phoenix_tui.commands.bench import Bench
@@ -55,7 +56,10 @@ class WritingDeeds:
             return
         if sheet.wants_file:
             try:
-                path = await asyncio.to_thread(spill_paste, bench.desk.launch.state_folder / "outputs", text)
+                conversation = bench.desk.conversation
+                cwd = bench.desk.launch.cwd if conversation is None else conversation.record.cwd
+                folder = spills_of(bench.desk.launch.state_folder / "outputs", cwd)
+                path = await asyncio.to_thread(spill_paste, folder, text)
             except OSError as error:
                 bench.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
                 return

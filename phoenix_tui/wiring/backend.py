@@ -30,7 +30,7 @@ from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
 from phoenix_tui.wiring.system import RandomIds, SystemClock
 from tools.clean import clean
-from tools.contract import ProcessRunner, SandboxMode
+from tools.contract import ProcessRunner
 from tools.files.ledger import ReadLedger
 from tools.images.decoder import ImageDecoder
 from tools.process.link import ZygoteLink
@@ -108,7 +108,7 @@ def engine_settings(setup: Setup, trust: TrustFile, *, unwatched: bool) -> Engin
     paths, settings = setup.paths, setup.settings
     return EngineSettings(
         instructions=Instructions(paths.instructions_file, trust),
-        readable=(paths.outputs,),
+        spills=(paths.outputs,),
         own=own_paths(paths, setup.cwd),
         home=Path.home(),
         sandbox_network=settings.flag("sandbox_network"),
@@ -167,8 +167,7 @@ def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSet
     """How commands run for this setup."""
     paths = setup.paths
     hidden = tuple(dict.fromkeys((paths.config, paths.data, paths.state)))
-    sandbox = SandboxMode(setup.settings.text("sandbox"))
-    return ProcessSettings(clean, sandbox, hidden=hidden, environment=environment, journals=paths.placeholders)
+    return ProcessSettings(clean, hidden=hidden, environment=environment, journals=paths.placeholders)
 
 
 async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool = False) -> SqliteStore:

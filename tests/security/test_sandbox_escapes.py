@@ -24,11 +24,10 @@ import pytest
 
 from tests.support import sandbox_attacks
 from tests.support.outside import folder_outside_temp
-from tests.support.processes import as_it_is
+from tests.support.sandboxes import home, sandbox
 from tools.contract import Command, Finished, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
-from tools.process.start import ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 
 MARKER = "phoenix-test-key"
@@ -84,35 +83,14 @@ def outcomes(mechanism: str, mode: SandboxMode, network: bool) -> dict[str, str]
             sandbox=Sandbox(mode, network),
         )
         finished = asyncio.run(run(command, mechanism, environment, place / "own"))
-        if finished is None:
-            return {}
         assert finished.exit_code == 0, finished.captured.head.decode()
         found: dict[str, str] = json.loads(finished.captured.head)
         return found | look(place, targets["udp"])
 
 
-async def run(command: Command, mechanism: str, environment: dict[str, str], own: Path) -> Finished | None:
-    settings = ProcessSettings(as_it_is, hidden=(own,), environment=environment)
-    processes = await start_processes(settings)
-    try:
-        support = await processes.probe()
-        if (support.guards_files if mechanism != wire.LANDLOCK else landlock.abi()) == 0:
-            return None
-        processes.planner.sandbox = mechanism
-        return await processes.runner.run(command)
-    finally:
-        await processes.close()
-
-
-@contextlib.contextmanager
-def home(folder: Path) -> Iterator[None]:
-    """Makes `folder` the home folder of this process for a while."""
-    before = os.environ.get("HOME", "")
-    os.environ["HOME"] = str(folder)
-    try:
-        yield
-    finally:
-        os.environ["HOME"] = before
+async def run(command: Command, mechanism: str, environment: dict[str, str], own: Path) -> Finished:
+    async with sandbox(command.working_dir, mechanism, hidden=(own,), environment=environment) as box:
+        return await box.processes.runner.run(command)
 
 
 @contextlib.contextmanager

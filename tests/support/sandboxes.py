@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.support.processes import as_it_is
-from tools.contract import Command, Enforcement, Finished, Sandbox, SandboxMode
+from tools.contract import UNCONFINED, Command, Enforcement, Finished, Report, Sandbox, SandboxMode
 from tools.job_board import Caller
 from tools.process.bubblewrap import bubblewrap
 from tools.process.plan import BUBBLEWRAP
+from tools.process.runner import SupervisedRunner
 from tools.process.start import Processes, ProcessSettings, start_processes
 from tools.process.zygote import landlock, wire
 
@@ -37,12 +39,35 @@ class Box(Struct, frozen=True):
         return (ended.captured.head + ended.captured.tail).decode("utf-8", "replace")
 
 
+class LimitedRunner(SupervisedRunner):
+    """Runs each command that brings no limits under those of a test."""
+
+    def __init__(self, inner: SupervisedRunner, limits: Sandbox) -> None:
+        super().__init__(inner._supervision)
+        self.limits = limits
+
+    async def run(self, command: Command, report: Report | None = None) -> Finished:
+        limits = self.limits if command.sandbox is UNCONFINED else command.sandbox
+        return await super().run(replace(command, sandbox=limits), report)
+
+
+def limited(processes: Processes, limits: Sandbox) -> Processes:
+    """The same processes, whose runner has limits."""
+    processes.runner = LimitedRunner(processes.runner, limits)
+    return processes
+
+
 @contextlib.asynccontextmanager
 async def sandbox(
-    folder: Path, mechanism: str = wire.NAMESPACE, hidden: tuple[Path, ...] = (), journals: Path | None = None
+    folder: Path,
+    mechanism: str = wire.NAMESPACE,
+    hidden: tuple[Path, ...] = (),
+    journals: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[Box]:
     """Process control with this mechanism; skips the test where there is none."""
-    processes = await start_processes(ProcessSettings(as_it_is, hidden=hidden, journals=journals))
+    settings = ProcessSettings(as_it_is, hidden=hidden, journals=journals, environment=dict(environment))
+    processes = await start_processes(settings)
     try:
         support = await processes.probe()
         if mechanism == wire.LANDLOCK:

@@ -21,6 +21,7 @@ from tools.contract import (
     Report,
     TerminalDisplay,
 )
+from tools.files.spills import spills_of
 
 
 def bash(folder: Path, runner: ProcessRunner | None = None, jobs: MemoryJobs | None = None) -> Bash:
@@ -78,7 +79,7 @@ async def test_nul_escapes_and_broken_utf8_are_harmless(tmp_path: Path) -> None:
 
 async def test_long_output_keeps_both_ends_and_the_whole_in_a_file(tmp_path: Path) -> None:
     output = await use(bash(tmp_path), tmp_path, command="seq 1 40000")
-    (spill,) = (tmp_path / "spill").iterdir()
+    (spill,) = spills_of(tmp_path / "spill", tmp_path).iterdir()
     whole = "".join(f"{number}\n" for number in range(1, 40001))
     assert spill.read_text() == whole
     left_out = len(whole) - 8192
@@ -101,7 +102,7 @@ async def test_a_hostile_call_id_names_no_file_outside_the_spill_folder(tmp_path
     await bash(tmp_path, runner).run({"command": "true"}, context)
     spill = runner.commands[0].spill
     assert spill is not None
-    assert spill.parent == tmp_path / "spill"
+    assert spill.parent == spills_of(tmp_path / "spill", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tools.files.atomic import replace_file
 from tools.files.ledger import ReadLedger
 from tools.files.location import Location, admit, resolve
 from tools.files.opening import opened_file
+from tools.files.spills import spills_of
 from tools.list_files import ListFiles
 from tools.patch import Patch
 from tools.read_file import ReadFile
@@ -103,11 +104,15 @@ async def test_who_may_go_outside_does(work: Path) -> None:
 
 
 async def test_a_read_tool_may_look_into_the_spill_folder_and_only_there(work: Path) -> None:
-    spill = work.parent / "spill"
-    spill.mkdir()
+    base = work.parent / "spill"
+    spill, others = spills_of(base, work), spills_of(base, work.parent)
+    for folder in (spill, others):
+        folder.mkdir(parents=True)
+    (others / "output").write_text("of another project\n")
     (spill / "output").write_text("all of it\n")
     (spill / "out").symlink_to("../secret")
-    reader = ReadFile(ReadLedger(), (spill,))
+    reader = ReadFile(ReadLedger(), (base,))
+    assert (await use(reader, work, path=str(others / "output"))).is_error
     assert (await use(reader, work, path=str(spill / "output"))).text == "     1\tall of it"
     assert (await use(reader, work, path=str(spill / "out"))).is_error
     assert (await use(WriteFile(ReadLedger()), work, path=str(spill / "output"), content="x")).is_error

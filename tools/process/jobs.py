@@ -60,7 +60,7 @@ class JobTable:
             OSError: it cannot be started.
         """
         running = await self._supervision.start(command, None, conversation_id)
-        return _shown(self._keep(running, conversation_id, title, command.sandbox or UNCONFINED, command.timeout))
+        return _shown(self._keep(running, conversation_id, title, command.sandbox, command.timeout))
 
     async def run(self, command: Command, caller: Caller, report: Report | None = None) -> Finished | JobInfo:
         """Run to the end, or until `background` makes a job of it. Cancelling kills the tree of one that is none.
@@ -69,7 +69,7 @@ class JobTable:
             OSError: the program cannot be started.
         """
         started = await self._supervision.start(command, report, caller.conversation_id)
-        awaited = Awaited(caller, started, command.sandbox or UNCONFINED)
+        awaited = Awaited(caller, started, command.sandbox)
         running, place = awaited.running, (caller.conversation_id, caller.call_id)
         self._awaited[place] = awaited
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tools.contract import HELPER_SANDBOX, UNCONFINED, Command, Sandbox, SandboxMode
+from tools.contract import HELPER_SANDBOX, Command, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
 from tools.process.environment import WAYS_OUT, scrubbed
 from tools.process.placeholders import Placeholders
@@ -40,14 +40,11 @@ class Planner:
     def __init__(
         self,
         environment: Mapping[str, str],
-        default: Sandbox = UNCONFINED,
         protected: tuple[Path, ...] = (),
         hidden: tuple[Path, ...] = (),
         mechanism: str = "",
         journals: Path | None = None,
     ) -> None:
-        self.default = default
-        """Limits of a command that brings none of its own."""
         self.mechanism = mechanism or supervision_mechanism()
         self.sandbox: str | None = None
         """Mechanism the self-test found; empty when there is none, None before it ran."""
@@ -65,7 +62,7 @@ class Planner:
         Raises:
             SandboxUnavailableError: the command must have a sandbox and there is none.
         """
-        limits = self.limits(command)
+        limits = command.sandbox
         if limits.mode is not SandboxMode.OFF:
             await self.test()
         if limits.mode is not SandboxMode.OFF and self.sandbox:
@@ -79,10 +76,6 @@ class Planner:
         async with self._testing:
             if self.sandbox is None and self.self_test is not None:
                 await self.self_test()
-
-    def limits(self, command: Command) -> Sandbox:
-        """Limits that `command` asks for, or those of the process."""
-        return self.default if command.sandbox is None else command.sandbox
 
     async def confined(self, command: Command, mechanism: str, limits: Sandbox, owner: str = "") -> Plan:
         """The plan for `command` in a sandbox of the given mechanism."""

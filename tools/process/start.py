@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from tools.contract import Enforcement, Sandbox, SandboxMode
+from tools.contract import Enforcement
 from tools.process.helper import close_helpers
 from tools.process.jobs import JobTable
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -21,11 +21,9 @@ from tools.process.supervision import Supervision
 
 
 class ProcessSettings(Struct, frozen=True):
-    """How commands run; `clean` makes outside text showable; `sandbox` and `network` are for commands without any."""
+    """How commands run, whatever their limits; `clean` makes outside text showable."""
 
     clean: Callable[[str], str]
-    sandbox: SandboxMode = SandboxMode.OFF
-    network: bool = True
     protected: tuple[Path, ...] = ()
     """Read-only to every sandboxed command."""
     hidden: tuple[Path, ...] = ()
@@ -42,10 +40,9 @@ class Processes:
     """Everything that can start a program."""
 
     def __init__(self, settings: ProcessSettings, link: ZygoteLink) -> None:
-        default = Sandbox(settings.sandbox, settings.network)
         self.link = link
         self.planner = Planner(
-            settings.environment, default, settings.protected, settings.hidden, settings.mechanism, settings.journals
+            settings.environment, settings.protected, settings.hidden, settings.mechanism, settings.journals
         )
         self._supervision = Supervision(link, self.planner, settings.clean)
         self.planner.self_test = partial(find_sandbox, self._supervision, self.planner)

@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import as_it_is
-from tools.contract import Command, SandboxMode
+from tests.support.sandboxes import LimitedRunner, limited
+from tools.contract import Command, Sandbox, SandboxMode
 from tools.process.plan import BUBBLEWRAP
 from tools.process.start import Processes, ProcessSettings, start_processes
 
@@ -29,7 +30,7 @@ def workspace() -> Iterator[Path]:
 
 @pytest.fixture(params=[SandboxMode.WORKSPACE, SandboxMode.READ_ONLY])
 async def processes(request: pytest.FixtureRequest) -> AsyncIterator[Processes]:
-    started = await start_processes(ProcessSettings(as_it_is, sandbox=request.param, network=False))
+    started = limited(await start_processes(ProcessSettings(as_it_is)), Sandbox(request.param, network=False))
     try:
         if not (await started.probe()).guards_files:
             pytest.skip("no namespaces on this machine")
@@ -49,7 +50,8 @@ async def test_only_the_workspace_is_written_and_only_in_workspace_mode(processe
         f"echo a > inside; echo b > {workspace.parent}/no; echo c > /dev/shm/phx-no; echo d > /dev/null && echo read"
     )
     said = await output(processes, workspace, script)
-    writable = processes.planner.default.mode is SandboxMode.WORKSPACE
+    assert isinstance(processes.runner, LimitedRunner)
+    writable = processes.runner.limits.mode is SandboxMode.WORKSPACE
     assert (workspace / "inside").exists() is writable
     assert not (workspace.parent / "no").exists()
     assert said.endswith(b"read\n")

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import ROOT, SHAPES, Shape, Watch, as_it_is
+from tests.support.sandboxes import limited
 from tests.support.waiting import poll
 from tools.contract import UNCONFINED, Command, Enforcement, Finished, Sandbox, SandboxMode
 from tools.process.bubblewrap import bubblewrap, bubblewrap_arguments
@@ -47,8 +48,9 @@ def repository(workspace: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def sandboxed(mode: SandboxMode, **options: object) -> AsyncIterator[Processes]:
-    processes = await start_processes(ProcessSettings(as_it_is, sandbox=mode, **options))  # type: ignore[arg-type] - any option
+async def sandboxed(mode: SandboxMode, *, network: bool = True, **options: object) -> AsyncIterator[Processes]:
+    settings = ProcessSettings(as_it_is, **options)  # type: ignore[arg-type] - any option
+    processes = limited(await start_processes(settings), Sandbox(mode, network))
     try:
         if not (await processes.probe()).guards_files:
             pytest.skip("no namespaces on this machine")
@@ -61,7 +63,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-async def sh(processes: Processes, script: str, folder: Path, limits: Sandbox | None = None) -> Finished:
+async def sh(processes: Processes, script: str, folder: Path, limits: Sandbox = UNCONFINED) -> Finished:
     return await processes.runner.run(Command(("/bin/bash", "-c", script), folder, timeout=20, sandbox=limits))
 
 
@@ -149,11 +151,11 @@ async def test_without_network_nothing_is_reached_but_itself(workspace: Path) ->
             assert (await sh(processes, script, workspace)).captured.head.startswith(b"alone")
 
 
-async def test_the_limits_of_a_command_count_before_those_of_the_process(workspace: Path, outside: Path) -> None:
-    async with sandboxed(SandboxMode.READ_ONLY) as processes:
-        await sh(processes, f"echo x > {outside}/yes", workspace, UNCONFINED)
+async def test_each_command_has_its_own_limits(workspace: Path, outside: Path) -> None:
+    async with sandboxed(SandboxMode.OFF) as processes:
+        await sh(processes, f"echo x > {outside}/yes", workspace)
         await sh(processes, "echo x > inside; echo x > ../no", workspace, Sandbox(SandboxMode.WORKSPACE))
-        await sh(processes, "echo x > default", workspace)
+        await sh(processes, "echo x > read-only", workspace, Sandbox(SandboxMode.READ_ONLY))
     assert names(outside) == ["workspace", "yes"]
     assert names(workspace) == ["inside"]
 
@@ -208,7 +210,7 @@ async def test_leftovers_in_the_sandbox_are_named(workspace: Path) -> None:
 
 @pytest.mark.skipif(landlock.abi() == 0, reason="the kernel has no Landlock")
 async def test_landlock_alone_confines_writes_and_signals(workspace: Path, outside: Path) -> None:
-    processes = await start_processes(ProcessSettings(as_it_is, sandbox=SandboxMode.WORKSPACE))
+    processes = limited(await start_processes(ProcessSettings(as_it_is)), Sandbox(SandboxMode.WORKSPACE))
     processes.planner.sandbox = wire.LANDLOCK
     (outside / "kept").touch()
     script = (
@@ -228,11 +230,10 @@ BLOCKED = """
 import asyncio
 from tests.support.outside import folder_outside_temp
 from tests.support.processes import as_it_is
-from tools.contract import SandboxMode
 from tools.process.start import ProcessSettings, start_processes
 
 async def main():
-    processes = await start_processes(ProcessSettings(as_it_is, sandbox=SandboxMode.WORKSPACE))
+    processes = await start_processes(ProcessSettings(as_it_is))
     support = await processes.probe()
     print(support.sandbox, support.guards_files, ".git/hooks" in support.sandbox_sentence)
     await processes.close()
@@ -252,11 +253,11 @@ def test_where_namespaces_are_blocked_the_weaker_sandbox_is_named_as_such() -> N
 
 
 async def test_a_sandbox_that_cannot_be_had_stops_the_command(workspace: Path) -> None:
-    planner = Planner({}, Sandbox(SandboxMode.WORKSPACE))
+    planner = Planner({})
     planner.sandbox = ""
     planner.sandbox_reason = "This system can enforce no sandbox."
     with pytest.raises(SandboxUnavailableError, match="can enforce no sandbox"):
-        await planner.plan(Command(("/bin/true",), workspace))
+        await planner.plan(Command(("/bin/true",), workspace, sandbox=Sandbox(SandboxMode.WORKSPACE)))
 
 
 async def test_the_probe_says_what_is_in_force_in_sentences(processes: Processes) -> None:
