@@ -19,5 +19,5 @@ def folder_outside_temp() -> Iterator[Path]:
     homes = [path for path in (Path.home(), ROOT) if not any(path.resolve().is_relative_to(temp) for temp in temporary)]
     if not homes:
         pytest.skip("home and checkout are both temporary folders, where a sandboxed command may write")
-    with tempfile.TemporaryDirectory(prefix="phx-outside-", dir=homes[0]) as folder:
+    with tempfile.TemporaryDirectory(prefix=".phx-outside-", dir=homes[0]) as folder:
         yield Path(folder)
