@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -60,6 +61,13 @@ class Diagnostics(Struct, frozen=True):
         self._replace(name, json.dumps(body, ensure_ascii=False, indent=1))
         for old in sorted(self.folder.glob("llm_api_error_*.json"))[:-KEPT_ERRORS]:
             old.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Remove all of it: texts of every conversation stand in the same files."""
+        for pattern in ("llm_responses.jsonl*", "last_messages.jsonl", "llm_api_error_*.json"):
+            for path in self.folder.glob(pattern):
+                with suppress(OSError):
+                    path.unlink()
 
     def _append(self, name: str, line: dict[str, object]) -> None:
         path = self.folder / name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from tools.contract import (
 )
 from tools.failure import explain, failed
 from tools.files.own_files import make_folder
-from tools.files.spills import spills_of
+from tools.files.spills import spill_name, spills_of
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
@@ -164,15 +163,13 @@ class Bash(Struct, frozen=True):
     def _command(self, wanted: BashInput, context: ToolContext) -> Command:
         spills = spills_of(self.spill_folder, context.working_dir)
         make_folder(spills)
-        # Providers choose call ids, so they are no file names.
-        name = hashlib.sha256(f"{context.conversation_id}/{context.call_id}".encode("utf-8", "replace")).hexdigest()
         return Command(
             argv=(find_program("bash", context.working_dir) or "/bin/sh", "-c", wanted.command),
             working_dir=context.working_dir,
             timeout=wanted.timeout,
             keep_head=MOST_BYTES // 2,
             keep_tail=MOST_BYTES // 2,
-            spill=spills / f"output-{name[:16]}.txt",
+            spill=spills / spill_name(context.conversation_id, context.call_id),
             sandbox=context.sandbox,
         )
 

@@ -6,14 +6,17 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from engine.store.remains import Remains
+
 
 class StorePaths(Struct, frozen=True):
-    """The database file and the folders beside it; all are made when missing."""
+    """The database file and the folders beside it, made when missing, and folders whose files go with conversations."""
 
     database: Path
     attachments: Path
     locks: Path
     backups: Path
+    remains: Remains = Remains()
 
     @classmethod
     def under(cls, folder: Path) -> StorePaths:

@@ -23,6 +23,12 @@ def left(connection: sqlite3.Connection, instance: Instance) -> list[str]:
     return [row["id"] for row in rows if instance.living_pid(connection, row["partial"]) is None]
 
 
+def calls_of(connection: sqlite3.Connection, conversation_id: str) -> list[str]:
+    """The ids of a conversation's calls, as its tools were given them."""
+    rows = connection.execute("SELECT tool_use_id FROM tool_calls WHERE conversation_id = ?", (conversation_id,))
+    return [row["tool_use_id"] for row in rows]
+
+
 def remove_some(connection: sqlite3.Connection, conversation_id: str, size: int) -> bool:
     """Remove messages with about `size` bytes of text, or a slice of what else there is; True when nothing is left."""
     last = end_of_slice(connection, conversation_id, 0, size)

@@ -17,6 +17,7 @@ from engine.ports import StorageError
 from engine.store import agents, attachments, removing
 from engine.store.connection import Transactions
 from engine.store.ownership import Instance
+from engine.store.remains import Remains
 
 T = TypeVar("T")
 FIRST_BYTES = 150_000
@@ -65,10 +66,18 @@ class Work(Protocol):
 class Slices:
     """One long piece of work at a time, which goes on whoever waits for it."""
 
-    def __init__(self, transactions: Transactions, instance: Instance, folder: Path, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        transactions: Transactions,
+        instance: Instance,
+        folder: Path,
+        remains: Remains = Remains(),  # noqa: B008 - a frozen value
+        pace: Pace | None = None,
+    ) -> None:
         self._transactions = transactions
         self._instance = instance
         self._folder = folder
+        self._remains = remains
         self._one_at_a_time = asyncio.Lock()
         self._running: set[asyncio.Task[object]] = set()
         self.pace = pace or Pace()
@@ -152,6 +161,9 @@ class Slices:
     async def _empty(self, conversation_id: str) -> None:
         for agent_id in await self._transactions.read(partial(agents.ids_of, parent_id=conversation_id)):
             await self._empty(agent_id)
+        # Ahead of the rows that name them, so that a kill in between leaves no file behind.
+        calls = await self._transactions.read(partial(removing.calls_of, conversation_id=conversation_id))
+        await asyncio.to_thread(self._remains.remove, conversation_id, calls)
         empty = False
         while not empty:
             empty = await self._timed(

@@ -47,7 +47,7 @@ class SqliteStore:
         self._paths = paths
         self._warning = warning
         self._after_close = after_close
-        slices = Slices(transactions, self._instance, paths.attachments)
+        slices = Slices(transactions, self._instance, paths.attachments, paths.remains)
         self.library = SqliteLibrary(transactions, self._instance, paths.attachments, slices)
         self.queue = SqliteQueue(transactions, self._instance)
         self.agents = SqliteAgents(transactions, self._instance)

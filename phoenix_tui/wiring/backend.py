@@ -17,6 +17,7 @@ from engine.ports import Library
 from engine.rewinding.keeper import TurnKeeper
 from engine.rewinding.rewinding import Rewinding
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
+from engine.store.remains import Remains
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
@@ -178,7 +179,8 @@ async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool
     """
     if ephemeral:
         return await open_ephemeral_store()
-    places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups")
+    remains = Remains(paths.outputs, paths.log_file.parent)
+    places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups", remains)
     return await open_store(places, patience=inf if patient else BUSY_SECONDS)
 
 

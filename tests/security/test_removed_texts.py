@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import zlib
 from pathlib import Path
 from threading import Event
 
 import pytest
+from PIL import Image
 
 from engine.checkpoints.book import LookBook
 from engine.checkpoints.capture import Capture
@@ -16,6 +18,10 @@ from engine.checkpoints.contents import SPARED_SECONDS, Contents
 from engine.checkpoints.walk import Walker
 from engine.store import StorePaths, open_store
 from engine.store.opening import connect
+from tests.support.cli import Phoenix, with_claude
+from tests.support.journeys import calls_all, rows, says
+from tests.support.loopback import serve
+from tests.support.program import CTRL_Q, program
 from tests.support.storage import move, new_conversation, say
 
 MARKER = "zyxwvut-REMOVED-qponmlk"
@@ -115,3 +121,56 @@ def test_collection_drops_what_an_earlier_version_kept_of_files_with_keys(
     connection = sqlite3.connect(file)
     assert connection.execute("SELECT count(*) FROM contents").fetchone()[0] == 0
     connection.close()
+
+
+def rows_of(file: Path) -> str:
+    """All texts of a database, what is packed in it unpacked."""
+    connection = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)
+    texts = [repr(row) for row in connection.execute("SELECT packed, data FROM contents") if not row[0]]
+    packed = connection.execute("SELECT data FROM contents WHERE packed = 1")
+    texts += [zlib.decompress(row[0]).decode("utf-8", "replace") for row in packed]
+    connection.close()
+    return "\n".join(texts)
+
+
+async def test_what_is_removed_for_good_in_the_product_is_in_no_file_of_it(tmp_path: Path) -> None:
+    """Texts, results, titles, an image, a draft, the index, spilled output and what is kept for debugging."""
+    image = tmp_path / "image.png"
+    Image.frombytes("RGB", (60, 60), os.urandom(60 * 60 * 3)).save(image)
+    agent = calls_all(
+        ("bash", "toolu_1", {"command": f"echo {MARKER}; seq 1 60000; echo {MARKER} > made.txt"}),
+        ("bash", "toolu_2", {"command": f"rm made.txt; : {MARKER}"}),
+    )
+    async with serve(agent, says(f"{MARKER} said"), says("the answer"), says(f"other than {MARKER[:3]}")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        ran = await phoenix.run(
+            "-p", "--output-format", "json", "--permission-mode", "auto", "-i", str(image), f"{MARKER} first"
+        )
+        gone = ran.json["session_id"]
+        async with program(phoenix, "--resume", gone) as running:
+            await running.ready()
+            await running.send("once more")
+            await running.shows("the answer")
+            running.type(f"{MARKER} draft")
+            await running.shows(f"{MARKER} draft")
+            await running.until(lambda: draft_of(phoenix, gone))
+            running.type(CTRL_Q)
+            await running.exit_code()
+        stays = (await phoenix.run("-p", "--output-format", "json", "something else")).json["session_id"]
+    before = {Path(name).relative_to(phoenix.home).parts[0] for name in left(phoenix.home, MARKER.encode())}
+    assert {"phoenix.db", "outputs", "logs"} <= before
+    pictures = [path.read_bytes()[-400:] for path in (phoenix.home / "attachments").iterdir()]
+    for flags in ((), ("--permanently",)):
+        assert (await phoenix.run("conversations", "delete", *flags, gone)).code == 0
+    assert left(phoenix.home, MARKER.encode()) == []
+    assert pictures
+    assert [left(phoenix.home, picture) for picture in pictures] == [[]] * len(pictures)
+    assert MARKER not in rows_of(phoenix.home / "checkpoints" / "contents.db")
+    shown = await phoenix.run("conversations", "show", stays)
+    assert "something else" in shown.out
+
+
+def draft_of(phoenix: Phoenix, conversation_id: str) -> bool:
+    return any(
+        MARKER in str(row) for row in rows(phoenix, f"SELECT * FROM conversations WHERE id = '{conversation_id}'")
+    )
