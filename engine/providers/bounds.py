@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from time import monotonic
@@ -118,9 +119,22 @@ def tokens(count: int | None) -> int:
 
 
 def seconds(text: str) -> float:
-    """A number of seconds as a header gives it; 0 where it is none."""
+    """Seconds from now that a header names as a number or as an HTTP date; 0 where it is neither, a day at most."""
+    text = text[:MOST_NAME].strip()
     try:
-        given = float(text[:MOST_NAME])
+        given = float(text)
     except ValueError:
-        return 0.0
+        given = _seconds_until(text)
     return min(max(given, 0.0), 86_400.0) if math.isfinite(given) else 0.0
+
+
+def _seconds_until(date: str) -> float:
+    # A whole package, for a header that hardly any server sends.
+    from datetime import UTC  # noqa: PLC0415 - as above
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - as above
+
+    try:
+        named = parsedate_to_datetime(date)
+        return (named if named.tzinfo else named.replace(tzinfo=UTC)).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0

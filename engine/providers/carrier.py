@@ -18,6 +18,10 @@ class CarrierError(Exception):
     """The request failed, or its answer broke off; the text says how, if anything does."""
 
 
+class HungUp(CarrierError):
+    """The server closed the connection without a byte of an answer."""
+
+
 class NotConnected(CarrierError):
     """No connection came about within `CONNECT_TIMEOUT`."""
 

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult
 
 import h11
 
-from engine.providers.carrier import CONNECT_TIMEOUT, KEEPALIVE, CarrierError, NotConnected, Silent
+from engine.providers.carrier import CONNECT_TIMEOUT, KEEPALIVE, CarrierError, HungUp, NotConnected, Silent
 
 PIECE: Final = 64 * 1024
 LONGEST_HEAD: Final = 100 * 1024
@@ -54,7 +54,7 @@ class _Watched(asyncio.StreamReaderProtocol):
         super().data_received(data)
 
     def eof_received(self) -> bool | None:
-        self.spoilt |= self.resting
+        self.spoilt = True  # many servers close after an answer, often before anybody has read all of it
         return super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -69,9 +69,12 @@ class Line:
         self._reader, self._writer, self._protocol = reader, writer, protocol
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
         self._rested_at = 0.0
+        self._heard = False
+        """Whether any of the answer to the newest request has come."""
 
     async def send(self, request: h11.Request, body: bytes, patience: float) -> None:
         """Send all of a request, or what the server takes of it: its answer says why it took no more."""
+        self._heard = False
         events = (request, h11.Data(data=body), h11.EndOfMessage())
         self._writer.write(b"".join(self._http.send(event) or b"" for event in events))
         try:
@@ -92,7 +95,9 @@ class Line:
                 async with asyncio.timeout(patience):
                     received = await self._reader.read(PIECE)
                 if not received and self._http.their_state is h11.SEND_RESPONSE:
-                    raise CarrierError(str(self._protocol.lost or "the server hung up without an answer"))
+                    lost = self._protocol.lost
+                    raise CarrierError(str(lost or "the answer broke off")) if self._heard else HungUp(str(lost or ""))
+                self._heard = True
                 self._http.receive_data(received)
         except TimeoutError:
             raise Silent from None

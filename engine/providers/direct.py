@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 import h11
 
 from engine.providers.bounds import MOST_SKIPPED, Unpacker
-from engine.providers.carrier import MOST_KEPT, CarrierError, Silent
+from engine.providers.carrier import MOST_KEPT, CarrierError, HungUp, Silent
 from engine.providers.connection import Line, connect
 
 
@@ -49,15 +49,31 @@ class DirectCarrier:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> AsyncGenerator[DirectAnswer]:
         """See `Carrier.ask`."""
-        line = self._rested() or await connect(self._base)
+        request = _request(method, urlsplit(url), headers, len(body))
+        rested = self._rested()
+        line = rested or await connect(self._base)
         try:
-            await line.send(_request(method, urlsplit(url), headers, len(body)), body, self._patience)
-            head = await _head(line, self._patience)
-            if not isinstance(head, h11.Response):
-                raise CarrierError("the server answered in another protocol")
+            head = await self._asked(line, request, body)
+            if head is None and rested is not None:  # it was closing while it rested: nobody has to wait for that
+                line.drop()
+                line = await connect(self._base)
+                head = await self._asked(line, request, body)
+            if head is None:
+                raise CarrierError("the server hung up without an answer")
             yield DirectAnswer(line, head, self._patience)
         finally:
             self._put_down(line)
+
+    async def _asked(self, line: Line, request: h11.Request, body: bytes) -> h11.Response | None:
+        """The head of the answer; None where the connection ended without a byte of it."""
+        await line.send(request, body, self._patience)
+        try:
+            head = await _head(line, self._patience)
+        except HungUp:
+            return None
+        if not isinstance(head, h11.Response):
+            raise CarrierError("the server answered in another protocol")
+        return head
 
     async def warm(self) -> None:
         """See `Carrier.warm`."""

@@ -8,15 +8,20 @@ from contextlib import aclosing
 from time import monotonic
 
 import msgspec
+from msgspec.structs import replace
 
 from engine.ports import ProviderError
-from engine.providers.bounds import LONGEST_PINGS, MOST_MODELS, MOST_NAME
+from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
 from engine.providers.carrier import Unreadable
-from engine.providers.failures import silent, unreadable
-from engine.providers.http import HttpService
+from engine.providers.failures import Service, refused, silent, unreadable
+from engine.providers.http import HttpService, read_refusal
+from engine.providers.lenient import fitted
 from engine.providers.sse import EventParser
+from engine.providers.wire import readable_json
 
 PING_BYTES = 64
+_DOCUMENT = (b"{", b"[")
+"""How an answer begins that is no stream of events."""
 DRAIN_SECONDS = 0.2
 """How long the end of the body may lag behind the last event before the connection is given up instead of kept."""
 
@@ -71,18 +76,58 @@ async def post_events(
     Raises:
         ProviderError: the request failed, or the answer broke off.
     """
-    parser, heard = EventParser(), clock()
+    reader, heard = _BodyReader(http.service), clock()
     try:
         async with aclosing(http.post_stream(path, body)) as chunks:
             async for chunk in chunks:
-                if payloads := parser.feed(chunk):
+                if payloads := reader.feed(chunk):
                     heard = heard if all(map(_is_ping, payloads)) else clock()
                     yield payloads
                 if clock() - heard > LONGEST_PINGS:
                     raise silent(http.service, LONGEST_PINGS)
     except Unreadable as error:
         raise unreadable(http.service, str(error)) from None
-    yield [payload for payload in parser.finish() if _is_whole(payload)]
+    yield reader.finish()
+
+
+class _BodyReader:
+    """Reads a body as a stream of events, or as one document where it begins like one."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._events = EventParser()
+        self._document: bytearray | None = None
+        self._first = True
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The payloads that `chunk` completes. Raises Unreadable for what is beyond every bound."""
+        if self._first and chunk.strip():
+            self._first = False
+            self._document = bytearray() if chunk.lstrip().startswith(_DOCUMENT) else None
+        if self._document is None:
+            return self._events.feed(chunk)
+        self._document += chunk
+        if len(self._document) > MOST_DOCUMENT:
+            raise Unreadable("a document larger than any reply")
+        return []
+
+    def finish(self) -> list[bytes]:
+        """What is left at the end. Raises ProviderError for an error in the place of a reply."""
+        if self._document is not None:
+            return [_document(self._service, bytes(self._document))]
+        return [payload for payload in self._events.finish() if _is_whole(payload)]
+
+
+def _document(service: Service, document: bytes) -> bytes:
+    """A reply in one piece, from a server that does not stream; an error is told in its own words."""
+    try:
+        told = msgspec.json.decode(document, type=_Document)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        told = _Document()
+    if told.choices or told.content or told.type == "message":
+        return document
+    refusal = read_refusal(200, {}, document)
+    raise refused(service, replace(refusal, error_type=refusal.error_type or "invalid_request_error"))
 
 
 async def drain(batches: AsyncGenerator[list[bytes], None]) -> None:
@@ -103,10 +148,18 @@ async def read_models(http: HttpService, path: str) -> list[WireModel]:
     """
     body = await http.get(path)
     try:
-        listed = msgspec.json.decode(body, type=WireModels).data or []
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        listed = fitted(msgspec.json.decode(readable_json(body)), WireModels).data or []
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unreadable(http.service, str(error)) from None
     return [model for model in listed[:MOST_MODELS] if len(model.id) <= MOST_NAME]
+
+
+class _Document(msgspec.Struct):
+    """What tells a reply from everything else: OpenAI's choices, Anthropic's content."""
+
+    choices: msgspec.Raw = msgspec.Raw()
+    content: msgspec.Raw = msgspec.Raw()
+    type: str | None = None
 
 
 def _is_ping(payload: bytes) -> bool:

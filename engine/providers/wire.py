@@ -15,6 +15,7 @@ from engine.machine.messages import ImageBlock, TextBlock, ToolResultBlock, Tool
 from engine.ports import ImageBytes, ModelMessage, ModelRequest
 from engine.providers.bounds import MOST_EVENT, MOST_OBJECTS
 from engine.providers.failures import Service, unreadable
+from engine.providers.lenient import fitted
 from tools.contract import JsonObject, JsonValue
 from tools.shedding import Order, shedding
 
@@ -27,7 +28,7 @@ MAX_TOOL_ID = 64
 """Characters; OpenAI's limit. Anthropic's alphabet is the narrower one."""
 
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
-Event = TypeVar("Event")
+Event = TypeVar("Event", bound=msgspec.Struct)
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -93,7 +94,7 @@ def parse_object(text: str) -> JsonObject | None:
 
 
 def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Service) -> Event:
-    """One event of a stream; what a strict decoder refuses is made readable first.
+    """One event of a stream; what a strict decoder refuses is made readable and fitting first.
 
     Raises:
         ProviderError: it is unreadable even so.
@@ -105,7 +106,7 @@ def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Servi
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        return decoder.decode(readable_json(payload))
+        return fitted(msgspec.json.decode(readable_json(payload)), decoder.type)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise unreadable(service, str(error)) from None
 

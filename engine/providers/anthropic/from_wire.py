@@ -64,6 +64,11 @@ class WireEvent(msgspec.Struct, gc=False):
     content_block: WireBlock | None = None
     message: WireMessage | msgspec.UnsetType | None = None
     usage: WireUsage | None = None
+    id: str = ""
+    model: str = ""
+    content: list[WireBlock] | None = None
+    """With `id`, `model` and `stop_reason`: of a reply in one piece."""
+    stop_reason: str | None = None
     error: ErrorDetail | str | None = None
 
 
@@ -115,13 +120,8 @@ class ReplyBuilder:
             case "content_block_stop":
                 if event.index in self._blocks:
                     self._blocks[event.index].closed = True
-            case "message_start":
-                self._begin(event)
-                return UsageTold(self._told())
-            case "message_delta":
-                self._stop = (event.delta.stop_reason if event.delta else None) or self._stop
-                self._count(event.usage)
-                return UsageTold(self._told())
+            case "message" | "message_start" | "message_delta":
+                return self._frame(event)
             case "message_stop":
                 self.done = True
             case _ if event.error is not None:
@@ -149,10 +149,27 @@ class ReplyBuilder:
             usage_estimated=self._usage.input_tokens is None,
         )
 
-    def _begin(self, event: WireEvent) -> None:
+    def _frame(self, event: WireEvent) -> StreamItem:
+        """What stands around the blocks, with the counts so far."""
+        if event.type == "message":
+            return self._take_whole(event)
         if isinstance(event.message, WireMessage):
             self._message = event.message
             self._count(event.message.usage)
+        self._stop = (event.delta.stop_reason if event.delta else None) or self._stop
+        self._count(event.usage)
+        return UsageTold(self._told())
+
+    def _take_whole(self, event: WireEvent) -> StreamItem:
+        """A reply in one piece, from a server that does not stream."""
+        self._message = WireMessage(event.id, event.model)
+        self._count(event.usage)
+        self._stop, self.done = event.stop_reason or "", True
+        for index, block in enumerate(event.content or ()):
+            self._start(index, block)
+            self._blocks[index].closed = True
+        text = "".join(block.text for block in event.content or () if block.type == "text")
+        return TextDelta(text) if text else UsageTold(self._told())
 
     def _count(self, usage: WireUsage | None) -> None:
         """Later counts replace earlier ones; a field that is missing leaves what is known."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
 
@@ -15,6 +15,8 @@ from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
 from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds, silent
 from engine.providers.http import ErrorBody, HttpService, error_in
+from engine.providers.wire import encode_json
+from tools.contract import JsonObject
 
 if TYPE_CHECKING:
     import anthropic
@@ -51,12 +53,12 @@ class SdkTransport:
                     cast_to=anthropic.types.Message,
                     body=msgspec.json.decode(body),
                     stream=True,
-                    stream_cls=anthropic.AsyncStream[anthropic.types.RawMessageStreamEvent],
+                    stream_cls=anthropic.AsyncStream[object],  # as plain values: kinds that it does not know end it
                 )
             started = True
             async with stream:
                 async for event in stream:
-                    yield [event.model_dump_json(warnings=False).encode()]
+                    yield [encode_json(cast("JsonObject", event))]
                     await asyncio.sleep(0)
         except anthropic.APIStatusError as error:
             raise self._refused(error) from None

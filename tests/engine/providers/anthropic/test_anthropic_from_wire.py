@@ -129,7 +129,7 @@ def test_a_lone_surrogate_in_the_stream_does_not_end_it() -> None:
     assert items[1:] == [TextDelta("a?")]
 
 
-@pytest.mark.parametrize("payload", [b"not json", b"[1]", b'{"type": 7}'], ids=["text", "list", "wrong type"])
+@pytest.mark.parametrize("payload", [b"not json", b"[1]"], ids=["text", "list"])
 def test_what_is_no_event_is_a_protocol_error(payload: bytes) -> None:
     with pytest.raises(ProviderError, match=r"api\.example sent something unreadable") as caught:
         build(start(), payload)

@@ -206,3 +206,32 @@ def test_what_stands_on_the_way_is_left_to_httpx(monkeypatch: pytest.MonkeyPatch
     assert [is_straight(url) for url in others] == [False] * 6
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert [is_straight(url) for url in straight] == [False, False, True, True]
+
+
+@both
+@pytest.mark.parametrize("ends", ["at once", "while the answer is read"])
+async def test_a_server_that_closes_after_each_answer_costs_no_request(maker: Maker, ends: str) -> None:
+    async def last(talk: Talk) -> None:
+        talk.keep = False
+        if ends == "at once":
+            await chunked(talk)
+        else:
+            await talk.plain(200, b"one two")
+        talk.writer.write_eof()
+
+    async with asking(maker, last) as (loopback, carrier):
+        for _ in range(20):
+            assert await asked(carrier, loopback) == (200, b"one two")
+        assert len(loopback.requests) == 20
+
+
+async def test_a_connection_that_ended_as_it_rested_is_asked_again_once() -> None:
+    async def closes(talk: Talk) -> None:
+        talk.keep = False
+
+    async with asking(DirectCarrier, chunked, closes, chunked, closes, closes) as (loopback, carrier):
+        assert await asked(carrier, loopback) == (200, b"one two")
+        assert await asked(carrier, loopback) == (200, b"one two")  # the second connection
+        with pytest.raises(CarrierError, match="hung up without an answer"):
+            await asked(carrier, loopback)
+        assert [seen.connection for seen in loopback.requests] == [1, 1, 2, 2, 3]

@@ -6,7 +6,9 @@ import asyncio
 import logging
 import subprocess
 import sys
+import time
 import traceback
+from email.utils import formatdate
 
 import pytest
 
@@ -224,5 +226,10 @@ def test_this_machine_is_told_by_its_address(url: str, here: bool) -> None:
     assert is_loopback(url) is here
 
 
-def test_a_retry_after_that_is_a_date_counts_as_none() -> None:
-    assert [retry_after_seconds(value) for value in ("7", "0.5", "-3", "Wed, 21 Oct 2026", "")] == [7.0, 0.5, 0.0, 0, 0]
+def test_a_retry_after_is_a_number_or_a_date() -> None:
+    soon = formatdate(time.time() + 100, usegmt=True)
+    assert 90 < retry_after_seconds(soon) <= 100
+    assert 90 < retry_after_seconds(soon.removesuffix(" GMT")) <= 100
+    past = "Wed, 21 Oct 2015 07:28:00 GMT"
+    odd = ("7", "0.5", "-3", past, "Wed, 21 Oct", "soon", "", "nan", "9" * 999, "Wed, 21 Oct 9999 07:28:00 GMT")
+    assert [retry_after_seconds(value) for value in odd] == [7.0, 0.5, 0, 0, 0, 0, 0, 0, 86_400.0, 86_400.0]
