@@ -43,9 +43,9 @@ def _fit(value: object, wanted: object) -> object:
             return _MISSING
         fits = (_fit(each, inner) for each in cast("list[object]", value))
         return [each for each in fits if each is not _MISSING]
-    if isinstance(wanted, type) and issubclass(wanted, Struct):
-        return _fit_struct(value, wanted)
-    return _fit_plain(value, wanted)
+    if isinstance(wanted, type):
+        return _fit_struct(value, wanted) if issubclass(wanted, Struct) else _fit_plain(value, cast("object", wanted))
+    return _MISSING
 
 
 def _fit_struct(value: object, wanted: type[Struct]) -> object:
