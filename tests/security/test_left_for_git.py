@@ -6,6 +6,7 @@ ran `core.fsmonitor` of a planted submodule, and `git commit` wrote into `~/.bas
 
 from __future__ import annotations
 
+import asyncio
 import os
 import struct
 import subprocess
@@ -16,8 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.permissions.projects import project_of
+from phoenix_tui.config.project import find_project
+from phoenix_tui.uncommitted import uncommitted
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
+from tests.support.waiting import poll
 from tools.contract import Command, Finished
 from tools.job_board import Caller
 from tools.process.git_index import submodules
@@ -239,3 +244,23 @@ async def test_the_result_of_the_command_says_so(place: Path) -> None:
         ended = await box.processes.jobs.run(command, Caller("one", "call", "x"))
     assert isinstance(ended, Finished)
     assert f"[sandbox: the link .git/FETCH_HEAD to {place}/victim was removed" in readable(ended.captured)
+
+
+async def test_phoenix_itself_runs_nothing_of_a_repository_that_a_command_makes(place: Path) -> None:
+    """`/diff`, in the top folder and in the planted ones, while the command that planted them still runs."""
+    main, mark = place / "main", place / "mark"
+    armed = planted(ARMED["fsmonitor"], "sub").replace("MARK", str(mark))
+    hook = f"printf '#!/bin/sh\\necho > {mark}\\n' > sub/.git/hooks/post-index-change; chmod 700 sub/.git/hooks/*"
+    bare = (
+        planted(NEW, "x") + "; mkdir bare; mv x/.git/* bare/; cp sub/.git/config bare/; cp sub/.git/hooks/* bare/hooks/"
+    )
+    async with sandbox(main) as box:
+        job = asyncio.create_task(box.sh(f"{armed}; {hook}; {bare}; touch ready; until [ -e go ]; do sleep 0.02; done"))
+        await poll((main / "ready").exists)
+        for folder in (main, main / "sub", main / "bare"):
+            await uncommitted(box.processes.runner, folder)
+            project_of(folder)
+            find_project(folder)
+        (main / "go").touch()
+        await job
+    assert not mark.exists()

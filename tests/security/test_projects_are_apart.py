@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.permissions.place import Place
 from phoenix_tui.driver import QuietDriver
@@ -16,6 +20,7 @@ from tests.support.waiting import poll_blocking
 from tools.bash import Bash
 from tools.contract import ToolClass, ToolContext, ToolRequest, ToolSpec
 from tools.files.spills import spills_of
+from tools.process.sockets import bound_sockets
 
 READ = ToolSpec("read_file", "", {}, ToolClass.READ)
 SAYS = "echo a-key-of-this-project; head -c 300000 /dev/zero | tr '\\0' x"
@@ -70,3 +75,36 @@ def test_a_browser_gets_no_key_and_starts_elsewhere(place: Path, monkeypatch: py
     assert not [line for line in environment if "k-" in line and line.partition("=")[0] in keys]
     assert not (place / "ran").exists()
     assert "ANTHROPIC_API_KEY" in os.environ
+
+
+async def test_a_workspace_of_temporary_files_shows_no_private_folder_of_a_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copies of caches lie there: who writes them decides what commands of another conversation run."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    async with sandbox(tmp_path) as box:
+        await box.sh("echo secret > /var/tmp/mine", conversation="one")
+        said = await box.sh(
+            "cd phoenix-sandbox-*; find . | head; echo x > lock; touch new; cd ..; echo y > mine",
+            conversation="two",
+        )
+        base = box.processes.planner.scratch_folder
+        assert base is not None
+        assert "conversation-" not in said
+        assert (base / "lock").read_bytes() == b""
+        assert not (base / "new").exists()
+    assert (tmp_path / "mine").exists()
+
+
+async def test_no_number_of_sockets_in_the_workspace_uncovers_one_elsewhere(place: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        for name in [*(f"one/{number}" for number in range(400)), "victim"]:
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(str(place / name))
+            server.listen()
+        assert place / "victim" in bound_sockets()
+        connect = f"import socket as s; s.socket(s.AF_UNIX).connect('{place}/victim'); print('connected')"
+        limits = replace(CONFINED, network=True)
+        async with sandbox(place / "one") as box:
+            said = await box.sh(f'{sys.executable} -c "{connect}" 2>&1 | tail -1', limits=limits)
+    assert "connected" not in said

@@ -15,13 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tools.contract import SandboxMode
-from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, LOADED_UNASKED, SHELL_FILES
+from tools.files.protected import CONTROL_FILES, CONTROL_FOLDERS, LOADED_UNASKED, PHOENIX_FOLDERS, SHELL_FILES
 from tools.process.caches import cache_folders
 from tools.process.git_control import HEAD, GitControl, Guarded, bare_control, git_control
 from tools.process.git_traps import GitWatch
 from tools.process.placeholders import Placeholders
 from tools.process.private_home import private_entries, tool_folders
-from tools.process.scratch import Lease, Scratch
+from tools.process.scratch import Lease, Scratch, scratch_folders
 from tools.process.secrets import key_places
 from tools.process.sockets import KEPT, bound_sockets, socket_folders
 from tools.process.zygote import places
@@ -127,6 +127,7 @@ class Layout:
             self._around.watch.begin(self._workspace, tuple(self._roots))
             self.watched = self._workspace
         self._hide_keys()
+        self._hide_scratch()
         self._hide_sockets()
         self._pin()
 
@@ -220,7 +221,7 @@ class Layout:
     def _of_home(self) -> Iterator[Guarded]:
         if not any(root == self._home or _inside(self._home, root) for root in self._roots):
             return
-        for name in SHELL_FILES:
+        for name in (*SHELL_FILES, *PHOENIX_FOLDERS):
             yield Guarded(_resolved(self._home / name), is_file=True)
 
     def _hide_keys(self) -> None:
@@ -241,6 +242,12 @@ class Layout:
             self._put(places.EMPTY, path)
         else:
             self._put(places.INSTEAD_READ_ONLY, path, self.lease.empty)
+
+    def _hide_scratch(self) -> None:
+        """Cover the private folders of all conversations where the workspace is a folder of temporary files."""
+        for base in scratch_folders():
+            if any(_inside(base, root) for root in self._roots) and not self._is_covered(base):
+                self._put(places.EMPTY, base)
 
     def _hide_sockets(self) -> None:
         """Cover each socket that is still seen, except for those of the workspace's own programs."""

@@ -123,6 +123,11 @@ class Scratch:
         return is_too_large(folder)
 
 
+def scratch_folders() -> tuple[Path, ...]:
+    """The folders of this and of every other Phoenix, resolved."""
+    return tuple(sorted(Path(tempfile.gettempdir()).resolve().glob(f"{PREFIX}*")))
+
+
 def sweep(folder: Path) -> None:
     """Remove the folders of every Phoenix of this user that no longer runs."""
     for base in folder.glob(f"{PREFIX}*"):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 TABLE: Final = Path("/proc/net/unix")
-MOST_SOCKETS: Final = 300
 FOLDERS: Final = ("/run", "/var/run")
 KEPT: Final = (
     "/run/systemd/resolve/resolv.conf",
@@ -34,7 +33,7 @@ def bound_sockets() -> tuple[Path, ...]:
     except OSError:
         return ()
     named = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) == 8}
-    return tuple(Path(name) for name in sorted(named) if name.startswith("/") and _is_socket(name))[:MOST_SOCKETS]
+    return tuple(Path(name) for name in sorted(named) if name.startswith("/") and _is_socket(name))
 
 
 def _is_socket(name: str) -> bool:
