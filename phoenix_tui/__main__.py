@@ -30,7 +30,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         _prepare_screen()
     from phoenix_tui.cli.entry import run  # noqa: PLC0415 - the terminal is raw before anything else loads
 
-    return run(arguments)
+    code = run(arguments)
+    if _opens_screen(arguments):
+        from phoenix_tui.terminal_state import leave  # noqa: PLC0415 - loaded already
+
+        leave(code)
+    return code
 
 
 def _prepare_screen() -> None:

@@ -31,6 +31,8 @@ class Ending:
         self._ready = ready
         self._keep_report = keep_report
         self._begun = False
+        self.wanted = False
+        """Whether it was asked for, though it may not have begun."""
         self._watch: LoopWatch | None = None
         self.services: Services | None = None
         """What is closed last; None while it opens."""
@@ -62,6 +64,7 @@ class Ending:
 
     def begin(self, return_code: int) -> None:
         """Keep the draft, stop every run, close the store, leave the screen."""
+        self.wanted = True
         if self._watch is not None:
             self._watch.end_begins()
         # Not exclusive: a second signal would cancel what the first one has begun.
@@ -103,6 +106,10 @@ class Ending:
 
     async def _put_away(self) -> None:
         bench = self._ready.bench
+        if bench is not None:
+            from phoenix_tui.screens.editor import end_editors  # noqa: PLC0415 - loaded with the bench
+
+            await end_editors()
         if bench is None and self._ready.late is not None:
             self._ready.late.keep()
         if bench is not None:

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui import terminal_state
+from phoenix_tui import terminal_guests, terminal_state
 from phoenix_tui.memory import SHEDDING, MemoryLimit, MemoryWatch
 from phoenix_tui.stop_signals import SIGNAL_EXIT
+from phoenix_tui.terminal_state import within
 from tools.process.link import ZygoteLink
 
 log = logging.getLogger(__name__)
@@ -129,12 +130,14 @@ class LoopWatch:
 
     def _force(self, number: int) -> None:
         """End at once; what was committed is in the database, and the zygote ends every program."""
+        self._link.begun()  # it waits for these last acts, which take 1.2 s where the terminal takes nothing
         stack = stack_of(self._loop_thread)
         words = f"phoenix: It did not react to signal {number} and was ended; the log says where it stood.\n"
         words = f"{words}phoenix: {self.last_words}\n" if self.last_words else words
-        _within(AFTERWARDS, lambda: log.error("ended by signal %d while it stood at: %s", number, stack))
-        _within(AFTERWARDS, terminal_state.restore)
-        _within(AFTERWARDS, lambda: os.write(2, words.encode()))
+        within(AFTERWARDS, lambda: log.error("ended by signal %d while it stood at: %s", number, stack))
+        terminal_guests.hang_up()
+        within(AFTERWARDS, terminal_state.restore)
+        within(AFTERWARDS, lambda: os.write(2, words.encode()))
         os._exit(SIGNAL_EXIT + number)
 
 
@@ -144,9 +147,3 @@ def stack_of(thread: int) -> str:
     frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage] - as said
     calls = traceback.extract_stack(frame)[-DEEPEST:] if frame is not None else ()
     return " > ".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls) or "no frame"
-
-
-def _within(seconds: float, work: Callable[[], object]) -> None:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(seconds)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import termios
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
+TAKEN_WITHIN: Final = 0.5
+"""Seconds for what is written at the very end."""
 Attributes = list[int | list[bytes | int]]
 """What `termios.tcgetattr` gives."""
 
@@ -78,13 +81,45 @@ def reset(fd: int = 0, output: int = 1) -> None:
 
 def restore(fd: int = 0, output: int = 2) -> None:
     """Give the terminal back as it was; for `atexit`, signal handlers and crashes. May be called at any time."""
+    if _Saved.attributes is not None:  # first: a terminal that was stopped with Ctrl+S takes no sequence
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(fd, termios.TCSANOW, _Saved.attributes)
     if _Saved.entered:
         _Saved.entered = False
         with contextlib.suppress(OSError):
             os.write(output, (RESTORE + _Saved.parting).encode("ascii"))
-    if _Saved.attributes is not None:
-        with contextlib.suppress(termios.error):
-            termios.tcsetattr(fd, termios.TCSANOW, _Saved.attributes)
+
+
+def say(words: str, output: int = 2) -> None:
+    """Write what is said behind the screen, where the terminal takes it in time."""
+
+    def write() -> None:
+        with contextlib.suppress(OSError):  # hung up
+            os.write(output, words.encode())
+
+    within(TAKEN_WITHIN, write)
+
+
+def leave(code: int) -> None:
+    """End the process at once where a thread still writes to a terminal that takes nothing: Python waits for it."""
+    if not within(TAKEN_WITHIN, _flush):
+        os._exit(code)
+
+
+def within(seconds: float, work: Callable[[], object]) -> bool:
+    """Do something in a thread, and wait so long; True once it is done."""
+    import threading  # noqa: PLC0415 - the end alone needs it
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
 
 
 def is_plain(environment: Mapping[str, str]) -> bool:

@@ -49,8 +49,8 @@ class Keyboard:
             if not regular:
                 loop.remove_reader(0)
             if before is not None:
-                with contextlib.suppress(termios.error):
-                    termios.tcsetattr(0, termios.TCSADRAIN, before)
+                with contextlib.suppress(termios.error):  # not TCSADRAIN: a terminal stopped with Ctrl+S never drains
+                    termios.tcsetattr(0, termios.TCSANOW, before)
 
     def resume(self) -> None:
         """Take single keys again after a stop (Ctrl+Z)."""
@@ -100,7 +100,7 @@ def _single_keys() -> Attributes:
     now = termios.tcgetattr(0)
     now[0] &= ~(termios.ICRNL | termios.IXON)
     now[3] &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
-    termios.tcsetattr(0, termios.TCSADRAIN, now)
+    termios.tcsetattr(0, termios.TCSANOW, now)
     return before
 
 

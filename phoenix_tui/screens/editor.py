@@ -7,31 +7,39 @@ import contextlib
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping
+import termios
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from textual.app import App, SuspendNotSupported
 
+from phoenix_tui import terminal_guests
 from tools.process.environment import without_keys
+
+SAVING: Final = 1.0
+"""Seconds that an editor has after a hang-up to keep what was not saved, before it is killed."""
+TAKING: Final = 0.5
+"""Seconds in which what it saved is taken into the draft."""
+_open: Final[dict[asyncio.subprocess.Process, asyncio.Task[object] | None]] = {}
+"""Editors that have the terminal, and who waits for each."""
 
 
 async def edit_outside(app: App[object], text: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """The text as the editor left it; None when it could not be started or failed.
 
-    The loop runs on, so other conversations go on; nothing is painted meanwhile.
+    The loop runs on, so other conversations go on; nothing is painted meanwhile. Where Phoenix ends before the editor
+    does, what was saved counts.
     """
-    editor = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
     descriptor, name = tempfile.mkstemp(prefix="phoenix-", suffix=".md")
     path = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        with app.batch_update(), app.suspend():
-            process = await asyncio.create_subprocess_exec(*editor, name, env=without_keys(os.environ))
-            failed = await process.wait() != 0
-        app.refresh(layout=True)
-        return None if failed else (await asyncio.to_thread(path.read_text, "utf-8", "replace")).rstrip("\n")
-    except (OSError, SuspendNotSupported):
+        if not await _with_terminal(app, (*_editor(environment), name)):
+            return None
+        return (await asyncio.to_thread(path.read_text, "utf-8", "replace")).rstrip("\n")
+    except OSError:
         return None
     finally:
         with contextlib.suppress(OSError):
@@ -40,17 +48,53 @@ async def edit_outside(app: App[object], text: str, environment: Mapping[str, st
 
 async def open_outside(app: App[object], path: Path, line: int, environment: Mapping[str, str] = os.environ) -> bool:
     """Show a file in the user's own editor at a line; False when it could not be started or failed."""
-    editor = shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi")
+    editor = _editor(environment)
+    return await _with_terminal(app, (*editor, *place_arguments(editor[0], path, line)))
+
+
+async def end_editors() -> None:
+    """Phoenix ends: hang up what has the terminal, and wait until what it saved was taken over."""
+    waiting = [task for task in _open.values() if task is not None]
+    if not _open:
+        return
+    terminal_guests.hang_up()
+    ends = [asyncio.ensure_future(process.wait()) for process in _open]
+    _, alive = await asyncio.wait(ends, timeout=SAVING)
+    for process in tuple(_open) if alive else ():
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    if waiting:
+        await asyncio.wait(waiting, timeout=TAKING)
+
+
+async def _with_terminal(app: App[object], argv: Sequence[str]) -> bool:
+    """Run a program that takes the terminal; False where it could not be started, or failed by itself."""
+    begun = succeeded = False
     try:
         with app.batch_update(), app.suspend():
-            process = await asyncio.create_subprocess_exec(
-                *editor, *place_arguments(editor[0], path, line), env=without_keys(os.environ)
-            )
-            failed = await process.wait() != 0
-        app.refresh(layout=True)
-    except (OSError, SuspendNotSupported, IndexError):
-        return False
-    return not failed
+            process = await asyncio.create_subprocess_exec(*argv, env=without_keys(os.environ))
+            begun = True
+            succeeded = await _ended(process)
+    except (OSError, termios.error, SuspendNotSupported):
+        return begun and succeeded  # the terminal is gone, and Phoenix ends
+    app.refresh(layout=True)
+    return succeeded
+
+
+async def _ended(process: asyncio.subprocess.Process) -> bool:
+    """Wait for its end; True where it went well or was brought about by `end_editors`."""
+    _open[process] = asyncio.current_task()
+    with terminal_guests.has_terminal(process.pid) as guest:
+        try:
+            return await process.wait() == 0 or guest.hung_up
+        finally:
+            del _open[process]
+            if process.returncode is None:
+                process.terminate()
+
+
+def _editor(environment: Mapping[str, str]) -> list[str]:
+    return shlex.split(environment.get("VISUAL") or environment.get("EDITOR") or "vi") or ["vi"]
 
 
 def place_arguments(program: str, path: Path, line: int) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
@@ -11,10 +12,16 @@ from typing import Any, Final
 from aiohttp import web
 from textual_serve.server import Server, to_int
 
+from phoenix_tui.loop_watch import LoopWatch
+from phoenix_tui.memory import NO_LIMIT
 from phoenix_tui.serving.doors import Address, refusal, same
 from phoenix_tui.serving.tabs import LARGEST_MESSAGE, Tab, bounded, obey
+from phoenix_tui.stop_signals import IN_A_TAB, listen
+from tools.process.link import ZygoteLink, spawn_zygote
 
 SECONDS_TO_CLOSE: Final = 3.0
+CLOSING: Final = 1.0
+"""Seconds that a page has to say goodbye, too."""
 MOST_TABS: Final = 32
 """Tabs at once; each is a Phoenix of some 60 MB."""
 HEADERS: Final = {
@@ -49,18 +56,40 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class TokenServer(Server):
     """Lets in who brings the token; it then lives in the browser, not in the address."""
 
-    def __init__(self, arguments: Sequence[str], address: Address, started: Callable[[], None]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], address: Address, started: Callable[[], None], link: ZygoteLink
+    ) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType] - a PathLike without its type
             "phoenix", host=address.host, port=address.port, title="Phoenix", public_url=address.url
         )
         self._arguments = arguments
         self._address = address
         self._started = started
+        self._link = link
+        self._watch: LoopWatch | None = None
         self._tabs = 0
+        self._running: set[Tab] = set()
 
     async def on_startup(self, app: web.Application) -> None:
-        """Say where it is."""
+        """End by signals from now on, whatever the loop does, and say where it is."""
+        listen(asyncio.get_running_loop(), IN_A_TAB, self._told)  # in the place of those of aiohttp, which know no HUP
+        self._link.arm(IN_A_TAB)
+        self._watch = LoopWatch(self._link, NO_LIMIT, _nobody)
         self._started()
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """End every tab: it keeps its draft, and closes its page."""
+        await asyncio.gather(*(tab.stop() for tab in set(self._running)))
+
+    def over(self) -> None:
+        """The loop has ended."""
+        if self._watch is not None:
+            self._watch.stop()
+
+    def _told(self, _number: signal.Signals) -> None:
+        if self._watch is not None:
+            self._watch.end_begins()
+        raise web.GracefulExit
 
     async def make_app(self) -> web.Application:
         """The application with its guard."""
@@ -129,10 +158,11 @@ class TokenServer(Server):
             self._tabs -= 1
 
     async def _run_tab(self, request: web.Request) -> web.WebSocketResponse:
-        websocket = web.WebSocketResponse(heartbeat=15, max_msg_size=LARGEST_MESSAGE)
+        websocket = web.WebSocketResponse(heartbeat=15, timeout=CLOSING, max_msg_size=LARGEST_MESSAGE)
         width, height = (bounded(to_int(request.query.get(name, ""), 80)) for name in ("width", "height"))
         await websocket.prepare(request)
         tab = Tab(self._arguments, websocket, self.download_manager)
+        self._running.add(tab)
         try:
             await tab.start(width, height)
             await obey(websocket, tab)
@@ -140,13 +170,23 @@ class TokenServer(Server):
             pass  # the page is gone
         finally:
             await tab.stop()
+            self._running.discard(tab)
         return websocket
 
 
 def serve(arguments: Sequence[str], address: Address, listener: socket.socket, started: Callable[[], None]) -> None:
-    """Serve until Ctrl+C or SIGTERM; every tab is closed then."""
-    server = TokenServer(arguments, address, started)
+    """Serve until Ctrl+C, SIGTERM or SIGHUP; every tab is closed then."""
+    link = spawn_zygote()
+    server = TokenServer(arguments, address, started, link)
     quiet: dict[str, Any] = {"print": None, "access_log": None}
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)  # a request that makes no sense is answered, not traced
     loop = asyncio.new_event_loop()
-    web.run_app(server.make_app(), sock=listener, shutdown_timeout=SECONDS_TO_CLOSE, loop=loop, **quiet)
+    try:
+        web.run_app(server.make_app(), sock=listener, shutdown_timeout=SECONDS_TO_CLOSE, loop=loop, **quiet)
+    finally:
+        server.over()
+        link.close()
+
+
+def _nobody(_sentence: str) -> None:
+    """Nobody looks at a server."""

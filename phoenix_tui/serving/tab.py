@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -9,10 +10,19 @@ from phoenix_tui.serving.handover import take_over
 from tools.process.hardening import harden
 
 
+def end_with_parent() -> None:
+    """Have the system hang up when the server dies, however: a tab whose loop stands would not see its end."""
+    if sys.platform == "linux":
+        from tools.process.zygote import kernel  # noqa: PLC0415 - Linux alone can load it
+
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGHUP)
+
+
 def main(argv: Sequence[str]) -> int:
     """Run Phoenix in this tab and give the exit code; the first argument is the descriptor of the handover."""
     descriptor, *arguments = argv
     harden()
+    end_with_parent()
     try:
         take_over(int(descriptor))
     except (OSError, ValueError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 from asyncio.subprocess import Process
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import WSMsgType, web
@@ -17,6 +19,12 @@ from phoenix_tui.serving.handover import hand_over, program, shown_environment
 
 MOST_CELLS: Final = 1000
 """Columns, and rows, of a tab; a page may ask for any number, and a screen takes memory for each cell."""
+TELLING: Final = 1.0
+"""Seconds in which a tab takes a word: it reads in a thread of its own."""
+ENDING: Final = 4.0
+"""Seconds until a tab that was told has ended; most take 0.2."""
+ENDING_BY_SIGNAL: Final = 2.5
+"""Seconds after SIGTERM: a tab that does not take it is ended by its own watch after 1.6, by its zygote after 2."""
 LARGEST_MESSAGE: Final = 4 * 1024 * 1024
 """Bytes of one message of a page: a long paste has less."""
 
@@ -54,6 +62,27 @@ class Tab(AppService):
         assert process.stdin is not None
         self._stdin = process.stdin
         return process
+
+    async def stop(self) -> None:
+        """End Phoenix in its own order; one that cannot be told, or does not end, gets a signal, then is killed."""
+        process, task = self._process, self._task
+        self._task = None
+        if process is None or task is None:
+            return
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(TELLING):
+                await self._download_manager.cancel_app_downloads(app_service_id=self.app_service_id)
+                await self.send_meta({"type": "quit"})
+        for seconds, number in ((ENDING, signal.SIGTERM), (ENDING_BY_SIGNAL, signal.SIGKILL)):
+            done, _ = await asyncio.wait((task,), timeout=seconds)
+            if done:
+                break
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+        with suppress(TimeoutError, ConnectionError):  # one that was ended has not closed its page
+            async with asyncio.timeout(TELLING):
+                await self.remote_close()
+        await asyncio.wait((task,), timeout=TELLING)
 
     async def set_terminal_size(self, width: int, height: int) -> None:
         """Tell the new size, within bounds."""

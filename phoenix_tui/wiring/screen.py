@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -87,15 +85,12 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
     asyncio.run(show())
     if app.ending.last_words:
         terminal_state.restore()
-        with suppress(OSError):
-            sys.stderr.write(f"phoenix: {app.ending.last_words}\n")
+        terminal_state.say(f"phoenix: {app.ending.last_words}\n")
     if app.ending.crash_note:
         terminal_state.restore()
-        sys.stderr.write(f"{app.ending.crash_note}\n")
+        terminal_state.say(f"{app.ending.crash_note}\n")
     elif app.ending.note and SERVED not in os.environ:
-        with suppress(OSError):  # the terminal may have hung up
-            sys.stdout.write(f"{app.ending.note}\n")
-            sys.stdout.flush()
+        terminal_state.say(f"{app.ending.note}\n", output=1)
     return app.return_code or 0
 
 

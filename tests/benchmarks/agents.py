@@ -65,12 +65,12 @@ def _timed(program: Program, prompt: str) -> tuple[float, float]:
     """Seconds from the parent's first request to its answer, and the CPU seconds of Phoenix."""
     spent, since = cpu(program.pid), program.say(prompt)
     asked = program.asked(since)
-    last = _answer(program, asked.at)
+    last = answered(program, asked.at)
     program.terminal.settle(0.15)
     return last - asked.at, cpu(program.pid) - spent
 
 
-def _answer(program: Program, since: float) -> float:
+def answered(program: Program, since: float) -> float:
     """When the newest request was answered: only a final answer has the mark."""
     deadline = time.monotonic() + 90.0
     while time.monotonic() < deadline:

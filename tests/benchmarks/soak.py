@@ -1,4 +1,4 @@
-"""Two thousand turns in one process: what a turn costs and what is kept must be the same at the end as at the start."""
+"""Two thousand turns in one process, sub-agents and sheets: what one costs and leaves is the same at the end as before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.benchmarks.agents import answered
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu_of, resident
 from tests.benchmarks.program import READY, Heard, Model, Program, fresh_home, running, serving
@@ -28,6 +29,16 @@ IN_ONE: Final = 50
 COMPACTED: Final = {"PHOENIX_COMPACT_PERCENT": "1"}
 """Of a window of a million tokens: about every 30 turns older messages become a summary."""
 QUIET: Final = 0.03
+AT_ONCE: Final = 10
+"""Sub-agents of one request."""
+AFTER_AGENTS: Final = 6.0
+"""Seconds in which those that have ended are closed: five, and a bit."""
+SHEETS: Final = (("\x1bOP", "Keys and commands"), ("\x10", "Everything"), ("\x1bOQ", "Turns"))
+"""Keys that open one, and what it shows: F1, Ctrl+P, F2."""
+MEMORY_PER_AGENT: Final = 60.0
+"""kB: its row on the screen, its view in the list of all, and what its start makes Python keep."""
+MEMORY_PER_SHEET: Final = 8.0
+"""kB of resident memory that a sheet which was closed may leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,56 @@ def soak(bench: Bench) -> Iterator[Row]:
     turns = bench.rounds(2000, 200)
     yield from _rows(f"soak, {turns} turns, {IN_ONE} each", _looks(bench, turns, IN_ONE, {}))
     yield from _rows(f"soak, {turns} turns in one, compacted", _looks(bench, turns, 0, COMPACTED))
+    yield from _agents(bench)
+    yield from _sheets(bench)
+
+
+def _agents(bench: Bench) -> Iterator[Row]:
+    """Sub-agents, ten at a time, again and again: what each leaves once it was closed."""
+    rounds = bench.rounds(5, 2)
+    settings = {"PHOENIX_MAX_AGENTS": str(AT_ONCE)}
+    with serving() as model, running(model, fresh_home(bench.folder), settings=settings) as program:
+        left: list[float] = []
+        for _ in range(1 + rounds):
+            _work(program)
+            left.append(_memory_after(program, AFTER_AGENTS))
+    each = (left[-1] - left[0]) * 1024 / (rounds * AT_ONCE)
+    yield Row(f"soak, {rounds * AT_ONCE} sub-agents: RSS left by one", each, "kB").at_most(MEMORY_PER_AGENT)
+
+
+def _work(program: Program) -> None:
+    asked = program.asked(program.say(f"go [[agents:{AT_ONCE},5]]"))
+    answered(program, asked.at)
+
+
+def _sheets(bench: Bench) -> Iterator[Row]:
+    """Sheets opened and closed: what each leaves."""
+    openings = bench.rounds(200, 40)
+    with serving() as model, running(model, fresh_home(bench.folder)) as program:
+        program.turn("hi [[text:10]]")
+        for number in range(len(SHEETS) * 4):
+            _open_and_close(program, number)
+        before = _memory_after(program, QUIET)
+        for number in range(openings):
+            _open_and_close(program, number)
+        each = (_memory_after(program, QUIET) - before) * 1024 / openings
+    yield Row(f"soak, {openings} sheets: RSS left by one", each, "kB").at_most(MEMORY_PER_SHEET)
+
+
+def _open_and_close(program: Program, number: int) -> None:
+    key, shows = SHEETS[number % len(SHEETS)]
+    terminal = program.terminal
+    terminal.screen.reset()
+    terminal.write(key)
+    terminal.wait(shows)
+    terminal.write("\x1b")
+    terminal.settle(QUIET * 5)
+
+
+def _memory_after(program: Program, seconds: float) -> float:
+    """Megabytes once nothing has been drawn for a while."""
+    program.terminal.settle(seconds)
+    return resident(program.pid)
 
 
 def _looks(bench: Bench, turns: int, in_one: int, settings: Mapping[str, str]) -> list[Look]:

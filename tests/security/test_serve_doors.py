@@ -163,7 +163,7 @@ async def _status_of(served: Served, header: bytes) -> bytes:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 async def test_no_shell_stands_between_the_server_and_a_tab(tmp_path: Path) -> None:
     async with serving(phoenix_in(tmp_path)) as served, tab(served):
-        assert children(served.process.pid) == {"phoenix"}
+        assert children(served.process.pid) == {"phoenix", "phoenix-zygote"}
 
 
 def children(pid: int) -> set[str]:

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import sqlite3
+import termios
 import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.bounded import bounded
-from tests.support.cli import Phoenix, with_claude
-from tests.support.journeys import calls, says
+from tests.support.cli import Phoenix, ended, with_claude
+from tests.support.journeys import calls, rows, says
 from tests.support.loopback import serve
-from tests.support.program import CTRL_C, CTRL_Q, Program, alive, mark, program
+from tests.support.program import CTRL_C, Program, alive, family, gone, mark, program
+from tests.support.stuck_child import STANDING
+from tests.support.waiting import poll
 
 pytestmark = pytest.mark.pty
 CHILD = "tests.support.stuck_child"
-WINS_WITHIN = 15.0
+CTRL_G = b"\x07"
+WINS_WITHIN = 30.0
 """Seconds; 2 are promised, on a machine with nothing else to do. Without the watch it takes for ever."""
-STANDING = 0.3
+PRESS_EVERY = 0.3
+TYPED, MORE = "half a sentence", " and more"
 
 
-def stuck(folder: Path, how: str, url: str = "") -> Phoenix:
-    """Phoenix whose Ctrl+Q stops the loop."""
+def stuck(folder: Path, how: str, url: str = "", **extra: str) -> Phoenix:
+    """Phoenix whose loop SIGUSR1 stops."""
     one = with_claude(folder, url or "http://127.0.0.1:9")
-    return Phoenix(one.home, one.cwd, {**one.extra, "STUCK": how})
+    return Phoenix(one.home, one.cwd, {**one.extra, "STUCK": how, "PHOENIX_PERMISSION_MODE": "auto", **extra})
 
 
 async def stand(running: Program, home: Path) -> None:
-    """Stop the loop once the log is open."""
-    await running.ready()
-    await running.until(lambda: any(home.rglob("phoenix.jsonl")), "the log")
-    running.type(CTRL_Q)
-    began = time.monotonic()
-    await running.until(lambda: time.monotonic() - began > STANDING, "a loop that stands")
+    """Stop the loop."""
+    running.signal(signal.SIGUSR1)
+    await running.until(lambda: any(home.rglob(STANDING)), "a loop that stands")
 
 
 def given_back(running: Program) -> bool:
@@ -44,55 +50,84 @@ def given_back(running: Program) -> bool:
     return running.terminal_is_back and left and raw.rfind(b"\x1b[?25h") > raw.rfind(b"\x1b[?25l")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("how", ["python", "lock"])
-async def test_a_loop_that_stands_is_ended_with_the_exit_code_of_the_signal(
-    tmp_path: Path, how: str, number: signal.Signals
+def drafts(phoenix: Phoenix) -> str:
+    """What is stored of what was typed."""
+    with suppress(sqlite3.OperationalError):  # the database is only being made
+        return str(rows(phoenix, "SELECT draft FROM conversations"))
+    return ""
+
+
+async def write(running: Program, phoenix: Phoenix) -> None:
+    """Write a draft of which the end is not stored yet."""
+    await running.ready()
+    running.type(TYPED)
+    await running.until(lambda: TYPED in drafts(phoenix), "the draft in the database")
+    running.type(MORE)
+    await running.shows(TYPED + MORE)
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "code"),
+    [
+        ("python", signal.SIGTERM, 128 + signal.SIGTERM),
+        ("lock", signal.SIGHUP, 128 + signal.SIGHUP),
+        ("regex", signal.SIGTERM, -signal.SIGKILL),
+    ],
+)
+async def test_a_loop_that_stands_is_ended_with_all_that_it_runs(
+    tmp_path: Path, how: str, number: signal.Signals, code: int
 ) -> None:
-    async with program(stuck(tmp_path, how), module=CHILD) as running:
-        with bounded(running.pid, seconds=60):
-            await stand(running, tmp_path)
-            running.signal(number)
-            assert await running.exit_code(WINS_WITHIN) == 128 + number
-            await running.until(lambda: given_back(running), "the terminal")
-            await running.shows(f"did not react to signal {int(number)}")
-    (told,) = [line for line in log_of(tmp_path) if "ended by signal" in line["message"]]
-    assert "stuck_child.py" in told["message"]
-
-
-async def test_an_interpreter_that_is_held_is_killed_and_the_terminal_comes_back(tmp_path: Path) -> None:
-    async with program(stuck(tmp_path, "regex"), module=CHILD) as running:
-        with bounded(running.pid, seconds=60):
-            await stand(running, tmp_path)
-            running.signal(signal.SIGTERM)
-            assert await running.exit_code(WINS_WITHIN) == -signal.SIGKILL
-            await running.until(lambda: given_back(running), "the terminal")
-
-
-@pytest.mark.parametrize("how", ["python", "regex"])
-async def test_what_runs_for_a_loop_that_stands_ends_with_it(tmp_path: Path, how: str) -> None:
     marked = mark()
     async with serve(calls("bash", command=f"sleep {marked}"), says("Late.")) as server:
         phoenix = stuck(tmp_path, how, server.url)
-        async with program(phoenix, "--permission-mode", "auto", module=CHILD) as running:
-            with bounded(running.pid, seconds=60):
+        async with program(phoenix, module=CHILD) as running:
+            with bounded(running.pid, seconds=90):
                 await running.ready()
                 await running.send("Sleep")
                 await running.until(lambda: bool(alive(f"sleep\0{marked}")), "the command")
-                running.type(CTRL_Q)
-                running.signal(signal.SIGTERM)
-                await running.exit_code(WINS_WITHIN)
-                await running.until(lambda: not alive(marked), "the end of the command")
+                running.type(TYPED)
+                await running.until(lambda: TYPED in drafts(phoenix), "the draft in the database")
+                children = family(running.pid)
+                await stand(running, tmp_path)
+                running.signal(number)
+                assert await running.exit_code(WINS_WITHIN) == code
+                await running.until(lambda: given_back(running), "the terminal")
+                await running.until(lambda: not alive(marked) and gone(children), "the end of every process")
+                if code > 0:  # one that is killed cannot say so
+                    await running.shows(f"did not react to signal {int(number)}")
+    if code > 0:
+        (told,) = [line for line in log_of(tmp_path) if "ended by signal" in line["message"]]
+        assert "stuck_child.py" in told["message"]
+    assert TYPED in drafts(phoenix)
+
+
+@pytest.mark.parametrize(("how", "code"), [("python", 128 + signal.SIGTERM), ("regex", -signal.SIGKILL)])
+async def test_a_script_whose_loop_stands_is_ended_with_all_that_it_runs(tmp_path: Path, how: str, code: int) -> None:
+    marked = mark()
+    async with serve(calls("bash", command=f"sleep {marked}"), says("Late.")) as server:
+        process = await stuck(tmp_path, how, server.url).start("-p", "Sleep", module=CHILD)
+        with bounded(process.pid, seconds=90):
+            assert await poll(lambda: alive(f"sleep\0{marked}"))
+            children = family(process.pid)
+            process.send_signal(signal.SIGUSR1)
+            assert await poll(lambda: any(tmp_path.rglob(STANDING)))
+            process.send_signal(signal.SIGTERM)
+            ran = await ended(process)
+            assert await poll(lambda: not alive(marked) and gone(children))
+    assert ran.code == code
+    assert ("did not react to signal 15" in ran.err) is (code > 0)
+    assert "Traceback" not in ran.err
 
 
 async def test_ctrl_c_again_and_again_ends_a_loop_that_stands(tmp_path: Path) -> None:
     async with program(stuck(tmp_path, "python"), module=CHILD) as running:
-        with bounded(running.pid, seconds=60):
+        with bounded(running.pid, seconds=90):
+            await running.ready()
             await stand(running, tmp_path)
             pressed: list[float] = []
 
             def press() -> bool:
-                if not pressed or time.monotonic() - pressed[-1] > STANDING:
+                if not pressed or time.monotonic() - pressed[-1] > PRESS_EVERY:
                     pressed.append(time.monotonic())
                     running.type(CTRL_C)
                 return not running.process.isalive()
@@ -102,49 +137,118 @@ async def test_ctrl_c_again_and_again_ends_a_loop_that_stands(tmp_path: Path) ->
             assert given_back(running)
 
 
-async def test_ctrl_c_again_and_again_does_not_end_a_loop_that_listens(tmp_path: Path) -> None:
-    async with program(Phoenix(tmp_path, tmp_path)) as running:
+async def test_a_loop_that_listens_outlives_ctrl_c_and_ends_although_its_terminal_takes_nothing(tmp_path: Path) -> None:
+    phoenix = Phoenix(tmp_path, tmp_path)
+    async with program(phoenix) as running:
         await running.ready()
         for letter in "abcd":
             running.type(letter)
             await running.shows(letter)
             running.type(CTRL_C)
             await running.lacks(f"┃ {letter}")
-        running.type("alive")
-        await running.shows("alive")
-
-
-async def test_a_second_signal_does_not_wait_for_a_proper_end(tmp_path: Path) -> None:
-    async with program(Phoenix(tmp_path, tmp_path)) as running:
-        await running.ready()
-        for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM, signal.SIGTERM):
-            if running.process.isalive():
+        await write(running, phoenix)
+        with stopped_output(running):
+            for number in (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM):
                 running.signal(number)
-        assert await running.exit_code(WINS_WITHIN) in {128 + signal.SIGHUP, 128 + signal.SIGTERM}
-        assert given_back(running)
+            await running.until(lambda: not running.process.isalive(), "the end", WINS_WITHIN)
+        assert await running.exit_code() in {128 + signal.SIGHUP, 128 + signal.SIGTERM}
+        assert running.terminal_is_back
+    assert TYPED + MORE in drafts(phoenix)
 
 
-async def test_a_signal_to_a_stopped_program_ends_it_when_it_goes_on(tmp_path: Path) -> None:
-    async with program(Phoenix(tmp_path, tmp_path)) as running:
-        await running.ready()
-        running.type("kept words")
-        await running.shows("kept words")
-        for number in (signal.SIGTSTP, signal.SIGTERM, signal.SIGCONT):
-            running.signal(number)
+async def test_lines_end_although_their_terminal_takes_nothing(tmp_path: Path) -> None:
+    async with program(Phoenix(tmp_path, tmp_path), "--screen-reader") as running:
+        await running.shows("You:")
+        with stopped_output(running):
+            running.type("/help\r")
+            running.signal(signal.SIGTERM)
+            await running.until(lambda: not running.process.isalive(), "the end", WINS_WITHIN)
+        assert await running.exit_code() == 128 + signal.SIGTERM
+        assert running.terminal_is_back
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_signal_to_a_stopped_program_ends_it_when_it_goes_on(tmp_path: Path, waits: bool) -> None:
+    """Sent at once, the signal may come before Phoenix has stopped itself: nobody would let it go on then."""
+    phoenix = Phoenix(tmp_path, tmp_path)
+    async with program(phoenix) as running:
+        await write(running, phoenix)
+        running.signal(signal.SIGTSTP)
+        if waits:
+            await running.until(lambda: state_of(running.pid) == "T", "a program that is stopped")
+            assert given_back(running)
+        running.signal(signal.SIGTERM)
+        running.signal(signal.SIGCONT)
         assert await running.exit_code(WINS_WITHIN) == 128 + signal.SIGTERM
         assert given_back(running)
-    async with program(Phoenix(tmp_path, tmp_path), "-c") as again:  # no conversation yet: the draft waits in a new one
-        await again.until(lambda: bool(again.raw), "any word")
+    assert TYPED + MORE in drafts(phoenix)
 
 
-async def test_a_program_that_must_ignore_hang_ups_does(tmp_path: Path) -> None:
-    async with program(Phoenix(tmp_path, tmp_path), module="tests.support.no_hang_up") as running:
+async def test_a_stopped_program_whose_terminal_goes_ends(tmp_path: Path) -> None:
+    phoenix = Phoenix(tmp_path, tmp_path)
+    async with program(phoenix) as running:
+        await write(running, phoenix)
+        everyone = {running.pid, *family(running.pid)}
+        running.signal(signal.SIGTSTP)
+        await running.until(lambda: state_of(running.pid) == "T", "a program that is stopped")
+        running.hang_up()
+        assert await poll(lambda: gone(everyone))
+    assert TYPED + MORE in drafts(phoenix)
+
+
+async def test_a_program_that_must_ignore_hang_ups_does_and_ends_once_it_cannot_read(tmp_path: Path) -> None:
+    phoenix = Phoenix(tmp_path, tmp_path)
+    async with program(phoenix, module="tests.support.no_hang_up") as running:
         await running.ready()
         running.signal(signal.SIGHUP)
-        running.type("still here")
-        await running.shows("still here")
-        running.signal(signal.SIGTERM)
-        assert await running.exit_code(WINS_WITHIN) == 128 + signal.SIGTERM
+        await write(running, phoenix)
+        everyone = {running.pid, *family(running.pid)}
+        running.hang_up()
+        assert await poll(lambda: gone(everyone))
+    assert TYPED + MORE in drafts(phoenix)
+
+
+@pytest.mark.parametrize(("stands", "deaf"), [(False, False), (False, True), (True, False)])
+async def test_an_editor_ends_with_phoenix_and_what_it_saved_is_the_draft(
+    tmp_path: Path, stands: bool, deaf: bool
+) -> None:
+    marked = mark()
+    editor = tmp_path / "editor"
+    trap = "trap '' HUP; " if deaf else ""
+    editor.write_text(f'#!/bin/sh\n{trap}printf "words that were saved" > "$1"\nexec sleep {marked}\n')
+    editor.chmod(0o755)
+    phoenix = stuck(tmp_path, "python", EDITOR=str(editor))
+    async with program(phoenix, module=CHILD) as running:
+        with bounded(running.pid, seconds=90):
+            await running.ready()
+            running.type(TYPED)
+            await running.until(lambda: TYPED in drafts(phoenix), "the draft in the database")
+            running.type(CTRL_G)
+            await running.until(lambda: bool(alive(f"sleep\0{marked}")), "the editor")
+            if stands:
+                await stand(running, tmp_path)
+            running.signal(signal.SIGTERM)
+            assert await running.exit_code(WINS_WITHIN) == 128 + signal.SIGTERM
+            await running.until(lambda: not alive(marked), "the end of the editor")
+            assert given_back(running)
+    assert (TYPED if stands else "words that were saved") in drafts(phoenix)
+
+
+def state_of(pid: int) -> str:
+    """The letter of the system for what a process does."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@contextmanager
+def stopped_output(running: Program) -> Generator[None]:
+    """The terminal takes nothing that the program writes, as after Ctrl+S."""
+    terminal = os.open(Path(f"/proc/{running.pid}/fd/0").readlink(), os.O_RDWR | os.O_NOCTTY)
+    termios.tcflow(terminal, termios.TCOOFF)
+    try:
+        yield
+    finally:
+        termios.tcflow(terminal, termios.TCOON)
+        os.close(terminal)
 
 
 def log_of(home: Path) -> list[dict[str, str]]:

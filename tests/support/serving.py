@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -41,9 +41,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(phoenix: Phoenix, *arguments: str) -> AsyncGenerator[Served]:
-    """A server on a free port; what it said on stderr is in `errors` afterwards."""
-    process = await phoenix.start("serve", "--port", "0", "--json", *arguments)
+async def serving(phoenix: Phoenix, *arguments: str, module: str = "phoenix_tui") -> AsyncGenerator[Served]:
+    """A server on a free port; what it said on stderr is in `errors` afterwards. `module` is what runs in its place."""
+    process = await phoenix.start("serve", "--port", "0", "--json", *arguments, module=module)
     assert process.stdout is not None
     served = Served(process, "")
     try:
@@ -51,7 +51,8 @@ async def serving(phoenix: Phoenix, *arguments: str) -> AsyncGenerator[Served]:
         served.invitation = json.loads(line)["url"]
         yield served
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            process.terminate()
         _, served.errors = await asyncio.wait_for(process.communicate(), DEADLINE)
 
 

@@ -1,4 +1,4 @@
-"""The real program in which Ctrl+Q stops the event loop for good: `python -m tests.support.stuck_child ...`.
+"""The real program in which Ctrl+Q or SIGUSR1 stops the event loop for good: `python -m tests.support.stuck_child ...`.
 
 `STUCK` in the environment says how: `python` a loop in a handler, `regex` a call in C that keeps the interpreter's
 lock, `lock` one that gives it away. A handler that calls itself: `later` through its own queue, `twice` two times each,
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -26,6 +27,8 @@ MOST_EATEN: Final = 600
 SOME_EATEN: Final = 290
 """Megabytes above `LIMIT` and below the 320 at which the zygote kills."""
 LOOK: Final = 0.02
+STANDING: Final = "standing"
+"""The file in the home folder that says that the loop stands."""
 
 
 class Ballast:
@@ -92,12 +95,23 @@ def leave(self: Any) -> None:
             stand(how)
 
 
+def stand_on_signal() -> None:
+    """SIGUSR1 stops the loop as well, in whatever front end; `STANDING` says so."""
+
+    def stop(_number: int, _frame: object) -> None:
+        (Path(os.environ["HOME"]) / STANDING).touch()
+        stand(os.environ["STUCK"])
+
+    signal.signal(signal.SIGUSR1, stop)
+
+
 def run() -> int:
     """Phoenix with that change."""
     if file := os.environ.get("BALLAST"):
         Ballast(Path(file))
     if "STUCK" not in os.environ:
         return main()
+    stand_on_signal()
     import phoenix_tui.wiring.screen as wiring  # noqa: PLC0415 - after the terminal is raw, as in the real entry
 
     show: Any = getattr(wiring, "_show")  # noqa: B009 - private, and patched for this child alone

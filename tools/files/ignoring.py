@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ignore import DirEntry
 
+ERRORS = 1_000
+"""Complaints of the library about one folder, beside one for each name, after which it is asked no more."""
 RULES = frozenset({b".gitignore", b".ignore"})
 _REPOSITORY = b".git"
 _EXCLUDE = b"/.git/info/exclude"
@@ -35,7 +37,7 @@ def allowed(folder: bytes, there: int) -> frozenset[bytes] | None:
     builder = WalkBuilder(Path(os.fsdecode(folder))).hidden(False).require_git(False).follow_links(False).max_depth(1)
     found: list[DirEntry] = []
     entries = builder.build()
-    while True:
+    for _ in range(2 * there + ERRORS):  # each entry, and what cannot be read of it
         try:
             found.append(next(entries))
         except StopIteration:

@@ -15,6 +15,8 @@ from weakref import WeakSet
 ENVIRONMENT: Final = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
 """Nothing of the user's: no key, no path to a module."""
 READ_AT_ONCE: Final = 64 * 1024
+MOST_ANSWER: Final = 16 * 1024 * 1024
+"""Bytes of one answer; what is said of 100,000 characters takes at most 2 million."""
 
 
 class HelperFailed(Exception):
@@ -80,7 +82,7 @@ class Helper:
         process = self._running()
         assert process.stdin is not None and process.stdout is not None, "both are pipes"
         until = time.monotonic() + self._timeout
-        written, rest = 0, b""
+        written, received, rest = 0, 0, b""
         reading, writing = process.stdout.fileno(), process.stdin.fileno()
         while True:
             left = until - time.monotonic()
@@ -94,6 +96,9 @@ class Helper:
                 piece = os.read(reading, READ_AT_ONCE)
                 if not piece:
                     raise HelperFailed("it ended")
+                received += len(piece)
+                if received > MOST_ANSWER:
+                    raise HelperFailed("it says too much")
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line == last:

@@ -24,13 +24,14 @@ def describe(terminal: int) -> str:
 
 
 def restore(terminal: int, described: str) -> None:
-    """Write the reset string and put the settings of `describe` back."""
+    """Put the settings of `describe` back and write the reset string."""
     numbers = [int(number) for number in described.split(",")]
     settings: list[int | list[bytes | int]] = [*numbers[:6], [bytes([code]) for code in numbers[6:]]]
     with contextlib.suppress(OSError, termios.error):  # hung up, or revoked
+        termios.tcsetattr(terminal, termios.TCSANOW, settings)
+    with contextlib.suppress(OSError):  # or stopped with Ctrl+S
         os.set_blocking(terminal, False)
         os.write(terminal, RESET)
-        termios.tcsetattr(terminal, termios.TCSANOW, settings)
 
 
 def say(terminal: int, words: bytes) -> None:

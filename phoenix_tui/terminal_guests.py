@@ -1,0 +1,40 @@
+"""Programs that Phoenix has handed the terminal to, such as $EDITOR: they end with it, also where its loop stands."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(slots=True)
+class Guest:
+    """One that has the terminal."""
+
+    hung_up: bool = False
+    """Whether Phoenix ended it."""
+
+
+_guests: Final[dict[int, Guest]] = {}
+"""By process id."""
+
+
+@contextmanager
+def has_terminal(pid: int) -> Generator[Guest]:
+    """For as long as it runs."""
+    _guests[pid] = guest = Guest()
+    try:
+        yield guest
+    finally:
+        del _guests[pid]
+
+
+def hang_up() -> None:
+    """Tell all of them as a terminal does that is gone; from any thread."""
+    for pid, guest in tuple(_guests.items()):
+        guest.hung_up = True
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGHUP)
