@@ -27,6 +27,7 @@ from phoenix_tui.message_bound import MessageBound, bound_messages
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.workspace import WorkspaceScreen
+from phoenix_tui.style_caches import let_painted_rows_go
 from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.terminal_size import LEAST, drawable, is_too_small
 from phoenix_tui.themes import DARK, LIGHT, THEMES
@@ -53,6 +54,7 @@ class PhoenixApp(App[None]):
         keep_report: Callable[[BaseException], str] | None = None,
     ) -> None:
         bound_messages(MessageBound())
+        let_painted_rows_go()
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
             self.register_theme(theme)

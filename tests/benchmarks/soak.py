@@ -1,4 +1,4 @@
-"""Two thousand turns in one process, sub-agents and sheets: what one costs and leaves is the same at the end as before."""
+"""Two thousand turns in one process, sub-agents and sheets: what one costs and leaves stays the same to the end."""
 
 from __future__ import annotations
 
