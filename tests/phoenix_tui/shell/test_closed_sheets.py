@@ -1,20 +1,45 @@
-"""A sheet that was closed is gone: nothing of it is kept, however often it is opened."""
+"""A sheet that was closed leaves nothing: neither what it painted nor its widgets."""
 
 from __future__ import annotations
 
 import gc
-from typing import Any
+import weakref
 
-from phoenix_tui.widgets.line_input import LineInput
+import pytest
+
+from phoenix_tui.screens import sheets as closing
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 
 
-async def test_the_line_of_a_closed_sheet_is_not_kept(open_shell: Any) -> None:
+async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
+    """What held the rows of a sheet that was painted, and the sheet, last."""
+    await shell.pilot.press("f1")
+    await shell.until(lambda: shell.app.screen is not shell.screen)
+    sheet = shell.app.screen
+    held: list[weakref.ref[object]] = [weakref.ref(one._styles_cache) for one in (sheet, *sheet.query("*"))]
+    held.append(weakref.ref(sheet))
+    del sheet
+    await shell.pilot.press("escape")
+    await shell.until(lambda: shell.app.screen is shell.screen)
+    return held
+
+
+async def test_a_closed_sheet_and_all_that_it_painted_go(open_shell: OpenShell) -> None:
     async with open_shell() as shell:
-        for _ in range(6):
-            await shell.pilot.press("f1")
-            await shell.pilot.pause()
-            await shell.pilot.press("escape")
-            await shell.pilot.pause()
-        gc.collect()
-        lines = [one for one in gc.get_objects() if isinstance(one, LineInput)]
-        assert len(lines) <= 2, "every closed sheet was kept, some 100 kB each"
+        held = await opened_and_closed(shell)
+        await opened_and_closed(shell)  # the newest one is still known as the last that had the focus
+        assert len(held) > 3
+        await shell.until(lambda: gc.collect() >= 0 and not any(one() is not None for one in held))
+
+
+async def test_what_refers_to_itself_is_collected_after_some_sheets(
+    open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closing, "COLLECTED", 2)
+    async with open_shell() as shell:
+        gc.disable()
+        try:
+            sheets = [(await opened_and_closed(shell))[-1] for _ in range(2)]
+            await shell.until(lambda: not any(one() is not None for one in sheets[:-1]))
+        finally:
+            gc.enable()
