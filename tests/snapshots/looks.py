@@ -109,9 +109,9 @@ def _cells(segment: Segment, names: Mapping[str, str]) -> Iterator[tuple[Look, b
     style = segment.style or Style.null()
     ink, ground = _named(style.color, "foreground", names), _named(style.bgcolor, "background", names)
     look = Look(tuple(mark for mark in MARKS if getattr(style, mark)), ink, ground)
+    blank, written = (_blank(look), True), (look, False)
     for letter in segment.text:
-        is_blank = letter in " \u00a0"
-        yield from [(_blank(look) if is_blank else look, is_blank)] * cell_len(letter)
+        yield from [blank if letter in " \u00a0" else written] * (1 if letter.isascii() else cell_len(letter))
 
 
 def _named(colour: Color | None, default: str, names: Mapping[str, str]) -> str:
