@@ -64,8 +64,9 @@ class ZygoteLink:
         if not self._reap():
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
+        spawned = self._spawn()  # may fail, and then the next command tries again
         self._socket.close()
-        self._socket, self.pid = self._spawn()
+        self._socket, self.pid = spawned
         if self._memory:
             self.bound(self._memory)
 
@@ -155,6 +156,9 @@ class ZygoteLink:
         arguments = [sys.executable, "-I", "-S", "-c", BOOT, str(ROOT), self._settings]
         try:
             pid = os.posix_spawn(sys.executable, arguments, {"PATH": os.defpath}, file_actions=actions)
+        except OSError:
+            ours.close()
+            raise
         finally:
             theirs.close()
             for descriptor in (null, *moved):

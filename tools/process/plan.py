@@ -17,6 +17,7 @@ from tools.process.placeholders import Placeholders
 from tools.process.programs import find_program, helper_environment, outside_entries, without_relative_entries
 from tools.process.sandbox import Confinement, Surroundings, Wanted, confine, folder_of_temporary_files
 from tools.process.scratch import Lease
+from tools.process.waiting import to_the_end
 from tools.process.zygote import wire
 
 BUBBLEWRAP = "bubblewrap"
@@ -81,14 +82,18 @@ class Planner:
         """The plan for `command` in a sandbox of the given mechanism."""
         shown = () if command.spill is None else (command.spill.parent,)
         wanted = Wanted(limits.mode, command.working_dir, owner, shown, limits == HELPER_SANDBOX)
-        confinement = await asyncio.to_thread(confine, wanted, self._around)
+        planning = asyncio.create_task(asyncio.to_thread(confine, wanted, self._around))
+        try:
+            confinement = await to_the_end(planning)
+        except asyncio.CancelledError:
+            if planning.exception() is None:  # nobody else would give back what it took
+                await self._undo(planning.result())
+            raise
         return Plan(self._request(command, mechanism, confinement, network=limits.network), confinement)
 
     async def release(self, plan: Plan) -> tuple[str, ...]:
         """Undo what planning left on disk, once the command is over; sentences on what it left itself."""
-        if plan.confinement.lease is None:
-            return ()
-        return await asyncio.to_thread(self._give_back, plan.confinement, plan.confinement.lease)
+        return await self._undo(plan.confinement)
 
     async def forget(self, owner: str) -> None:
         """Remove the temporary files of a conversation that goes away."""
@@ -107,6 +112,11 @@ class Planner:
         """Remove all private folders; blocks."""
         self._around.placeholders.close()
         self._around.scratch.close()
+
+    async def _undo(self, confinement: Confinement) -> tuple[str, ...]:
+        if confinement.lease is None:
+            return ()
+        return await asyncio.to_thread(self._give_back, confinement, confinement.lease)
 
     def _give_back(self, confinement: Confinement, lease: Lease) -> tuple[str, ...]:
         watched = confinement.watched

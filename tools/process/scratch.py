@@ -62,13 +62,13 @@ class Scratch:
             base = self._opened()
             name = _folder_name(owner) if owner else f"command-{next(self._numbers)}"
             slot = next(number for number in range(len(self._leased) + 1) if (name, number) not in self._leased)
-            self._leased.add((name, slot))
             self._ended.discard(name)
             temporary = base / name / "tmp"
             layers = base / name / f"layers-{slot}"
             for folder in (temporary, layers):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # below `base`, which is closed to others
             temporary.chmod(TEMPORARY_MODE)
+            self._leased.add((name, slot))
             if not owner:
                 self._ended.add(name)
             return Lease(name, slot, temporary, layers, base / "empty")

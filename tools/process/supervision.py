@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,9 +16,9 @@ from tools.contract import Captured, Command, Finished, Progress
 from tools.process.execution import Execution, NotSupervisedError
 from tools.process.link import ZygoteLink
 from tools.process.plan import Plan, Planner
+from tools.process.waiting import to_the_end
 from tools.process.zygote.tree import children, kill_below, name_of, send, start_ticks
 
-Result = TypeVar("Result")
 GIVE_UP = 1.0
 """Seconds a supervisor gets to empty its tree before Phoenix reports survivors."""
 ATTEMPTS = 2
@@ -209,16 +208,3 @@ async def _begin(execution: Execution) -> None:
         if not execution.account.supervisor:
             raise NotSupervisedError from None
         await execution.begun.wait()
-
-
-async def to_the_end(task: asyncio.Task[Result]) -> Result:
-    """Wait for `task` however often the caller is cancelled; the cancellation follows then."""
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError
-    return task.result()

@@ -1,0 +1,21 @@
+"""Waiting for what must be carried through, whoever stops waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+async def to_the_end(task: asyncio.Task[Result]) -> Result:
+    """Wait for `task` however often the caller is cancelled; the cancellation follows then."""
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
+    return task.result()
