@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
-from typing import Final
 
-MOST_BYTES: Final = 4_096 + 16
-"""Of a file that names a folder: the longest path, and the word before it."""
+from tools.git.pointers import first_line, named_folder
 
 
 def project_of(working_dir: Path) -> Path:
@@ -41,36 +38,19 @@ def _main_of(top: Path) -> Path:
     Any folder can hold a file `.git` that claims to belong to a repository. It counts only where that repository
     names this very folder.
     """
-    control = _target(top / ".git", "gitdir: ", top)
+    control = _resolved(named_folder(top / ".git"), top)
     if control is None or control.parent.name != "worktrees":
         return top
-    back = _target(control / "gitdir", "", control)
+    back = _resolved(first_line(control / "gitdir"), control)
     main = control.parent.parent
     if back != top / ".git" or main.name != ".git" or not _is_mine(main.parent):
         return top
     return main.parent
 
 
-def _target(file: Path, before: str, base: Path) -> Path | None:
-    """The resolved path that a small regular file names behind `before`."""
-    text = _first_line(file)
-    if not text.startswith(before) or "\0" in text:
+def _resolved(text: str, base: Path) -> Path | None:
+    """The resolved path that a file names, but for a last part `.git`, which is compared as it is named."""
+    if not text:
         return None
-    named = base / text.removeprefix(before)
+    named = base / text
     return Path(os.path.realpath(named.parent)) / named.name if named.name == ".git" else Path(os.path.realpath(named))
-
-
-def _first_line(file: Path) -> str:
-    """Empty for anything but a small regular file, so that a pipe or device holds nothing up."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        return os.fsdecode(os.read(descriptor, MOST_BYTES)).removesuffix("\n")
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)

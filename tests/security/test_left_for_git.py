@@ -24,7 +24,10 @@ from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll
 from tools.contract import Command, Finished
+from tools.git.places import find_repository
+from tools.git.pointers import named_folder
 from tools.job_board import Caller
+from tools.process.git_control import git_control
 from tools.process.git_index import submodules
 from tools.process.git_traps import GitWatch, links
 from tools.process.nested import NestedControl
@@ -264,3 +267,21 @@ async def test_phoenix_itself_runs_nothing_of_a_repository_that_a_command_makes(
         (main / "go").touch()
         await job
     assert not mark.exists()
+
+
+async def test_no_command_makes_the_folder_it_was_to_run_in(place: Path) -> None:
+    """What stands for `.git` there would be made with it, and the command ran where the user has no folder."""
+    async with sandbox(place / "main") as box:
+        with pytest.raises(FileNotFoundError):
+            await box.sh("pwd", place / "gone")
+    assert not (place / "gone").exists()
+
+
+@pytest.mark.parametrize("text", ["gitdir: /x\0y", "gitdir:", "gitdir", "", "x" * 10_000, "gitdir: " + "../" * 3_000])
+def test_one_reader_of_git_files_takes_what_git_writes_alone(text: str, tmp_path: Path) -> None:
+    pointer = tmp_path / ".git"
+    pointer.write_text(text, "ascii")
+    assert named_folder(pointer) in {"", text[8:4_112].strip()}
+    assert find_repository(tmp_path) is None
+    assert project_of(tmp_path) == tmp_path
+    assert all(one.path == pointer for one in git_control(tmp_path).guarded)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+
+from tools.files.own_files import read_regular
+from tools.git.pointers import first_line, named_folder
 
 SMALL: Final = 4096
 """Bytes of a file that holds one line: HEAD, a reference, a pointer."""
@@ -64,32 +66,21 @@ def find_repository(folder: Path) -> Repository | None:
 
 def read_small(path: Path, limit: int = SMALL) -> bytes:
     """The beginning of a regular file, empty for anything else: no pipe or device is opened."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return b""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    except (OSError, ValueError):
-        return b""
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return b""
+    return read_regular(path, limit) or b""
 
 
 def _git_folder(pointer: Path) -> Path | None:
     folder = pointer
     if not _is_folder(pointer):
-        word, _, target = read_small(pointer).partition(b":")
-        if word != b"gitdir" or not target.strip():
+        target = named_folder(pointer, follow=True)
+        if not target:
             return None
-        folder = pointer.parent / os.fsdecode(target.strip())
+        folder = pointer.parent / target
     return folder if read_small(folder / "HEAD") and _is_folder(_common(folder) / "objects") else None
 
 
 def _common(own: Path) -> Path:
-    named = read_small(own / "commondir").strip()
-    return own / os.fsdecode(named) if named else own
+    return own / first_line(own / "commondir", follow=True)
 
 
 def _is_folder(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -55,6 +56,7 @@ def cache_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...
         value = environment.get(name, "")
         if value.startswith("/"):
             named.append(Path(value) / part)
-    existing = sorted({path.resolve() for path in named if path.is_dir()})
+    present = {os.fspath(path) for path in named}
+    existing = sorted({Path(os.path.realpath(path)) for path in present if os.path.isdir(path)})  # noqa: PTH112 - quicker
     outer = [path for path in existing if not home.is_relative_to(path) and path != Path(path.anchor)]
     return tuple(path for path in outer if not any(other in path.parents for other in outer))

@@ -11,6 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from tools.files.own_files import read_regular
+from tools.git.pointers import first_line, named_folder
+
 FILES: Final = (
     "config",
     "config.worktree",
@@ -29,7 +32,7 @@ COMMON_DIR: Final = "commondir"
 HERE: Final = ".\n"
 MOST_MODULES: Final = 200
 MOST_READ: Final = 256 * 1024
-"""Characters of a pointer or a configuration that are looked at."""
+"""Bytes of a configuration that are looked at."""
 DEEPEST_INCLUDE: Final = 4
 NAMED: Final = re.compile(r"^\s*(hookspath|path|attributesfile|excludesfile)\s*=\s*\"?([^\"\n#;]+)", re.I | re.M)
 
@@ -131,9 +134,9 @@ def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
     own = _target(pointer)
     if own is None or not (own / HEAD).is_file():
         return None, None
-    back = _first_line(own / "gitdir")
+    back = first_line(own / "gitdir")
     if back:
-        common = (own / (_first_line(own / COMMON_DIR) or ".")).resolve()
+        common = (own / (first_line(own / COMMON_DIR) or ".")).resolve()
         mutual = Path(back) == pointer and own.parent == common / "worktrees"
         return (own, common) if mutual else (None, None)
     named = re.search(r"^\s*worktree\s*=\s*\"?([^\"\n]+)", _first_lines(own / "config"), re.M | re.I)
@@ -143,20 +146,12 @@ def _linked(pointer: Path) -> tuple[Path | None, Path | None]:
 
 
 def _target(pointer: Path) -> Path | None:
-    word, _, target = _first_line(pointer).partition(":")
-    return (pointer.parent / target.strip()).resolve() if word == "gitdir" and target.strip() else None
-
-
-def _first_line(path: Path) -> str:
-    return _first_lines(path).partition("\n")[0]
+    target = named_folder(pointer)
+    return (pointer.parent / target).resolve() if target else None
 
 
 def _first_lines(path: Path) -> str:
-    if path.is_symlink() or not path.is_file():
-        return ""
-    with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="surrogateescape") as stream:
-        return stream.read(MOST_READ)
-    return ""
+    return os.fsdecode(read_regular(path, MOST_READ, follow=False) or b"")
 
 
 def _modules(folder: Path) -> Iterator[Path]:

@@ -22,6 +22,8 @@ from msgspec import Struct
 from tools.clean import reveal_name
 from tools.files.location import Location
 from tools.files.opening import opened_folder
+from tools.files.own_files import read_regular
+from tools.git.pointers import first_line, named_folder
 from tools.process.git_index import submodules
 from tools.process.nested import NestedControl
 
@@ -176,11 +178,9 @@ def git_folder(pointer: Path) -> Path | None:
         return pointer.parent.resolve()
     if pointer.is_dir():
         return pointer.resolve()
-    word, _, target = _content(pointer).partition(b"\n")[0].partition(b":")
-    if word != b"gitdir" or not target.strip():
-        return None
+    target = named_folder(pointer)
     with suppress(OSError, ValueError, RuntimeError):
-        return (pointer.parent / os.fsdecode(target.strip())).resolve()
+        return (pointer.parent / target).resolve() if target else None
     return None
 
 
@@ -194,16 +194,14 @@ def _armed_parts(folder: Path) -> Iterator[Path]:
         if hooks.is_symlink() or any(not name.endswith(SAMPLE) for name in os.listdir(hooks)):  # noqa: PTH208 - names
             yield hooks
     moved = folder / "commondir"
-    if os.path.lexists(moved) and not (folder.parent.name == "worktrees" and _content(moved).strip() == b"../.."):
+    if os.path.lexists(moved) and not (folder.parent.name == "worktrees" and first_line(moved) == "../.."):
         yield moved
 
 
 def _is_plain(config: Path) -> bool:
     """True for settings as git itself writes them. Whatever else stands there may mean anything."""
-    if config.is_symlink() or not config.is_file():
-        return False
-    content = _content(config, MOST_CONFIG + 1)
-    if len(content) > MOST_CONFIG or b"\r" in content:
+    content = read_regular(config, MOST_CONFIG + 1, follow=False)
+    if content is None or len(content) > MOST_CONFIG or b"\r" in content:
         return False
     lines = (line.strip() for line in content.split(b"\n"))
     return all(
@@ -218,19 +216,6 @@ def _is_old_head(entry: os.DirEntry[str]) -> bool:
         target = os.readlink(entry.path)  # noqa: PTH115 - a string
         return target.startswith("refs/") and ".." not in target.split("/")
     return False
-
-
-def _content(path: Path, most: int = 4096) -> bytes:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(descriptor, most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 def _stamp(path: Path) -> tuple[object, ...]:

@@ -42,8 +42,9 @@ def private_entries(home: Path, needed: tuple[Path, ...]) -> tuple[Path, ...]:
 
 def tool_folders(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing folders below `home` that search paths and variables of tools name, resolved."""
-    named = {Path(value).resolve() for value in _named(environment) if value.startswith("/")}
-    return tuple(sorted(path for path in named if home in path.parents and path.exists()))
+    named = {os.path.realpath(value) for value in {*_named(environment)} if value.startswith("/")}
+    below = f"{home}/"
+    return tuple(sorted(Path(path) for path in named if path.startswith(below) and Path(path).exists()))
 
 
 def _named(environment: Mapping[str, str]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def confine(wanted: Wanted, around: Surroundings) -> Confinement:
     """The sandbox of a command. Touches the disk: lends folders and claims placeholders.
 
     Raises:
-        OSError: there is no place for its private folders, or the working directory is behind a link.
+        OSError: there is no place for its private folders, or the working directory is gone or behind a link.
     """
     layout = Layout(wanted, around)
     try:
@@ -105,6 +105,8 @@ class Layout:
         if str(self._workspace) != os.path.abspath(wanted.working_dir):  # noqa: PTH100 - what was named, unresolved
             # A command in the folder above may have put a link here: its target is not what was allowed.
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(wanted.working_dir))
+        if not self._workspace.is_dir():  # a placeholder would be made in its place
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.working_dir))
         self._writes = wanted.mode is SandboxMode.WORKSPACE
         self._places: dict[Path, Place] = {}
         self._roots: list[Path] = []

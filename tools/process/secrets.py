@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,9 @@ CARGO_FILES: Final = ("credentials", "credentials.toml")
 
 def key_places(environment: Mapping[str, str], home: Path) -> tuple[Path, ...]:
     """Existing files and folders with keys, resolved; never one that the whole home folder lies in."""
-    found = {path.resolve() for path in _named(environment, home) if path.exists()}
+    # Looked at anew for each command, 0.5 ms: what is remembered could be swapped, or be made, in between.
+    named = set(map(os.fspath, _named(environment, home)))
+    found = {Path(os.path.realpath(path)) for path in named if os.path.exists(path)}  # noqa: PTH110 - a fifth of the time
     return tuple(sorted(path for path in found if not home.is_relative_to(path)))
 
 

@@ -1,0 +1,26 @@
+"""Small files of git that name a folder, read without git: a bounded part of regular files alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from tools.files.own_files import read_regular
+
+LONGEST: Final = 4_096 + 16
+"""Bytes: the longest path that Linux takes, and the word before it."""
+WORD: Final = "gitdir"
+
+
+def first_line(path: Path, *, follow: bool = False) -> str:
+    """The first line of a file such as `commondir`, without blanks around it; empty for anything else."""
+    content = read_regular(path, LONGEST, follow=follow) or b""
+    line = content.partition(b"\n")[0].strip()
+    return "" if b"\0" in line else os.fsdecode(line)
+
+
+def named_folder(pointer: Path, *, follow: bool = False) -> str:
+    """The git folder that a file `.git` names, as it stands there: perhaps relative; empty for anything else."""
+    word, _, target = first_line(pointer, follow=follow).partition(":")
+    return target.strip() if word == WORD else ""
