@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 
+from tools.clean import reveal_name
 from tools.contract import ToolOutput
 
 
@@ -27,6 +28,7 @@ _SENTENCES = {
 
 def explain(error: OSError, name: str) -> str:
     """One sentence for a system error about the file `name`."""
+    name = reveal_name(name)  # one that writes over itself would name another file
     sentence = _SENTENCES.get(error.errno or 0)
     return sentence.format(name=name) if sentence else f"{name}: {error.strerror or error}."
 

@@ -18,14 +18,16 @@ from engine.machine.messages import (
 from engine.records import StoredMessage
 from tools.contract import JsonObject, JsonValue
 
-RAW = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What `json.dumps` leaves as it is, and a terminal or a line reader would act on: C1, line ends, text direction."""
+RAW = re.compile("[\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]")
+"""What `json.dumps` leaves as it is, and a terminal or a line reader would act on, or nobody see: C1, line ends, text
+direction, what has no width, tags.
+"""
 
 
 def encode(value: JsonValue, *, indent: int | None = None) -> str:
     """`value` as JSON in which no control character stands as itself (FAULTS 59)."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return RAW.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def block_object(block: Block) -> JsonObject:
