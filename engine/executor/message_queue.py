@@ -28,6 +28,8 @@ class MessageQueue:
         self.waiting: tuple[QueuedMessage, ...] = ()
         self.held = False
         """Whether reaching idle sends nothing."""
+        self._told = False
+        """Whether subscribers know of anything that waits: an emptied queue is told, held or not."""
         self._session = session
         self._cancel = cancel
         self._rested = rested
@@ -39,7 +41,7 @@ class MessageQueue:
     async def load(self) -> None:
         """Read what a former process left; it waits for the user (SPEC C3)."""
         self.waiting = await self._session.ports.queue.queued(self._session.record.id)
-        self.held = bool(self.waiting)
+        self.held = self._told = bool(self.waiting)
 
     async def add(
         self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None, *, is_shell: bool = False
@@ -187,5 +189,6 @@ class MessageQueue:
         return await send(self._session, first.text, first.image_ids, self._caps, first.id)
 
     def _tell(self) -> None:
-        if self.waiting or not self.held:
+        if self.waiting or self._told or not self.held:
+            self._told = bool(self.waiting)
             self._session.publisher.publish(QueueChanged(self.waiting, self.held))

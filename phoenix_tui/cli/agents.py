@@ -6,13 +6,18 @@ import json
 from dataclasses import dataclass, field
 
 from engine.call_records import CallPurpose, CallStatus, ModelCall
-from engine.machine.messages import ToolCall, ToolStatus, Usage
+from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
 from engine.updates import AgentsChanged, AgentView, Asked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
 from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue
 
 DENIED = ("Permission mode '", "User denied permission")
 """How the result of a call begins that was not allowed."""
+
+
+def is_denial(result: ToolResult) -> bool:
+    """Whether a call was not allowed, and so never ran."""
+    return result.status is ToolStatus.ERROR and result.text.startswith(DENIED)
 
 
 @dataclass(slots=True)
@@ -29,7 +34,7 @@ class Denials:
                 self._calls[agent_id, call.id] = call
             case Asked(question) if question is not None:
                 self._calls[agent_id, question.call.id] = question.call
-            case ToolEnded(result) if result.status is ToolStatus.ERROR and result.text.startswith(DENIED):
+            case ToolEnded(result) if is_denial(result):
                 self._deny(self._calls.get((agent_id, result.call_id)))
             case _:
                 pass  # no call

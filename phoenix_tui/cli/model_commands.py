@@ -91,8 +91,8 @@ class ModelCommands(Struct, frozen=True):
                 write_line(f"{file.name} is not the file whose digest is known: `phoenix model install {file.name}`.")
 
     async def _install(self) -> None:
-        name = self.arguments.name
-        agreed = self.arguments.yes or self._ask()
+        name = self.arguments.name or KNOWN_MODELS[0].name
+        agreed = self.arguments.yes or self._ask(name)
         file = await self.files.install(name, agreed=agreed, progress=SayProgress())
         if self.arguments.json:
             write_json(_file_object(file))
@@ -100,11 +100,11 @@ class ModelCommands(Struct, frozen=True):
             write_line(f"Installed {file.name}. `phoenix -m {file.reference}` talks to it.")
             write_line("\n".join(known.notice.strip() for known in KNOWN_MODELS if known.name == file.name))
 
-    def _ask(self) -> bool:
+    def _ask(self, name: str) -> bool:
         """The user's explicit yes; without a terminal there is none."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
-        known = next((file for file in self.files.list() if file.name == self.arguments.name), None)
+        known = next((file for file in self.files.list() if file.name == name), None)
         if known is None:
             return False
         sys.stderr.write(f"{known.title}: fetch {known.full_size / 1e9:.1f} GB? [y/N] ")

@@ -180,7 +180,10 @@ def _add_model(
 ) -> None:
     actions = _actions(commands, "model", "models that run on this machine, and the default model")
     _leaf(actions, "list", "the models that can be installed, and those that are")
-    installing = _leaf(actions, "install", "fetch a model and check its digest", "name")
+    installing = _leaf(actions, "install", "fetch a model and check its digest")
+    installing.add_argument(
+        "name", metavar="NAME", nargs="?", default="", help="default: the model that this machine can run"
+    )
     installing.add_argument("-y", "--yes", action="store_true", help="do not ask before the download")
     _leaf(actions, "remove", "delete an installed model", "name")
     _leaf(actions, "use", "make PROVIDER/MODEL the default", "name")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from engine.machine.messages import Origin, Role, text_in
-from engine.machine.states import RETRIES, Completed, Failed
+from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (
@@ -21,10 +21,13 @@ from engine.updates import (
     StateChanged,
     TextArrived,
     ThinkingArrived,
+    ToolEnded,
+    ToolProgressed,
     ToolStarted,
     Update,
 )
 from phoenix_tui.agent_words import task_words
+from phoenix_tui.cli.agents import is_denial
 from phoenix_tui.cli.blocks import assistant_object, user_object
 from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import Outcome
@@ -32,6 +35,11 @@ from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.route_words import route_line, route_object
 from tools.contract import JsonObject, JsonValue
+from tools.wording import counted
+
+NEWLINE: Final = "\n"
+EDITS: Final = frozenset({"patch", "write_file"})
+"""What mode `accept-edits` allows."""
 
 
 class Reporter(Protocol):
@@ -54,42 +62,75 @@ class Reporter(Protocol):
         ...
 
 
-class OnStderr(Struct, frozen=True):
+class OnStderr(Struct, eq=False):
     """What takes time is told on stderr, a line each; stdout is kept for the result."""
+
+    started: dict[str, str] = field(default_factory=dict[str, str])
+    """Lines of calls that are not told yet, by call: what is refused never ran, and must not look as if it had."""
 
     def begin(self) -> None:
         """Nothing is written before the result."""
 
     def follow(self, update: Update) -> None:
         """One line of progress for what takes time."""
-        line = progress_line(update)
-        if line:
-            write_progress(line)
+        self._tell(update, progress_line(update))
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
         """The same, with whose it is."""
-        line = agent_line(facts, update)
-        if line:
+        self._tell(update, agent_line(facts, update), f" ({task_words(facts.task)})")
+
+    def _tell(self, update: Update, line: str, whose: str = "") -> None:
+        match update:
+            case ToolStarted(call):
+                self.started[call.id] = line
+            case ToolProgressed(call_id):
+                self._tell_started(call_id)
+            case ToolEnded(result) if is_denial(result):
+                begun = self.started.pop(result.call_id, f"• a tool{whose}")
+                write_progress(f"{begun.replace('•', '✗', 1)}  refused: {result.text.partition(NEWLINE)[0]}")
+            case ToolEnded(result):
+                self._tell_started(result.call_id)
+            case _ if line or (isinstance(update, StateChanged) and isinstance(update.state, AwaitingSubagents)):
+                for call_id in tuple(self.started):
+                    self._tell_started(call_id)
+                if line:
+                    write_progress(line)
+            case _:
+                pass  # nothing that takes time
+
+    def _tell_started(self, call_id: str) -> None:
+        if line := self.started.pop(call_id, ""):
             write_progress(line)
 
 
-class TextReporter(OnStderr, frozen=True):
+class TextReporter(OnStderr, eq=False):
     """The final answer on stdout, progress on stderr."""
 
     def end(self, outcome: Outcome) -> None:
-        """The answer; why there is none goes to stderr."""
+        """The answer; why there is none goes to stderr, and how many calls were refused."""
+        _tell_refused(outcome)
         if outcome.exit_code is Exit.OK:
             write_line(outcome.text)
         else:
             write_progress(f"phoenix: {without_keys(outcome.error)}")
 
 
-class JsonReporter(OnStderr, frozen=True):
+class JsonReporter(OnStderr, eq=False):
     """One result object on stdout, progress on stderr."""
 
     def end(self, outcome: Outcome) -> None:
         """The result."""
+        _tell_refused(outcome)
         write_result(outcome)
+
+
+def _tell_refused(outcome: Outcome) -> None:
+    """How many calls were refused, and which flag allows them."""
+    refused = outcome.denials.found
+    if refused:
+        names = {str(each["tool_name"]) for each in refused if isinstance(each, dict)}
+        mode = "accept-edits` allows edits" if names <= EDITS else "auto` allows what stays in the sandbox"
+        write_progress(f"phoenix: {counted(len(refused), 'tool call')} refused; `--permission-mode {mode}.")
 
 
 class StreamReporter(Struct, frozen=True):

@@ -90,6 +90,18 @@ async def test_a_stop_holds_the_queue_until_the_user_goes_on(tmp_path: Path) -> 
         assert conversation.queue.held is False
 
 
+async def test_a_held_queue_that_is_emptied_is_told_as_empty(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, HANGS) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        await until(lambda: len(bench.provider.requests) == 1)
+        await conversation.queue.add("second")
+        conversation.cancel()
+        await conversation.wait_idle()
+        await conversation.queue.remove(conversation.queue.waiting[0].id)
+        assert bench.seen(QueueChanged)[-1].waiting == ()
+
+
 async def test_a_message_queued_in_the_moment_of_a_stop_is_held_too(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, HANGS) as bench:
         conversation = await bench.conversation()

@@ -141,6 +141,17 @@ async def test_a_refusal_names_what_would_allow_the_call(tmp_path: Path, mode: s
     assert ways in server.requests[-1].body
 
 
+@pytest.mark.parametrize(("mode", "mark", "told"), [("deny", "✗", 1), ("auto", "•", 0)])
+async def test_what_was_refused_does_not_look_as_if_it_had_run(tmp_path: Path, mode: str, mark: str, told: int) -> None:
+    async with serve(plays(bash("touch made")), plays(HELLO)) as server:
+        ran = await with_claude(tmp_path, server.url).run("-p", "--permission-mode", mode, "Hi")
+    first, *rest = ran.err.splitlines()
+    assert first.startswith(f"{mark} bash touch made")
+    assert ("refused: Permission mode 'deny' does not allow bash." in first) is (mode == "deny")
+    assert len(rest) == told
+    assert all("1 tool call refused; `--permission-mode auto`" in line for line in rest)
+
+
 async def test_the_mode_is_deny_unless_given(tmp_path: Path) -> None:
     async with serve(plays(bash("touch made")), plays(HELLO)) as server:
         phoenix = with_claude(tmp_path, server.url)

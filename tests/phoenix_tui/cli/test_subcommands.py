@@ -137,9 +137,10 @@ async def test_models_are_listed_and_one_made_the_default(tmp_path: Path) -> Non
     assert {"model": "demo/guide", "local": True}.items() <= models[-1].items()
     installable = (await phoenix.run("model", "list", "--json")).json
     assert [(row["name"], row["state"]) for row in installable] == [("qwen2.5-coder-1.5b", "absent")]
-    refused = await phoenix.run("model", "install", "qwen2.5-coder-1.5b")
-    assert refused.code == 1
-    assert "only fetched after your yes" in refused.err
+    for name in ((), ("qwen2.5-coder-1.5b",)):
+        refused = await phoenix.run("model", "install", *name)
+        assert refused.code == 1
+        assert "only fetched after your yes" in refused.err
     missing = await phoenix.run("model", "use", "qwen2.5-coder-1.5b")
     assert (missing.code, "phoenix model install" in missing.err) == (1, True)
     assert (await phoenix.run("model", "use", "demo/guide")).out == "New conversations use demo/guide.\n"
