@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from engine.records import PermissionMode
 from engine.updates import Question
+from phoenix_tui.labels import MODE_MEANINGS
 from tools.clean import reveal
+
+RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO})
+"""Modes in which a rule is looked at; the others refuse whatever a rule could allow."""
+
+
+def no_rule_counts(mode: PermissionMode) -> str:
+    """Why no rule counts in this mode; empty where they do."""
+    return "" if mode in RULES_COUNT else f"In mode {mode.value} no rule counts: {MODE_MEANINGS[mode]}."
 
 
 def one_line(text: str) -> str:

@@ -65,14 +65,15 @@ _SPEC = ToolSpec(
     "bash",
     "Run a shell command in the working directory. There is no terminal and no standard input. Everything it "
     "starts ends with it. Longer output keeps its first and last 4 KB; the whole goes to a file that is named. "
-    "A background job is read with job_output and ended with job_kill.",
+    "A background job is read with job_output and ended with job_kill. In a sandbox /tmp is private to the commands of "
+    "this conversation: other tools and programs do not see what is written there.",
     _SCHEMA,
     ToolClass.RUN,
 )
 DECLARED = {
     Access.CONFINED: "",
     Access.NETWORK: "the agent asks for the network",
-    Access.OUTSIDE: "the agent asks to leave the sandbox",
+    Access.OUTSIDE: "the agent asks to run this outside the sandbox",
 }
 """Reason of a need that the model declares and nothing is known of."""
 MOST_OF_WHY = 200

@@ -184,8 +184,15 @@ def _is_ruled(spec: ToolSpec, request: ToolRequest, need: Access, place: Place, 
 
 def _outside_reason(request: ToolRequest, limits: Limits) -> str:
     reason = request.access_reason or "needs more than the sandbox gives"
-    consequence = "it would run outside the sandbox" if request.access is Access.OUTSIDE else NO_NETWORK
-    return f"{reason}; {consequence}{_of(request)}" if limits.confines else f"{reason}{_of(request)}"
+    if not limits.confines or _only_asked_to_leave(request):
+        return f"{reason}{_of(request)}"
+    consequence = "it would leave the sandbox" if request.access is Access.OUTSIDE else NO_NETWORK
+    return f"{reason}; {consequence}{_of(request)}"
+
+
+def _only_asked_to_leave(request: ToolRequest) -> bool:
+    """Whether the reason is that the model asks to leave the sandbox, which says the consequence already."""
+    return request.access is Access.OUTSIDE and ACCESS_RANK[request.known_access] < ACCESS_RANK[Access.OUTSIDE]
 
 
 def _of(request: ToolRequest) -> str:

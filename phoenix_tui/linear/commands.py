@@ -29,6 +29,7 @@ from phoenix_tui.linear import (
     profiling,
     queueing,
     routing,
+    ruling,
     summarizing,
     window,
 )
@@ -312,6 +313,7 @@ COMMANDS: Final[dict[str, LinearCommand]] = {
     "model": LinearCommand("choose the model", _model),
     **confining.COMMANDS,
     "permissions": LinearCommand("choose what runs without asking", _permissions),
+    **ruling.COMMANDS,
     **profiling.COMMANDS,
     **agents.COMMANDS,
     **routing.COMMANDS,

@@ -25,6 +25,7 @@ from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.loop_watch import LoopWatch
 from phoenix_tui.memory import NO_LIMIT, MemoryLimit
+from phoenix_tui.rule_changes import RuleChanges
 from phoenix_tui.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.surface import ConversationSurface, Launch, Services
 from tools.clean import clean_line
@@ -61,6 +62,7 @@ class LinearFront:
         self.talk = Talk(services, launch, self.say, self.invite, terminal.ring if rings else lambda: None)
         self._others = OthersAsk(self)
         self.beside = SideQuestions(self)
+        self.rule_changes = RuleChanges(services.engine.rules, lambda: "/rules undo brings it back")
         self.history = PromptHistory(launch.state_folder, launch.cwd)
         self.leaving: int | None = None
         """The exit code, once the user or a signal wants to leave."""

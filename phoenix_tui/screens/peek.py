@@ -24,17 +24,16 @@ from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.peek_text import LONGEST, newest_rows, question_rows
 from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
+from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.request_text import laid_out
-from phoenix_tui.widgets.unseen import Rows, Sight
+from phoenix_tui.widgets.unseen import Rows
 from tools.clean import clean_line
 
 ENOUGH: Final = 30
 """Messages among which the newest words are looked for."""
-GRACE: Final = 0.5
-"""Seconds for which a question takes no letter: they may have been meant for something else (LOOK.md 7)."""
 REDRAW: Final = 0.1
 """Seconds between two looks at an answer that arrives."""
 OPEN: Final = "open"
@@ -82,12 +81,9 @@ class PeekScreen(Sheet[str]):
         self._since = 0.0
         """Monotonic time of the last change of state."""
         self._question: Question | None = None
-        self._asked_at = 0.0
         self._stale = True
-        self._sight = Sight()
-        """Rows of the request that have been in sight."""
-        self._refusal = ""
-        """Why the last yes did not count."""
+        self.gate = AnswerGate(time.monotonic)
+        """Whether an answer counts yet."""
 
     def compose(self) -> ComposeResult:
         """Heading, newest words, keys, the line."""
@@ -141,8 +137,8 @@ class PeekScreen(Sheet[str]):
         self._stale = False
         question = self._conversation.question if self._conversation is not None else None
         if question is not self._question:
-            self._question, self._asked_at, self._refusal = question, time.monotonic(), ""
-            self._sight.begin()
+            self._question = question
+            self.gate.begin()
         self.query_one("#heading", Static).update(self._heading())
         words = self.query_one("#words", Flowing)
         body = self.query_one("#body", VerticalScroll)
@@ -182,7 +178,7 @@ class PeekScreen(Sheet[str]):
         letters = [(letter, f"{words}: {grant}" if letter == key(KEEPS) else words) for letter, words in letters]
         parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
         keys = Content.assemble(*parts)
-        return Content.assemble((self._refusal, bold), "\n", keys) if self._refusal else keys
+        return Content.assemble((self.gate.refusal, bold), "\n", keys) if self.gate.refusal else keys
 
     def action_scroll(self, by: int) -> None:
         """Move through what is taller than its room."""
@@ -200,17 +196,15 @@ class PeekScreen(Sheet[str]):
             return
         total, first = len(question_rows(question, self._row, width)), round(body.scroll_y)
         if body.virtual_size.height == total:
-            self._sight.left_out = laid_out(question, width).left_out
-            self._sight.saw((width, total), total, [Rows(first, min(first + height, total))])
+            self.gate.sight.left_out = laid_out(question, width).left_out
+            self.gate.sight.saw((width, total), total, [Rows(first, min(first + height, total))])
 
     def _refuses(self) -> bool:
         """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so."""
         self._look()
         body = self.query_one("#body", VerticalScroll)
-        refusal = self._sight.refusal(body.size.height)
-        self._refusal = refusal.words if refusal is not None else ""
+        refusal = self.gate.refuses(body.size.height)
         if refusal is not None:
-            self._asked_at = time.monotonic()
             body.scroll_to(y=refusal.row, animate=False, force=True)
             self.call_after_refresh(self._look)
             self.query_one("#keys", Static).update(self._keys(self._question))
@@ -229,9 +223,7 @@ class PeekScreen(Sheet[str]):
         question = self._question
         if question is None or (ANSWERS[letter] is Choice.CONVERSATION and not question.rule):
             return
-        if time.monotonic() - self._asked_at < GRACE:
-            return
-        if letter == "n" or not self._refuses():
+        if self.gate.is_open and (letter == "n" or not self._refuses()):
             self.run_worker(self._answer(question, Answer(ANSWERS[letter])))
 
     async def _answer(self, question: Question, answer: Answer) -> None:

@@ -20,9 +20,9 @@ from phoenix_tui.choosing import moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
+from phoenix_tui.rule_changes import RuleChanges
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.rule_changes import RuleChanges
 from phoenix_tui.screens.rule_rows import remark, rows_of
 from phoenix_tui.way_out import BACK, CLOSES
 from phoenix_tui.widgets.line_input import LineInput
@@ -67,7 +67,7 @@ class RulesSheet(Sheet[None]):
         self._clock = clock
         self._found: tuple[Standing, ...] = ()
         self._chosen = 0
-        self._changes = RuleChanges(rules)
+        self._changes = RuleChanges(rules, lambda: hint(("rule_undo", "brings it back")))
         self._edited: Standing | None = None
         """The rule in the line; None for a new one."""
         self._said = Content("")

@@ -26,15 +26,12 @@ from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.widgets.answer_gate import AnswerGate
 from tools.clean import clean
 
 WORKING: Final = "the model writes…"
 STOPS: Final = "Esc stops"
 DROPS: Final = "Esc drops it"
-
-
-GRACE: Final = 0.5
-"""Seconds in which a new summary is not taken, as with a question (`question_panel.py`)."""
 
 
 class SummarySheet(Sheet[str]):
@@ -59,9 +56,8 @@ class SummarySheet(Sheet[str]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
-        self._clock = clock
-        self._since = 0.0
-        """When the summary was shown."""
+        self.gate = AnswerGate(clock)
+        """Whether a summary is taken yet."""
         self._conversation = conversation
         self._focus = focus
         self._before = before
@@ -109,7 +105,7 @@ class SummarySheet(Sheet[str]):
         if not self.is_mounted:
             return DropSummary()
         self._proposal = proposal
-        self._since = self._clock()
+        self.gate.begin()
         self._verdict = asyncio.get_running_loop().create_future()
         self._draw()
         self.query_one(VerticalScroll).scroll_home(animate=False)
@@ -117,8 +113,7 @@ class SummarySheet(Sheet[str]):
 
     def action_take(self) -> None:
         """It takes the place of the older messages; not by an Enter that was pressed before it was there."""
-        read = self._clock() - self._since >= GRACE
-        if self._proposal is not None and self._verdict is not None and read:
+        if self._proposal is not None and self._verdict is not None and self.gate.is_open:
             self._decide(TakeSummary(self._proposal.summary))
 
     def action_change(self) -> None:

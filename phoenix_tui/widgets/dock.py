@@ -159,7 +159,7 @@ class Dock(completing.Completing, StillColumn):
         answering.answer = route.press if answers else self.question.press
         answering.letters = ROUTE_ANSWERS if answers else ANSWERS
         if answers:
-            answering.since = route.since
+            answering.since = route.gate.since
         elif not self.question.display:
             answering.since = None
             if route.has_focus:

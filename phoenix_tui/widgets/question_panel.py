@@ -24,12 +24,12 @@ from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import ASKING, Tone
 from phoenix_tui.request_words import odd_in
 from phoenix_tui.way_out import BACK
+from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.flowing import Flowing, hanging
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.question_text import answer_rows, letters_of, what_text, where_text
-from phoenix_tui.widgets.request_reading import GRACE as GRACE
 from phoenix_tui.widgets.request_reading import RequestReading
 from phoenix_tui.widgets.request_text import Paint
 from tools.clean import clean_line
@@ -103,13 +103,11 @@ class QuestionPanel(RequestReading):
         self._plain = plain
         self._question: Question | None = None
         self._folder = Path()
-        self._since = 0.0
-        """When the question appeared here."""
         self._chosen = NONE
         """The place of the answer that Enter gives, while the question has the focus."""
         self._guarded = False
         """Whether no letter is taken yet."""
-        self.line = AnswerLine(lambda: self._clock())
+        self.line = AnswerLine(lambda: self.gate.clock())
         self.others: Callable[[], Sequence[str]] = tuple
         """Titles of the other conversations that ask; set by the screen."""
         self.way_on = ""
@@ -140,7 +138,8 @@ class QuestionPanel(RequestReading):
             self.query_one("#where", Static).update(Content(where_text(question, folder)))
             self.fit()
             return
-        self._question, self._folder, self._since, self._chosen = question, folder, self._clock(), NONE
+        self._question, self._folder, self._chosen = question, folder, NONE
+        self.gate.begin()
         self.remove_class("-filling")
         self.line.close()
         self.display = question is not None
@@ -149,8 +148,6 @@ class QuestionPanel(RequestReading):
         asker = self._asker(question, place)
         self.query_one("#asker", Flowing).flow(partial(hanging, asker, SIGN))
         self.request.show(question)
-        self.sight.begin()
-        self._refusal = ""
         self.query_one("#request", Flowing).flow(self.request.body)
         self.query_one("#tail", Flowing).flow(self.request.tail)
         self._remarks = "\n".join(odd_in(question))
@@ -239,14 +236,14 @@ class QuestionPanel(RequestReading):
         if self._question is None or not self.is_mounted:
             return
         more = self.query_one("#more", Static)
-        parts = [self._refusal] if self._refusal else []
+        parts = [self.gate.refusal] if self.gate.refusal else []
         if words := self._look():
             parts.append(f"{words}, {self.way_on or _reads_on()}")
         if titles := self.others():
             waiting = f"{len(titles)} more {'wait' if len(titles) > 1 else 'waits'}: {', '.join(titles)}"
             parts.append(hint(waiting, key("approvals")))
         more.display = bool(parts)
-        more.set_class(bool(self._refusal), "-refused")
+        more.set_class(bool(self.gate.refusal), "-refused")
         more.update(Content(" · ".join(parts)).truncate(max(self.size.width - 2, 1), ellipsis=True))
 
     def fit(self) -> None:
@@ -330,7 +327,7 @@ class QuestionPanel(RequestReading):
 
     def action_answer(self, key: str) -> None:
         """A letter while the question has the focus, but not one that was typed as it appeared."""
-        if self._clock() - self._since >= GRACE:
+        if self.gate.is_open:
             self.press(key)
 
     def action_choose(self, by: int) -> None:
@@ -356,7 +353,7 @@ class QuestionPanel(RequestReading):
 
     def action_scroll_asked(self, by: int) -> None:
         """Move through a request that is taller than its room."""
-        self._refusal = ""
+        self.gate.forget()
         self._look()
         asked = self.query_one("#asked", VerticalScroll)
         page = max(asked.size.height - 1, 1)  # a page takes no row past the eye

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from textual.containers import Vertical, VerticalScroll
 
+from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.request_view import TAIL, RequestView
-from phoenix_tui.widgets.unseen import Rows, Sight
-
-GRACE: Final = 0.5
-"""Seconds in which a new question takes no letter: it was meant for what stood there before (LOOK.md 7)."""
+from phoenix_tui.widgets.unseen import Rows
 
 
 class RequestReading(Vertical):
@@ -20,13 +17,9 @@ class RequestReading(Vertical):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
-        self._clock = clock
+        self.gate = AnswerGate(clock)
+        """Whether an answer counts yet."""
         self.request = RequestView()
-        self.sight = Sight()
-        """Rows of the request that have been in sight: a yes counts when all have."""
-        self._refusal = ""
-        """Why the last yes did not count."""
-        self._refused_at = 0.0
         self._remarks = ""
         """What is said of the letters of the request."""
 
@@ -45,8 +38,8 @@ class RequestReading(Vertical):
         seen = [Rows(first, last), *([Rows(body, total)] if self.request.pinned else [])]
         if self.request.is_change:
             seen.append(Rows(0, self.request.first_change(width)))
-        self.sight.left_out = self.request.whole(width).left_out
-        self.sight.saw((width, total, self.request.pinned), total, seen)
+        self.gate.sight.left_out = self.request.whole(width).left_out
+        self.gate.sight.saw((width, total, self.request.pinned), total, seen)
         if self.request.between != body - last:
             self.request.between = body - last
             self.query_one("#tail").refresh()
@@ -55,18 +48,11 @@ class RequestReading(Vertical):
         return f"rows {first + 1}-{last}{also} of {total}" if body > height or also else ""
 
     def refuses(self) -> bool:
-        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so.
-
-        For `GRACE` seconds behind that no yes counts: a second letter may have been typed with the first.
-        """
-        if self._refusal and self._clock() - self._refused_at < GRACE:
-            return True
+        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so."""
         self._look()
         asked = self.query_one("#asked", VerticalScroll)
-        refusal = self.sight.refusal(asked.size.height)
-        self._refusal = refusal.words if refusal is not None else ""
+        refusal = self.gate.refuses(asked.size.height)
         if refusal is not None:
-            self._refused_at = self._clock()
             asked.scroll_to(y=refusal.row, animate=False, force=True)
         self.say_more()
         return refusal is not None

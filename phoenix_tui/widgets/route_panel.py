@@ -16,6 +16,7 @@ from engine.executor.requests import Receipt, Refused
 from engine.routes import AnswerAlone, RouteAgent, RouteCard, RouteVerdict, StartAgents
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.still import Still, Ticker
+from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown, from_text
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
-GRACE: Final = 0.5
-"""Seconds in which a new card takes no letter: it was meant for what stood there before (LOOK.md 7)."""
 SMALL: Final = 24
 """Rows of a screen below which a task has one."""
 HEADING: Final = "Who does what: `## PROFILE` begins an agent, its task follows. Keeping it starts them."
@@ -53,8 +52,8 @@ class RoutePanel(Still, Widget):
         self._agents: tuple[RouteAgent, ...] = ()
         """Those that are left of the decision's."""
         self._chosen = 0
-        self.since = 0.0
-        """When the card appeared here."""
+        self.gate = AnswerGate(lambda: self._clock())
+        """Whether an answer counts yet."""
         self._conversation: ConversationSurface | None = None
         self._tell: Teller | None = None
         self._ticker = Ticker(self, TICK, self._tick)
@@ -72,7 +71,8 @@ class RoutePanel(Still, Widget):
         self._card, self._conversation, self._tell = card, conversation, tell
         if not known:
             self._agents = card.route.agents if card is not None else ()
-            self._chosen, self.since, self._edited_text = 0, self._clock(), ""
+            self._chosen, self._edited_text = 0, ""
+            self.gate.begin()
         self.display = card is not None
         self._ticker.run(card is not None and card.starts_at > 0.0)
         self._drawn = ""
@@ -128,11 +128,11 @@ class RoutePanel(Still, Widget):
 
     def accept(self) -> bool:
         """Enter on an empty line: start what is shown, but not as it appears; False where no decision is open."""
-        return self.is_open and (self._clock() - self.since < GRACE or self.decide(alone=False))
+        return self.is_open and (not self.gate.is_open or self.decide(alone=False))
 
     def action_route(self, key: str) -> None:
         """A key while the card has the focus, but not one that was typed as it appeared."""
-        if self._clock() - self.since >= GRACE:
+        if self.gate.is_open:
             self.press(key)
 
     def action_row(self, by: int) -> None:

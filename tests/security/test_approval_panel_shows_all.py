@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from engine.executor.requests import Answer, Choice
 from phoenix_tui.linear.spoken import asked as spoken
+from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
-from phoenix_tui.widgets.question_panel import GRACE
 from phoenix_tui.widgets.request_text import laid_out
 from phoenix_tui.widgets.unseen import Rows, Sight, unseen
 from tests.support.fake_engine import question
@@ -109,10 +109,10 @@ async def asked(shell: Any, request: ToolRequest) -> tuple[Any, Any, Time]:
     conversation = await shell.say("go")
     panel, time = shell.screen.parts.dock.question, Time()
     shell.composer.answering.clock, shell.composer.answering.typed_at = time, 0.0
-    panel._clock = time
+    panel.gate.clock = time
     conversation.ask(question(request=request))
-    await shell.until(lambda: panel.sight.total)
-    shell.composer.answering.since = panel._since = time.now - TYPING_PAUSE
+    await shell.until(lambda: panel.gate.sight.total)
+    shell.composer.answering.since = panel.gate.since = time.now - TYPING_PAUSE
     return conversation, panel, time
 
 
@@ -191,9 +191,9 @@ async def test_the_sheet_of_all_approvals_holds_to_it_too(open_shell: Any, engin
     async with open_shell(PAIR) as shell:
         await shell.pilot.press("alt+a")
         await shell.until(lambda: "1 approval waits" in shell.text and "echo 0" in shell.text)
-        time = shell.app.screen.question._clock = Time()
-        time.now = shell.app.screen.question._since + GRACE
-        await shell.until(lambda: shell.app.screen.question.sight.total)
+        time = shell.app.screen.question.gate.clock = Time()
+        time.now = shell.app.screen.question.gate.since + GRACE
+        await shell.until(lambda: shell.app.screen.question.gate.sight.total)
         assert "true 8" in shell.text
         await shell.pilot.press("y")
         await shell.until(lambda: "Not answered yet" in shell.text)

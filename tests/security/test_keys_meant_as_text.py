@@ -136,7 +136,7 @@ async def asked(shell: Shell) -> None:
 def age_dock(shell: Shell) -> None:
     """The question above the composer has been in sight for long, and nothing was typed since."""
     panel, answering = shell.screen.parts.dock.question, shell.composer.answering
-    answering.since, answering.typed_at, panel._since = -100.0, -100.0, -100.0
+    answering.since, answering.typed_at, panel.gate.since = -100.0, -100.0, -100.0
 
 
 async def asked_with_focus(shell: Shell) -> None:
@@ -168,7 +168,7 @@ async def card(shell: Shell) -> None:
     await shell.until(lambda: shell.screen.parts.dock.route and "90% sure" in shell.text)
     panel = shell.screen.parts.dock.route
     assert panel is not None
-    panel.since = shell.composer.answering.since = shell.composer.answering.typed_at = -100.0
+    panel.gate.since = shell.composer.answering.since = shell.composer.answering.typed_at = -100.0
 
 
 async def card_with_focus(shell: Shell) -> None:
@@ -226,16 +226,16 @@ async def agent_asks(shell: Shell) -> None:
     shell.engine.crew.ask(parent, "a1", question())
     await shell.pilot.pause()
     answering = shell.composer.answering
-    answering.since = answering.typed_at = shell.screen.parts.dock.question._since = -100.0
+    answering.since = answering.typed_at = shell.screen.parts.dock.question.gate.since = -100.0
 
 
 def age_question(shell: Shell) -> None:
     """The question of a sheet has been in sight for long."""
     found: Any = shell.app.screen
     if hasattr(found, "question"):
-        found.question._since = -100.0
-    if hasattr(found, "_asked_at"):
-        found._asked_at = -100.0
+        found.question.gate.since = -100.0
+    if hasattr(found, "gate"):
+        found.gate.since = -100.0
 
 
 async def approvals(shell: Shell) -> None:
@@ -310,7 +310,7 @@ async def summary(shell: Shell) -> None:
     shell.app.verdict = asyncio.create_task(review(Proposal("The plan is kept.", 12, 5, "")))  # type: ignore[attr-defined]  # kept alive
     await shell.until(lambda: "The plan is kept." in shell.text)
     found: Any = shell.app.screen
-    found._since = -100.0
+    found.gate.since = -100.0
 
 
 async def welcome(shell: Shell) -> None:

@@ -182,7 +182,7 @@ async def approvals(place: Booth) -> None:
         await place.take(shell, "approvals")
         await shell.pilot.press("escape")
         await shell.until(lambda: shell.app.screen is shell.screen and "a  always" in shell.text)
-        shell.composer.answering.since = shell.screen.parts.dock.question._since = 0.0  # in sight since long ago
+        shell.composer.answering.since = shell.screen.parts.dock.question.gate.since = 0.0  # in sight since long ago
         await shell.pilot.press("a")
         await shell.until(lambda: "always in this project ·" in shell.text)
         await place.take(shell, "rule")

@@ -222,3 +222,47 @@ async def test_the_help_lists_every_command_and_nothing_else(tmp_path: Path) -> 
     assert len(listed) == len(set(listed))
     for name in ("attach", "rewind", "approvals"):
         assert f"There is no /{name}" not in said
+
+
+async def test_rules_are_seen_written_moved_and_taken_back(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    lines = [
+        "/rules",
+        "/rules bash(make test)",
+        "1",
+        "/rules bash(make test)",
+        "1",
+        "/rules bash(make",
+        "/rules",
+        "1",
+        "2",
+        "/rules",
+        "1",
+        "1",
+        "/rules undo",
+        "/permissions plan",
+        "/rules",
+        "",
+    ]
+    said = (await phoenix.run("--screen-reader", stdin="\n".join([*lines, ""]).encode())).out
+    order = [
+        "No rule yet.",
+        "1. in this project",
+        "Kept; it counts from now on.",
+        "This rule is there already.",
+        "bash(make",
+        "is no rule",
+        f"1. bash(make test), in the project {phoenix.cwd}",
+        "2. hold in every project",
+        "It holds in every project now.",
+        "1. bash(make test), in every project",
+        "1. ask again: take it back",
+        "bash(make test) asks again from now on; /rules undo brings it back.",
+        "Undone.",
+        "In mode plan no rule counts",
+        "1. bash(make test), in every project",
+    ]
+    place = 0
+    for piece in order:
+        place = said.find(piece, place)
+        assert place >= 0, (piece, said)

@@ -11,7 +11,7 @@ from engine.executor.requests import Answer, Choice, Receipt
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, ToolRound
 from phoenix_tui.screens.approvals import ApprovalsSheet
-from phoenix_tui.widgets.question_panel import GRACE
+from phoenix_tui.widgets.answer_gate import GRACE
 from tests.support.fake_engine import RUN, FakeConversation, question
 from tools.contract import ToolRequest
 
@@ -38,8 +38,8 @@ async def opened(shell: Any) -> tuple[ApprovalsSheet, Time]:
     await shell.pilot.press("alt+a")
     await shell.until(lambda: isinstance(shell.app.screen, ApprovalsSheet))
     sheet = shell.app.screen
-    time = sheet.question._clock = Time()
-    time.now += sheet.question._since + GRACE
+    time = sheet.question.gate.clock = Time()
+    time.now += sheet.question.gate.since + GRACE
     await shell.pilot.pause()
     return sheet, time
 

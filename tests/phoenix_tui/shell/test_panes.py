@@ -141,7 +141,7 @@ async def test_a_question_in_another_pane_stands_in_its_foot_and_is_answered_onc
         await shell.pilot.press(NEXT)
         await shell.until(lambda: panel.display)
         assert panel.region.x >= transcripts(shell)[1].x
-        panel._since = shell.composer.answering.since = shell.composer.answering.typed_at = float("-inf")
+        panel.gate.since = shell.composer.answering.since = shell.composer.answering.typed_at = float("-inf")
         await shell.pilot.press("y")
         await shell.until(lambda: second.answers == [("call-1", Answer(Choice.ONCE))])
         assert not panel.display

@@ -34,7 +34,7 @@ async def routed(shell: Shell, card: RouteCard = HELD) -> FakeConversation:
     conversation.routing.offer(card)
     await shell.until(lambda: shell.screen.parts.dock.route)
     panel(shell)._clock = lambda: card.starts_at - 2.5 if card.starts_at else 0.0
-    panel(shell).since = -100.0
+    panel(shell).gate.since = -100.0
     shell.composer.answering.since = -100.0
     shell.composer.answering.typed_at = -100.0
     await shell.until(lambda: "87% sure" in shell.text)

@@ -93,7 +93,7 @@ async def test_the_user_s_keys_count_in_the_sheets(open_shell: OpenShell, engine
 
         shell.app.push_screen(PeekScreen(engine, summary_of(asking.record), shell.bench.tell))
         await shell.until(lambda: isinstance(shell.app.screen, PeekScreen) and shell.app.screen._question)
-        shell.app.screen._asked_at = float("-inf")
+        shell.app.screen.gate.since = float("-inf")
         await shell.pilot.press("y")
         await shell.pilot.press("z")
         await shell.until(lambda: asking.answers)

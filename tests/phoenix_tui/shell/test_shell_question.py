@@ -16,10 +16,10 @@ from engine.machine.messages import Role
 from engine.machine.states import Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import MessageSaved
+from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, DiffRow
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE
 from phoenix_tui.widgets.question_colours import coloured_change
-from phoenix_tui.widgets.question_panel import GRACE
 from phoenix_tui.widgets.question_text import answer_rows
 from phoenix_tui.widgets.request_text import request_rows
 from tests.support.fake_engine import question
@@ -48,10 +48,10 @@ async def asked(shell: Any, **changes: Any) -> tuple[Any, Time]:
     shell.composer.answering.clock = time
     shell.composer.answering.typed_at = 0.0
     panel = shell.screen.parts.dock.question
-    panel._clock = time
+    panel.gate.clock = time
     conversation.ask(question(**changes))
     await shell.pilot.pause()
-    shell.composer.answering.since = panel._since = time.now - TYPING_PAUSE
+    shell.composer.answering.since = panel.gate.since = time.now - TYPING_PAUSE
     panel._offer(panel._question, guarded=False)  # what the timer of the grace period does
     await shell.pilot.pause()
     return conversation, time
@@ -285,7 +285,7 @@ async def test_while_no_letter_counts_none_is_shown_and_the_answers_do_not_move(
     async with open_shell() as shell:
         conversation = await shell.say("go")
         panel = shell.screen.parts.dock.question
-        time = panel._clock = Time()
+        time = panel.gate.clock = Time()
         conversation.ask(question())
         await shell.pilot.press("up", "n")
         await shell.pilot.pause()

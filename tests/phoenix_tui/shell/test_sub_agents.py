@@ -17,7 +17,8 @@ from engine.machine.states import AgentOutcome, AgentStatus, AgentTask, Awaiting
 from engine.updates import AgentView
 from phoenix_tui.screens.agents_sheet import AgentsSheet
 from phoenix_tui.screens.approvals import ApprovalsSheet
-from phoenix_tui.widgets.question_panel import GRACE, QuestionPanel
+from phoenix_tui.widgets.answer_gate import GRACE
+from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.title_row import Heading
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.snapshots.told import Teller, call
@@ -215,7 +216,7 @@ async def sheet_with_two_that_ask(
         sheet, now = shell.app.screen, [1_000.0]
         assert isinstance(sheet, AgentsSheet)
         panel: Any = sheet.question
-        panel._since, panel._clock = now[0], lambda: now[0]
+        panel.gate.since, panel.gate.clock = now[0], lambda: now[0]
 
         def wait() -> None:
             now[0] += GRACE

@@ -11,7 +11,8 @@ from textual.widgets import TextArea
 from engine.executor.requests import Refused
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
 from engine.machine.states import Compacting, Idle
-from phoenix_tui.screens.summary_sheet import GRACE, SummarySheet
+from phoenix_tui.screens.summary_sheet import SummarySheet
+from phoenix_tui.widgets.answer_gate import GRACE
 
 LONG = "\n".join(f"- decision {number}: \x1b[31mred\u202e" for number in range(80))
 PROPOSAL = Proposal("The plan is kept.\n\n" + LONG, 12, 5, "150k → ~3,400 tokens · $0.02")
@@ -29,7 +30,7 @@ async def offered(shell: Any, proposal: Proposal = PROPOSAL) -> tuple[SummaryShe
     assert isinstance(sheet, SummarySheet)
     verdict = asyncio.create_task(conversation.context.review(proposal))
     await shell.until(lambda: "decision 1" in shell.text)
-    sheet._since -= GRACE
+    sheet.gate.since -= GRACE
     return sheet, verdict
 
 
@@ -54,7 +55,7 @@ async def test_it_says_what_the_summary_stands_for_and_enter_takes_it(open_shell
 async def test_an_enter_that_was_on_its_way_takes_nothing(open_shell: Any) -> None:
     async with open_shell() as shell:
         sheet, verdict = await offered(shell)
-        sheet._clock = lambda: sheet._since
+        sheet.gate.clock = lambda: sheet.gate.since
         await shell.pilot.press("enter")
         assert not verdict.done()
         await shell.pilot.press("escape")

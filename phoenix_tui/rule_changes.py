@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from engine.executor.requests import EngineError
 from engine.rule_desk import Standing
-from phoenix_tui.keys_in_force import hint
 from phoenix_tui.rule_words import one_line
 from phoenix_tui.rules_surface import RulesSurface
 
@@ -21,15 +22,17 @@ class Step(Struct, frozen=True):
 class RuleChanges:
     """What was done since the sheet was opened. Each method says what came of it, or raises EngineError."""
 
-    def __init__(self, rules: RulesSurface) -> None:
+    def __init__(self, rules: RulesSurface, way_back: Callable[[], str]) -> None:
         self._rules = rules
+        self._way_back = way_back
+        """How the last change is turned around, in words."""
         self._done: list[Step] = []
 
     def remove(self, rule: Standing) -> str:
         """Take one back."""
         self._rules.remove(rule)
         self._done.append(Step(removed=rule))
-        return f"{one_line(rule.text)} asks again from now on; {hint(('rule_undo', 'brings it back'))}."
+        return f"{one_line(rule.text)} asks again from now on; {self._way_back()}."
 
     def keep(self, old: Standing | None, new: Standing) -> str:
         """Another text for a rule, or a new one."""

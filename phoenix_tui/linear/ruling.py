@@ -1,0 +1,110 @@
+"""The permission rules in lines: seen with where they hold, taken back, moved, written by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engine.executor.requests import EngineError
+from engine.permissions.projects import project_of
+from engine.rule_desk import Standing
+from phoenix_tui.approvals import UNTITLED
+from phoenix_tui.labels import age
+from phoenix_tui.linear.command import LinearCommand
+from phoenix_tui.rule_words import no_rule_counts, one_line
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.linear.front import LinearFront
+
+NONE_YET: Final = "No rule yet. The answer a to a question keeps one; /rules TOOL(PATTERN) writes one."
+PLACES: Final = ("in this project", "in every project", "in this conversation only")
+
+
+async def _rules(front: LinearFront, text: str) -> None:
+    match text.partition(" "):
+        case ("", _, _):
+            await _choose(front)
+        case ("undo", _, ""):
+            _do(front, front.rule_changes.undo)
+        case _:
+            await _write(front, text)
+
+
+async def _choose(front: LinearFront) -> None:
+    """All of them; a number leads to what can be done with one."""
+    rules = front.services.engine.rules
+    conversation = front.talk.conversation
+    mode = conversation.record.permission_mode if conversation is not None else front.talk.mode
+    front.say(*(clean_line(one) for one in (rules.trouble(), no_rule_counts(mode)) if one))
+    found = rules.all()
+    if not found:
+        front.say(NONE_YET)
+        return
+    chosen = await front.choose("What runs without asking:", _rows(found))
+    if chosen is None:
+        return
+    rule, here = found[chosen], _project(front)
+    why = rules.problem(rule.text)
+    front.say(clean_line(f"Counts for nothing: {why}" if why else rules.effect(rule.text)))
+    moves = [] if rule.conversation_id else [f"hold {PLACES[1] if rule.project else PLACES[0]}"]
+    done = await front.choose(f"{one_line(rule.text)}:", ["ask again: take it back", *moves])
+    if done == 0:
+        _do(front, lambda: front.rule_changes.remove(rule))
+    elif done == 1:
+        _do(front, lambda: front.rule_changes.move(rule, here))
+
+
+async def _write(front: LinearFront, text: str) -> None:
+    """A rule written by hand: what it lets through is said before it holds."""
+    rules = front.services.engine.rules
+    if why := rules.problem(text):
+        front.say(clean_line(why))
+        return
+    conversation = front.talk.conversation
+    places = [Standing(text, project=_project(front)), Standing(text)]
+    if conversation is not None and not conversation.read_only:
+        places.append(Standing(text, conversation.id))
+    chosen = await front.choose(rules.effect(text), PLACES[: len(places)])
+    if chosen is None:
+        front.say("Not kept.")
+    else:
+        _do(front, lambda: front.rule_changes.keep(None, places[chosen]))
+
+
+def _rows(found: Sequence[Standing]) -> list[str]:
+    now = time.time()
+    return [
+        f"{one_line(rule.text)}, {_where(rule)}{f', {age(now - rule.since)} ago' if rule.since else ''}"
+        for rule in found
+    ]
+
+
+def _where(rule: Standing) -> str:
+    if rule.conversation_id:
+        return f"only in {one_line(rule.title) or UNTITLED}"
+    return f"in the project {one_line(rule.project)}" if rule.project else PLACES[1]
+
+
+def _project(front: LinearFront) -> str:
+    conversation = front.talk.conversation
+    return str(project_of(Path(conversation.record.cwd if conversation is not None else front.launch.cwd)))
+
+
+def _do(front: LinearFront, change: Callable[[], str]) -> None:
+    """Do it and say what came of it, or why it could not be."""
+    try:
+        front.say(change())
+    except EngineError as error:
+        front.say(str(error))
+
+
+COMMANDS: Final = {
+    "rules": LinearCommand(
+        "what runs without asking by rule; a number takes one back or moves it, /rules TOOL(PATTERN) writes one, "
+        "/rules undo",
+        _rules,
+    )
+}

@@ -1,0 +1,55 @@
+"""The one answer to "does this answer count yet": it was not meant for something else, and all was in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from phoenix_tui.widgets.unseen import Refusal, Sight
+
+GRACE: Final = 0.5
+"""Seconds in which what has just appeared takes no answer: it was meant for what stood there before (LOOK.md 7)."""
+
+
+@dataclass(slots=True)
+class AnswerGate:
+    """Holds back answers to one question, card or summary after the other."""
+
+    clock: Callable[[], float]
+    since: float = 0.0
+    """When what is asked appeared."""
+    sight: Sight = field(default_factory=Sight)
+    """Rows of it that have been in sight: a yes counts when all have."""
+    refusal: str = ""
+    """Why the last yes did not count."""
+    _last: Refusal | None = None
+    _refused_at: float = 0.0
+
+    def begin(self) -> None:
+        """Start over: something else is asked."""
+        self.since = self.clock()
+        self.sight.begin()
+        self.forget()
+
+    def forget(self) -> None:
+        """Say no longer why the last yes did not count, as when one reads on."""
+        self.refusal, self._last = "", None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has stood there long enough for any answer."""
+        return self.clock() - self.since >= GRACE
+
+    def refuses(self, height: int) -> Refusal | None:
+        """Why a yes does not count, on a screen of so many rows; None where it does.
+
+        For `GRACE` seconds behind a refusal no yes counts: a second letter may have been typed with the first.
+        """
+        if self._last is not None and self.clock() - self._refused_at < GRACE:
+            return self._last
+        self._last = self.sight.refusal(height)
+        self.refusal = self._last.words if self._last is not None else ""
+        if self._last is not None:
+            self._refused_at = self.clock()
+        return self._last
