@@ -125,7 +125,8 @@ class MemoryWatch:
 
     def _end(self, occupied: int) -> None:
         self._ending = True
-        self.last_words = f"Phoenix ended because it used {_used(occupied, self._most)}: raise {KEY} in config.toml."
+        used, may = _megabytes(occupied, self._most)
+        self.last_words = f"Phoenix ended: it used {used:,} MB and may use {may:,} MB. Raise {KEY} in config.toml."
         log.error("%d MB are above the ceiling of %d MB: Phoenix ends", *_megabytes(occupied, self._most))
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -83,6 +83,9 @@ class Tab(AppService):
             async with asyncio.timeout(TELLING):
                 await self.remote_close()
         await asyncio.wait((task,), timeout=TELLING)
+        with suppress(TimeoutError):  # its pipes may close a moment before it ends, and the loop with it
+            async with asyncio.timeout(TELLING):
+                await process.wait()
 
     async def set_terminal_size(self, width: int, height: int) -> None:
         """Tell the new size, within bounds."""

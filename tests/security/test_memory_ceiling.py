@@ -46,7 +46,7 @@ async def test_what_eats_memory_is_ended_and_the_terminal_comes_back(tmp_path: P
             running.type(CTRL_Q)
             assert await running.exit_code() == code
             await running.until(lambda: running.terminal_is_back, "the terminal")
-            await running.shows("256 MB that it may use: raise memory_limit")
+            await running.shows("may use 256 MB. Raise memory_limit in config.toml.")
     if how == "eats":
         assert any("above the ceiling of 256 MB" in line for line in log_of(tmp_path))
 
@@ -112,7 +112,7 @@ async def test_a_script_that_reaches_the_ceiling_says_why_it_ended(tmp_path: Pat
             ballast.write_text("290")
             ran = await ended(process)
     assert ran.code == Exit.TERMINATED
-    assert "of the 256 MB that it may use: raise memory_limit in config.toml." in ran.err
+    assert "and may use 256 MB. Raise memory_limit in config.toml." in ran.err
 
 
 def test_the_ceiling_is_a_share_of_the_machine_within_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

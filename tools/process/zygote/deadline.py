@@ -73,7 +73,9 @@ class Deadline:
         if (late or too_large) and os.getppid() == self._pid:
             if too_large:
                 may = int(self._most / wire.BEYOND) >> 20
-                self.last_words = b"phoenix: It was ended above the %d MB that it may use: raise memory_limit\r\n" % may
+                self.last_words = (
+                    b"phoenix: It was ended: it may use %d MB. Raise memory_limit in config.toml.\r\n" % may
+                )
             self._due, self._most = None, 0
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
