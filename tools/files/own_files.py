@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -82,7 +81,7 @@ def write_file(path: Path, content: str | bytes) -> None:
         OSError: the folder cannot be written.
     """
     make_folder(path.parent)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     descriptor = new_file(part)
     try:
         with os.fdopen(descriptor, "wb") as file:
