@@ -7,21 +7,28 @@ reason why that key is safe there.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
+import pkgutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
 from textual import events
 from textual.keys import _character_to_key
+from textual.screen import Screen
+from textual.widget import Widget
 
+import phoenix_tui
 from engine.executor.requests import Answer, Choice
 from engine.executor.reviewing import Proposal
 from engine.machine.states import AwaitingLlm, Compacting, Errored, Routing
 from engine.ports import ConversationChanges
+from engine.records import Attachment
 from engine.rewinding.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
 from engine.updates import Asked
@@ -29,6 +36,7 @@ from phoenix_tui.key_gate import HARMLESS
 from phoenix_tui.keymap import KEYS, Scope
 from phoenix_tui.linear.approving import answer_of
 from phoenix_tui.onboarding_surface import LocalOffer
+from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell, engine, open_shell
 from tests.support.fake_agents import agent, waits_for
 from tests.support.fake_engine import RUN, FakeConversation, FakeOnboarding, question
@@ -336,6 +344,17 @@ async def sub_agent(shell: Shell) -> None:
     await shell.pilot.pause()
 
 
+async def images(shell: Shell) -> None:
+    await idle(shell)
+    shell.screen.parts.dock.chips.images = (Attachment("a" * 64, Path("a.png"), "image/png", 3, 2, 4_000, 3, 2, 4_000),)
+    await shell.pilot.pause()
+
+
+async def key_line(shell: Shell) -> None:
+    await sheet("key")(shell)
+    await shell.until(lambda: isinstance(shell.app.focused, LineInput))
+
+
 def sheet(command: str) -> Setup:
     async def opened(shell: Shell) -> None:
         before = len(shell.app.screen_stack)
@@ -390,16 +409,27 @@ PLACES: Final[dict[str, Setup]] = (
     }
     | {
         setup.__name__: setup
-        for setup in (archive, trash, purge, leaving, summary, welcome, read_only, split, sub_agent)
+        for setup in (archive, trash, purge, leaving, summary, welcome, read_only, split, sub_agent, images, key_line)
     }
     | {name: over(name) for name in SHEETS}
 )
+FOCUSED: Final = {
+    "Composer": "idle",
+    "ConversationList": "listed",
+    "LineInput": "key_line",
+    "QuestionPanel": "asked_with_focus",
+    "QueuePanel": "queued",
+    "RoutePanel": "card_with_focus",
+    "TranscriptView": "blocks",
+}
+"""Every widget of ours that can have the keys, and a place where it has them."""
 SENDS: Final = "a text of its own in the composer, and Enter: that is what sending is"
 REASON: Final = "Enter says no with the text as the reason, and the rule above says so beforehand; never a yes"
 LINE: Final = "a line that was opened to write in, and Enter"
 MEANT: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("idle", "enter"): ("sent", SENDS),
     ("split", "enter"): ("sent", SENDS),
+    ("images", "enter"): ("sent", SENDS),
     ("welcome", "enter"): ("sent", SENDS),
     ("errored", "enter"): ("sent", SENDS),
     ("sub_agent", "enter"): ("agents", SENDS),
@@ -424,6 +454,31 @@ MEANT: Final[dict[tuple[str, str], tuple[str, str]]] = {
 async def test_prose_changes_nothing_that_lasts(open_shell: OpenShell, place: str, typed: tuple[str, ...]) -> None:
     async with at(open_shell, place) as shell:
         await walk(shell, place, *typed)
+
+
+def focusable() -> set[str]:
+    """Names of the widgets of Phoenix that can have the keys, screens aside."""
+    for module in pkgutil.walk_packages(phoenix_tui.__path__, "phoenix_tui."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found, waiting = set[type[Widget]](), [Widget]
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        found.update(below)
+        waiting += below
+    ours = (one for one in found if one.__module__.startswith("phoenix_tui.") and not issubclass(one, Screen))
+    return {one.__name__ for one in ours if one.can_focus}
+
+
+def test_every_widget_that_can_have_the_keys_has_a_place_in_the_walk() -> None:
+    assert focusable() == set(FOCUSED)
+    assert set(FOCUSED.values()) <= set(PLACES)
+
+
+@pytest.mark.parametrize(("widget", "place"), FOCUSED.items())
+async def test_it_has_the_keys_there(open_shell: OpenShell, widget: str, place: str) -> None:
+    async with at(open_shell, place) as shell:
+        assert type(shell.app.focused).__name__ == widget
 
 
 @pytest.mark.parametrize("place", ["asked", "card", "listed", "queued"])
