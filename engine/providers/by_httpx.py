@@ -21,6 +21,8 @@ from engine.providers.carrier import (
     NotConnected,
     Silent,
     Unreadable,
+    Unsendable,
+    header_lines,
 )
 
 MOST_LINES = 2_000
@@ -95,6 +97,8 @@ def carried(error: Exception) -> CarrierError:
             return NotConnected()
         case httpx2.ReadTimeout():
             return Silent()
+        case httpx2.LocalProtocolError():  # which quotes the header, and that may be the key
+            return Unsendable()
         case httpx2.DecodingError() | httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return Unreadable(str(error))
         case _:
@@ -134,7 +138,7 @@ class HttpxCarrier:
     ) -> AsyncGenerator[HttpxAnswer]:
         """See `Carrier.ask`."""
         client = await self._made()
-        encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+        encoded = header_lines(headers)
         with _failures():
             async with contextlib.AsyncExitStack() as answering:
                 asked = client.stream(method, url, content=body or None, headers=encoded)

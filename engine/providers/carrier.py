@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
@@ -12,6 +13,8 @@ KEEPALIVE: Final = 300.0
 """Seconds an idle connection is kept, so that a turn after a pause needs no new handshake."""
 MOST_KEPT: Final = 8
 """Idle connections to one service."""
+
+_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
 class CarrierError(Exception):
@@ -32,6 +35,21 @@ class Silent(CarrierError):
 
 class Unreadable(CarrierError):
     """The address is none, or the body is in no known encoding."""
+
+
+class Unsendable(CarrierError):
+    """A header holds what HTTP does not allow; which and what is not told, since it may be the key."""
+
+
+def header_lines(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Names and values as they are sent. Raises Unsendable."""
+    try:
+        lines = [(name.encode(), value.encode()) for name, value in headers.items()]
+    except UnicodeEncodeError:  # a variable whose bytes are no text
+        raise Unsendable from None
+    if not all(_VALUE.fullmatch(value) for _, value in lines):
+        raise Unsendable
+    return lines
 
 
 class Answer(Protocol):

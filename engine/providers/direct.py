@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 import h11
 
 from engine.providers.bounds import MOST_SKIPPED, Unpacker
-from engine.providers.carrier import MOST_KEPT, CarrierError, HungUp, Silent
+from engine.providers.carrier import MOST_KEPT, CarrierError, HungUp, Silent, Unsendable, header_lines
 from engine.providers.connection import Line, connect
 
 
@@ -103,11 +103,11 @@ class DirectCarrier:
 def _request(method: str, url: SplitResult, headers: Mapping[str, str], length: int) -> h11.Request:
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     own = {"host": url.netloc, "accept": "*/*", "accept-encoding": "identity", "content-length": str(length)}
-    lines = [(name.encode(), value.encode()) for name, value in (own | dict(headers)).items()]
+    lines = header_lines(own | dict(headers))
     try:
         return h11.Request(method=method, target=target, headers=lines)
     except h11.LocalProtocolError:  # which quotes the header, and that may be the key
-        raise CarrierError("a header of the request holds what HTTP does not allow") from None
+        raise Unsendable from None
 
 
 async def _head(line: Line, patience: float) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:

@@ -112,6 +112,17 @@ def missing_key(service: Service) -> ProviderError:
     return ProviderError(f"No API key: set {service.key_variable}.", kind="auth", retryable=False)
 
 
+def unsendable(service: Service) -> ProviderError:
+    """No request can be made with this key, or with another header that was set."""
+    key = service.key_variable
+    fix = f"Set {key} to the key alone, on one line." if key else "Look at its key and headers in the settings."
+    return ProviderError(
+        f"A request to {service.host} cannot be sent: its key holds characters that no header may hold. {fix}",
+        kind="auth",
+        retryable=False,
+    )
+
+
 def refused(service: Service, refusal: Refusal) -> ProviderError:
     """The error that stands for `refusal`."""
     kind, retryable = _sort(service, refusal)

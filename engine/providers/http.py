@@ -20,6 +20,7 @@ from engine.providers.carrier import (
     NotConnected,
     Silent,
     Unreadable,
+    Unsendable,
 )
 from engine.providers.direct import DirectCarrier
 from engine.providers.failures import (
@@ -32,6 +33,7 @@ from engine.providers.failures import (
     silent,
     unreachable,
     unreadable,
+    unsendable,
     web_page,
 )
 from engine.providers.pace import Pace
@@ -147,6 +149,8 @@ class HttpService:
                 return silent(self.service, self._idle_timeout)
             case Unreadable():
                 return unreadable(self.service, str(error))
+            case Unsendable():
+                return unsendable(self.service)
             case _ if started:
                 return broken(self.service)
             case _:

@@ -142,11 +142,7 @@ def _left_out(given: Sequence[Rows], terms: ImportTerms) -> Iterator[str]:
     yield from (name for column, name in _SETTINGS.items() if first.get(column))
     if first.get("state") not in {None, "idle"}:
         yield "its unfinished turn"
-    for table, name in (
-        ("queued_messages", "queued message"),
-        ("inbox", "undelivered note"),
-        ("tracked_tasks", "task"),
-    ):
+    for table, name in _PENDING.items():
         if number := sum(len(rows[table]) for rows in given):
             yield counted(number, name)
 

@@ -13,7 +13,7 @@ import msgspec
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
-from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds, silent
+from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds, silent, unsendable
 from engine.providers.http import ErrorBody, HttpService, error_in
 from engine.providers.wire import encode_json
 from tools.contract import JsonObject
@@ -108,6 +108,8 @@ class SdkTransport:
 
     def _misconfigured(self, error: Exception) -> ProviderError:
         """What the SDK misses, in its own words: a region, a profile, an extra package."""
+        if isinstance(error, UnicodeEncodeError):  # a key from a variable whose bytes are no text
+            return unsendable(self._service)
         said = self._service.clean(str(error))
         return ProviderError(f"The Anthropic SDK cannot be used: {said}", kind="auth", retryable=False)
 

@@ -30,12 +30,12 @@ HELLO = ModelRequest("claude-sonnet-5-5", (), (ModelMessage(Role.USER, (TextBloc
 HEAVY = ("httpx2", "anthropic", "genai_prices", "openai", "pydantic", "PIL", "textual")
 
 
-def providers(url: str) -> list[Provider]:
+def providers(url: str, key: str = KEY) -> list[Provider]:
     return [
-        AnthropicProvider(AnthropicSettings(api_key=KEY, base_url=url)),
-        AnthropicProvider(AnthropicSettings(auth_token=KEY, base_url=url)),
-        AnthropicProvider(AnthropicSettings(api_key=KEY, base_url=url, transport="sdk")),
-        OpenAiCompatibleProvider(OpenAiCompatibleSettings(api_key=KEY, base_url=url)),
+        AnthropicProvider(AnthropicSettings(api_key=key, base_url=url)),
+        AnthropicProvider(AnthropicSettings(auth_token=key, base_url=url)),
+        AnthropicProvider(AnthropicSettings(api_key=key, base_url=url, transport="sdk")),
+        OpenAiCompatibleProvider(OpenAiCompatibleSettings(api_key=key, base_url=url)),
     ]
 
 
@@ -94,6 +94,19 @@ async def test_the_key_is_in_no_message_no_traceback_no_log_and_no_repr(caplog: 
     said += [repr(AnthropicSettings(api_key=KEY)), repr(AnthropicSettings(auth_token=KEY))]
     said += [repr(OpenAiCompatibleSettings(api_key=KEY)), repr(Service("u", "V", (KEY,)))]
     assert [text for text in said if KEY in text] == []
+
+
+@pytest.mark.parametrize("end", ["\r", "\nnext", "\udcff"])
+async def test_a_key_that_no_header_can_hold_is_said_once_and_not_quoted(end: str) -> None:
+    async with serve() as loopback:
+        for provider in providers(loopback.url, f"{KEY}{end}"):
+            with pytest.raises(ProviderError) as caught:
+                async for _ in provider.stream(HELLO):
+                    pass
+            await provider.close()
+            assert "cannot be sent" in str(caught.value)
+            assert (caught.value.kind, caught.value.retryable) == ("auth", False)
+            assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"])
