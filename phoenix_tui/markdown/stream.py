@@ -76,7 +76,9 @@ class MarkdownStream:
         """Settled code as it was written."""
         self._raw: list[str] = []
         self.waiting = ""
-        """What of a finished text has not been laid out."""
+        """What of the text has not been laid out."""
+        self.is_growing = False
+        """Whether more of it may come."""
         self._cleaner = PieceCleaner()
         self._tail = ""
         self._fence: _OpenFence | None = None
@@ -110,13 +112,25 @@ class MarkdownStream:
         self.waiting = text
         self.more()
 
+    def add(self, text: str) -> int:
+        """Take more of a growing text and lay out a slice; gives the index of the first line that may have changed."""
+        self.is_growing = True
+        self.waiting += text
+        return self.more()
+
+    def end(self, rest: str) -> int:
+        """Take what is left of a text that grew and lay out a slice; gives the first line that may have changed."""
+        self.is_growing = False
+        self.waiting = rest
+        return self.more()
+
     def more(self) -> int:
         """Lay out the next slice; gives the index of the first line that may have changed."""
         end = piece_end(self.waiting, SLICE)
         cut = self.waiting.rfind("\n", 0, end) + 1 if len(self.waiting) > end else 0
         piece, self.waiting = self.waiting[: cut or end], self.waiting[cut or end :]
         first = self.feed(piece)
-        return first if self.waiting else min(first, self.finish())
+        return first if self.waiting or self.is_growing else min(first, self.finish())
 
     def _cut(self) -> None:
         """Settle a block that grows beyond all bounds, up to its last whole line or word."""

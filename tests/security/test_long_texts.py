@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.machine.messages import ToolStatus
 from phoenix_tui.markdown.lines import Line, Span, cells
 from phoenix_tui.markdown.plain import PIECE, ROWS_AT_ONCE, WORK_AT_ONCE, LongText, plain_rows
+from phoenix_tui.markdown.stream import MarkdownStream
 from phoenix_tui.markdown.wrap import LOOKED_AT, ellipsize, wrap
 from phoenix_tui.screens.peek_text import markdown_rows
 from phoenix_tui.widgets.blocks import speech
@@ -157,3 +158,18 @@ def test_lines_of_the_same_letters_are_compared_in_bounded_work() -> None:
     assert 400 * len(lines) > MOST_COMPARED
     with pytest.raises(ToolFailure, match="old is not in the file"):
         apply_edits("\n".join(lines), [Edit(Operation.REPLACE, "new", "".join(shuffled.sample("ab" * 200, 400)))])
+
+
+def test_a_huge_piece_of_an_answer_is_laid_out_in_slices_too() -> None:
+    """One event of 300 kB with short lines held the loop for half a minute; Esc did nothing."""
+    text = "b\x07ig\n\n" * 3_000
+    stream, answer = MarkdownStream(100), MarkdownStream(100)
+    stream.add(text)
+    assert stream.waiting
+    assert len(stream.lines) < 1_500
+    while stream.waiting:
+        stream.more()
+    stream.end("The end.")
+    answer.feed(text + "The end.")
+    answer.finish()
+    assert stream.lines == answer.lines

@@ -37,7 +37,7 @@ class LiveAnswer:
             part = self._part = Part("answer:live", Kind.ANSWER, stream.lines, stream=stream, codes=stream.codes)
             self._reply, self._fed = live, 0
         if self._fed < len(live.pieces):
-            self.first_changed = stream.feed("".join(live.pieces[self._fed :]))
+            self.first_changed = stream.add("".join(live.pieces[self._fed :]))
             self._fed = len(live.pieces)
             del part.strips[self.first_changed :]
         if part.dim is not (live.stopped is not None):
@@ -52,9 +52,7 @@ class LiveAnswer:
         live, growing = self._part, self._stream
         if live is not None and growing is not None and text.startswith(growing.source):
             stream, strips = growing, live.strips
-            rest = text[len(stream.source) :]
-            first = stream.feed(rest) if rest else stream.settled
-            del strips[min(first, stream.finish()) :]
+            del strips[stream.end(text[len(stream.source) :]) :]
             if live.dim:
                 strips.clear()
             self._part = self._stream = None
