@@ -41,10 +41,12 @@ class Restoring(Struct, eq=False):
         try:
             self._check(ordered)
             good = [change for change in ordered if change.path not in self._problems]
+            places = {change.path.rpartition(b"/")[0] for change in good}
+            self._sweep(places)  # first, since no folder goes that holds something
             self._each([one for one in reversed(good) if _goes(one)], self._remove)
             self._each([one for one in good if one.after is not None], self._put)
             self._each([one for one in reversed(good) if _is_folder(one.after)], self._set_mode)
-            self._sweep({change.path.rpartition(b"/")[0] for change in good})
+            self._sweep(places)
         finally:
             os.close(self._folder)
         return tuple(Restored(change.path, self._problems.get(change.path, "")) for change in ordered)

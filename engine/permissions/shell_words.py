@@ -11,7 +11,7 @@ BLANKS: Final = " \t\n"
 _PLAIN: Final = r"[A-Za-z0-9_./:=@%+,^-]|(?<=[A-Za-z0-9^~])~"
 _SINGLE: Final = r"'[^']*+'"
 _DOUBLE: Final = r'"[^"$`\\!]*+"'
-_WORD: Final = re.compile(rf"(?:{_PLAIN}|{_SINGLE}|{_DOUBLE})++")
+_WORD: Final = re.compile(rf"(?:{_PLAIN}|{_SINGLE}|{_DOUBLE})+")  # not possessive: wrong before Python 3.11.5
 _PIECE: Final = re.compile(rf"{_PLAIN}|{_SINGLE}|{_DOUBLE}")
 _GAP: Final = re.compile(r"[ \t]++")
 _PROGRAM: Final = re.compile(r"[A-Za-z0-9_./+-]+")

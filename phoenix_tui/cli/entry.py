@@ -20,6 +20,7 @@ def run(argv: list[str]) -> int:
         from tools.clean import reveal_name  # noqa: PLC0415 - as below
 
         sys.stderr.write(f"phoenix: {reveal_name(error.sentence)}\n")  # it may quote a name or a file
+        sys.stderr.writelines(f"  {reveal_name(line)}\n" for line in error.below)
         return error.code
     except BrokenPipeError:
         _forget_stdout()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -21,7 +22,9 @@ class Exit(IntEnum):
 class CommandError(Exception):
     """The program cannot go on; `sentence` is for the user and names the fix."""
 
-    def __init__(self, sentence: str, code: Exit = Exit.USAGE) -> None:
+    def __init__(self, sentence: str, code: Exit = Exit.USAGE, below: Sequence[str] = ()) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+        self.below = tuple(below)
+        """Lines that show where, such as what was typed with a mark under the place."""
         self.code = code

@@ -61,8 +61,8 @@ class SearchCommand(Struct, frozen=True):
         try:
             query = parse_search(text, cwd=Path.cwd())
         except SearchSyntaxError as error:
-            place = f"\n  {text}\n  {' ' * error.start}{'^' * max(error.end - error.start, 1)}"
-            raise CommandError(f"{error}{place}") from error
+            mark = f"{' ' * error.start}{'^' * max(error.end - error.start, 1)}"
+            raise CommandError(str(error), below=(text, mark)) from error
         if query.is_empty:
             raise CommandError('Say what to look for: a word, a "phrase", or a filter such as role:user.')
         return query

@@ -243,10 +243,22 @@ def test_a_line_and_an_event_are_bounded_at_every_split(size: int) -> None:
         assert parser.feed(b"data: " + b"y" * 100_000 + b"\n\n") == [b"y" * 100_000]
 
 
-@pytest.mark.parametrize("payload", [b"[" * 100_000, b'{"a":' * 100_000, b'{"choices":' + b"9" * 400 + b"}", b"\xff"])
-def test_json_of_any_depth_or_number_is_an_error_in_words(payload: bytes) -> None:
+@pytest.mark.parametrize("payload", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff"])
+def test_json_of_any_depth_is_an_error_in_words(payload: bytes) -> None:
     with pytest.raises(ProviderError):
         decoded(CHUNKS, payload, Service("http://x", ""))
+
+
+@pytest.mark.parametrize("number", [b"9" * 400, b"9" * 5_000, b"-1e400", b"1e400"])
+def test_a_number_of_any_size_is_passed_by_or_an_error_in_words(number: bytes) -> None:
+    try:
+        chunk = decoded(
+            CHUNKS, b'{"choices":%b,"usage":{"prompt_tokens":%b}}' % (number, number), Service("http://x", "")
+        )
+    except ProviderError as error:
+        assert "unreadable" in error.message
+    else:
+        assert chunk.choices is None
 
 
 @pytest.mark.parametrize("given", ["nan", "inf", "-inf", "1e400", "-5", "9" * 10_000, "soon", ""])

@@ -72,7 +72,7 @@ async def test_a_restore_that_was_killed_is_finished_or_taken_back(tmp_path: Pat
         assert tree(it.cwd) == new
 
 
-@pytest.mark.parametrize("number", [2, 7])
+@pytest.mark.parametrize("number", [2, 7, 8, 12])
 async def test_a_restore_that_was_killed_is_taken_back(tmp_path: Path, number: int) -> None:
     async with scene(tmp_path, 1) as it:
         before(it.cwd)
