@@ -134,7 +134,7 @@ async def test_ctrl_c_again_and_again_ends_a_loop_that_stands(tmp_path: Path) ->
 
             await running.until(press, "the end of the program")
             assert await running.exit_code() == 128 + signal.SIGTERM
-            assert given_back(running)
+            await running.until(lambda: given_back(running), "the terminal, given back")
 
 
 async def test_a_loop_that_listens_outlives_ctrl_c_and_ends_although_its_terminal_takes_nothing(tmp_path: Path) -> None:
@@ -176,11 +176,11 @@ async def test_a_signal_to_a_stopped_program_ends_it_when_it_goes_on(tmp_path: P
         running.signal(signal.SIGTSTP)
         if waits:
             await running.until(lambda: state_of(running.pid) == "T", "a program that is stopped")
-            assert given_back(running)
+            await running.until(lambda: given_back(running), "the terminal, given back")
         running.signal(signal.SIGTERM)
         running.signal(signal.SIGCONT)
         assert await running.exit_code(WINS_WITHIN) == 128 + signal.SIGTERM
-        assert given_back(running)
+        await running.until(lambda: given_back(running), "the terminal, given back")
     assert TYPED + MORE in drafts(phoenix)
 
 
@@ -230,7 +230,7 @@ async def test_an_editor_ends_with_phoenix_and_what_it_saved_is_the_draft(
             running.signal(signal.SIGTERM)
             assert await running.exit_code(WINS_WITHIN) == 128 + signal.SIGTERM
             await running.until(lambda: not alive(marked), "the end of the editor")
-            assert given_back(running)
+            await running.until(lambda: given_back(running), "the terminal, given back")
     assert (TYPED if stands else "words that were saved") in drafts(phoenix)
 
 
