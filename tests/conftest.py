@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 from hypothesis import settings
 
@@ -16,6 +17,9 @@ settings.register_profile("explore", max_examples=1_000, deadline=None, database
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 settle_pilots()
 share_styles()
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:  # as `nohup` and `&` leave them: Phoenix would rightly ignore them
+        signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_collection_finish() -> None:
