@@ -12,6 +12,8 @@ import termios
 from collections.abc import Callable, Mapping
 from typing import Final
 
+WRITER: Final = "textual-output"
+"""Textual's name for its writing thread."""
 TAKEN_WITHIN: Final = 0.5
 """Seconds for what is written at the very end."""
 Attributes = list[int | list[bytes | int]]
@@ -101,8 +103,8 @@ def say(words: str, output: int = 2) -> None:
 
 
 def leave(code: int) -> None:
-    """End the process at once where a thread still writes to a terminal that takes nothing: Python waits for it."""
-    if not within(TAKEN_WITHIN, _flush):
+    """End the process at once where a thread still writes to the terminal: Python waits for it, or aborts over it."""
+    if not within(TAKEN_WITHIN, _flush) or _writes():
         os._exit(code)
 
 
@@ -114,6 +116,13 @@ def within(seconds: float, work: Callable[[], object]) -> bool:
     thread.start()
     thread.join(seconds)
     return not thread.is_alive()
+
+
+def _writes() -> bool:
+    """Whether Textual's writing thread is there still: as Python ends, a stream that it holds is a fatal error."""
+    import threading  # noqa: PLC0415 - the end alone needs it
+
+    return any(thread.name == WRITER for thread in threading.enumerate())
 
 
 def _flush() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,8 @@ async def test_keys_and_signals_come_through_a_handler_that_calls_itself(tmp_pat
             if how != "refresh":  # the next frame bounds that one
                 await running.until(lambda: bool(told(tmp_path)), "a line in the log")
             running.signal(signal.SIGTERM)
-            assert await running.exit_code() == 128 + signal.SIGTERM
+            code = await running.exit_code()
+            assert code == 128 + signal.SIGTERM, bytes(running.raw)[-700:]
             assert running.terminal_is_back
         assert seen.peak < 300
     assert not any("ended by signal" in line for line in lines_of(tmp_path))
@@ -108,3 +111,13 @@ def test_no_kind_and_no_pump_is_held_for_another(rests: list[float], times: int)
         assert held.bound.hold(held.pump, Callback(callback=lambda: None)) == 0.0
         assert held.bound.hold(other, Show()) == 0.0
     assert len(held.pump.__dict__[TALLIES] if rests else ()) <= 2
+
+
+@pytest.mark.parametrize(("name", "ended"), [("textual-output", (7, "")), ("another", (0, "atexit\n"))])
+def test_a_thread_that_still_writes_to_the_terminal_does_not_abort_the_end(name: str, ended: tuple[int, str]) -> None:
+    script = (
+        "import atexit, threading; from phoenix_tui.terminal_state import leave; atexit.register(print, 'atexit');"
+        f" threading.Thread(target=threading.Event().wait, name={name!r}, daemon=True).start(); leave(7)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout) == ended
