@@ -29,7 +29,7 @@ run: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	@$(BESIDE) pyright mypy lint collect
-	@$(BIN)/pytest -q -n 4 --dist worksteal $(ARGS)
+	@$(BIN)/pytest -q -n 3 --dist worksteal $(ARGS)
 
 check: $(VENV)/.tested
 	@$(BESIDE) pyright mypy lint
