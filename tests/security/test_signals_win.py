@@ -179,7 +179,9 @@ async def test_a_signal_to_a_stopped_program_ends_it_when_it_goes_on(tmp_path: P
             await running.until(lambda: given_back(running), "the terminal, given back")
         running.signal(signal.SIGTERM)
         running.signal(signal.SIGCONT)
-        assert await running.exit_code(WINS_WITHIN) == 128 + signal.SIGTERM
+        # One that stops itself behind the SIGCONT is ended by the zygote, within the same time.
+        ends = {128 + signal.SIGTERM} if waits else {128 + signal.SIGTERM, -signal.SIGKILL}
+        assert await running.exit_code(WINS_WITHIN) in ends
         await running.until(lambda: given_back(running), "the terminal, given back")
     assert TYPED + MORE in drafts(phoenix)
 
