@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Any, Final, TypeAlias
 
-from textual.events import InputEvent
+from textual.events import InputEvent, Resize
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.messages import Layout, Update, UpdateScroll
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ CALM: Final = 1.0
 """Seconds without one after which it is over."""
 MOST_WAITING: Final = 40
 """Messages that may wait behind one that is held; more are left out, since each may bring two."""
+PAINTS: Final = (Layout, Update, UpdateScroll, Resize)
+"""Never left out: Textual asks for each once until it was done, so nothing would be painted any more."""
 TALLIES: Final = "_phoenix_tallies"
 SENTENCE: Final = "A part of Phoenix keeps calling itself and was slowed down. Keys work; the log names it."
 Take: TypeAlias = Callable[[Any], Awaitable[Message]]
@@ -109,7 +112,7 @@ def bound_messages(bound: MessageBound) -> None:
     async def bounded(pump: Any) -> Message:
         message = await original(pump)
         seconds = bound.hold(pump, message)
-        while seconds and pump._message_queue.qsize() > MOST_WAITING:
+        while seconds and not isinstance(message, PAINTS) and pump._message_queue.qsize() > MOST_WAITING:
             pump._message_queue.task_done()
             message = await original(pump)
             seconds = bound.hold(pump, message)
