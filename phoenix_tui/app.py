@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, Final
@@ -24,6 +25,7 @@ from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
 from phoenix_tui.message_bound import MessageBound, bound_messages
+from phoenix_tui.removal import is_fault_of_removal
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.workspace import WorkspaceScreen
@@ -32,6 +34,8 @@ from phoenix_tui.surface import CannotOpen, Launch, Services
 from phoenix_tui.terminal_size import LEAST, drawable, is_too_small
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
+
+log = logging.getLogger(__name__)
 
 TOO_SMALL: Final = f"Too small: {LEAST[0]}x{LEAST[1]} is the least."
 """Stands alone on a screen that holds nothing else."""
@@ -155,6 +159,9 @@ class PhoenixApp(App[None]):
 
     def _handle_exception(self, error: Exception) -> None:
         """Leave after a fault of Phoenix's own: Textual would print the values of variables, keys among them."""
+        if is_fault_of_removal(error):
+            log.info("a widget that is being removed missed another", exc_info=error)
+            return
         crashed = self._running and self.ending.crashed(error)
         if self.ending.under_way or not self._running:  # a widget that is taken down misses what it stood beside
             return

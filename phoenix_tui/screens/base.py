@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import ClassVar, Final, Generic, TypeVar, cast
 
 from textual import events, on
+from textual._types import CallbackType
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Size
+from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
+from phoenix_tui.removal import is_being_removed, unless_removed
 from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.opened import Opened
 
@@ -47,6 +50,15 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
 
     def say_way_out(self, words: str) -> None:
         """What Esc does to the innermost open thing; empty where nothing is open."""
+
+    def _invoke_later(self, callback: CallbackType, sender: MessagePump) -> None:
+        """Call after the next refresh, for a widget that may be gone by then."""
+        super()._invoke_later(unless_removed(callback), sender)
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it can be drawn: a dismissed screen loses its widgets before it is detached."""
+        return not is_being_removed(self)
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """The widget under a cell, unless it is detached: selecting would crash on it."""

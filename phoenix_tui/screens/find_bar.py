@@ -153,7 +153,7 @@ class FindBar(Sheet[str]):
             found = ()
         else:
             self._trouble = ""
-        if text == self._text and self.is_attached:
+        if text == self._text and self.is_standing:
             self._take(text, found)
             self._draw()
 

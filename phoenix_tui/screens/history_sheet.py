@@ -167,7 +167,7 @@ class HistorySheet(Sheet[str]):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        if self.is_attached:
+        if self.is_standing:
             self._lift(self.query_one(".sheet").outer_size.height)
 
     @property

@@ -1,0 +1,52 @@
+"""Faults of widgets that are being removed: what they look for has gone before them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from textual._callback import invoke
+from textual._context import active_message_pump
+from textual.css.query import NoMatches
+from textual.dom import DOMNode, NoScreen
+from textual.worker import (
+    WorkerFailed,
+    active_worker,  # pyright: ignore[reportUnknownVariableType] - Textual leaves a worker's result open
+)
+
+if TYPE_CHECKING:
+    from textual._types import CallbackType
+
+MISSED: Final = NoMatches, NoScreen
+"""What Textual raises where a widget is not there any more."""
+
+
+def is_being_removed(node: object) -> bool:
+    """Tell whether a widget or screen is being removed or has been: its children go before it does."""
+    # Textual says it nowhere else until the node is detached, which is after its children.
+    return isinstance(node, DOMNode) and (node._pruning or not node.is_attached)  # pyright: ignore[reportPrivateUsage]
+
+
+def is_fault_of_removal(error: BaseException) -> bool:
+    """Tell whether the widget whose handler or worker failed is being removed, and missed one that went before it.
+
+    The same fault of a widget that stays is none: its messages end with it, and it would answer no key any more.
+    """
+    if isinstance(error, WorkerFailed):
+        node: Any = active_worker.get().node  # pyright: ignore[reportUnknownMemberType] - as above
+        return isinstance(error.error, MISSED) and is_being_removed(node)
+    return isinstance(error, MISSED) and is_being_removed(active_message_pump.get(None))
+
+
+def unless_removed(callback: CallbackType) -> CallbackType:
+    """The callback without its widget's faults of removal: the screen that runs it for the widget stays."""
+    called: Any = callback
+    owner = getattr(getattr(called, "func", called), "__self__", None)  # a partial of it, or the method itself
+
+    async def run() -> None:
+        try:
+            await invoke(called)
+        except MISSED:
+            if not is_being_removed(owner):
+                raise
+
+    return run
