@@ -18,6 +18,8 @@ from tools.process.zygote import wire
 
 PATIENCE = 2.0
 """Seconds after a signal until Phoenix must have begun to end."""
+STOPPED_BEHIND = 0.3
+"""Seconds after a signal until Phoenix is told to go on, should it have stopped itself before it took the signal."""
 FINISHING = 9.0
 """Seconds it then has: runs get 2, programs 2.5, what is found out about files 1, and a disk may be slow."""
 LOOK_EVERY = 5.0
@@ -34,6 +36,8 @@ class Deadline:
         self._pid = pid
         self._clock = clock
         self._due: float | None = None
+        self._goes_on: float | None = None
+        """When Phoenix is told to go on."""
         self._begun = False
         self._most = 0
         """Bytes of memory; 0: any."""
@@ -43,8 +47,9 @@ class Deadline:
     @property
     def wait(self) -> float | None:
         """Milliseconds until something must be looked at; None while there is nothing."""
-        if self._due is not None:
-            return max(0.0, self._due - self._clock()) * 1000
+        times = [time for time in (self._due, self._goes_on) if time is not None]
+        if times:
+            return max(0.0, min(times) - self._clock()) * 1000
         return LOOK_EVERY * 1000 if self._most else None
 
     def signalled(self, descriptor: int) -> bool:
@@ -57,6 +62,7 @@ class Deadline:
             self._phoenix.send(bytes([number]), socket.MSG_DONTWAIT)
         if self._due is None:
             self._due = self._clock() + PATIENCE
+            self._goes_on = self._clock() + STOPPED_BEHIND
         return True
 
     def told(self, word: bytes) -> None:
@@ -67,18 +73,34 @@ class Deadline:
             (self._most,) = wire.MEMORY.unpack(self._phoenix.recv(wire.MEMORY.size, socket.MSG_WAITALL))
 
     def keep(self) -> None:
-        """Kill Phoenix if it is time."""
+        """Let Phoenix go on, or kill it, if it is time."""
+        if self._goes_on is not None and self._clock() >= self._goes_on:
+            self._goes_on = None
+            if _is_stopped(self._pid):
+                self._send(signal.SIGCONT)
         late = self._due is not None and self._clock() >= self._due
         too_large = self._most > 0 and _resident(self._pid) > self._most
-        if (late or too_large) and os.getppid() == self._pid:
+        if late or too_large:
             if too_large:
                 may = int(self._most / wire.BEYOND) >> 20
                 self.last_words = (
                     b"phoenix: It was ended: it may use %d MB. Raise memory_limit in config.toml.\r\n" % may
                 )
             self._due, self._most = None, 0
+            self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        if os.getppid() == self._pid:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
+                os.kill(self._pid, number)
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as below
+            return file.read().rpartition(b")")[2].split()[:1] == [b"T"]
+    except OSError:  # gone, or a system without it
+        return False
 
 
 def _resident(pid: int) -> int:
