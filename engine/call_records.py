@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from engine.machine.messages import Usage
+
+PREVIEW: Final = 500
+"""Characters of an answer or an output that its record keeps (SPEC CLAW-81)."""
 
 
 class CallPurpose(StrEnum):

@@ -89,7 +89,7 @@ class MemoryWatch:
         """Has something done by the event loop and waits for it; False where it stands."""
         self._tried = float("-inf")
         self._ending = self._is_short = self._said = False
-        self.tell: Callable[[str], None] = _nobody
+        self.tell: Callable[[str], None] = no_one
         """Says a sentence to the user; called by the loop."""
         self.last_words = ""
         """Why Phoenix ends, once it does for its memory."""
@@ -188,5 +188,5 @@ def _limit(path: str) -> int:
         return 0
 
 
-def _nobody(_sentence: str) -> None:
+def no_one(_sentence: str) -> None:
     """Nobody is there to be told."""

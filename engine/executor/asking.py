@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.call_records import CallPurpose, CallStatus
+from engine.call_records import PREVIEW, CallPurpose, CallStatus
 from engine.executor.call_log import UNPRICED, OpenCall
 from engine.executor.session import Session
 from engine.executor.spending import count
@@ -29,8 +29,6 @@ from engine.ports import (
 
 OF_RUNS: Final = frozenset({CallPurpose.REPLY, CallPurpose.ROUTING, CallPurpose.COMPACTION})
 """What the machine asks for, and its abort ends; everything else is asked beside runs."""
-PREVIEW: Final = 500
-"""Characters of an answer that its span keeps (SPEC CLAW-81)."""
 
 
 class Said(Struct, frozen=True):
@@ -66,7 +64,6 @@ async def answer_to(
     question = ModelMessage(Role.USER, (TextBlock(text),))
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
     with recorded(session, purpose, model) as call:
-        call.sent = True
         async with aclosing(provider.stream(request)) as stream:
             async for item in stream:
                 call.streamed = True

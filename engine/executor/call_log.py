@@ -34,8 +34,6 @@ class OpenCall(Struct, eq=False):
     attempt: int = 0
     usage: Usage = Usage()
     """As far as the server has told it."""
-    sent: bool = False
-    """Whether a request was made: what failed ahead of it is no call."""
     streamed: bool = False
     """Whether anything has come back: a request that is refused costs nothing."""
     ended: bool = False
@@ -77,8 +75,7 @@ class CallLog(Struct, eq=False):
             started_at=call.started_at,
             duration_ms=max(0, round((now - call.begun) * 1000)),
         )
-        if call.sent:
-            self._ended.append((call.reference, change(plain)))
+        self._ended.append((call.reference, change(plain)))
 
     def cancel(self, purposes: Iterable[CallPurpose], now: float) -> None:
         """End the calls under way for these purposes: nobody waits for their answer any more."""
@@ -93,8 +90,12 @@ class CallLog(Struct, eq=False):
 
     async def take(self, price: Price) -> tuple[ModelCall, ...]:
         """Those that ended, with their prices; they are the caller's to store, or to give back."""
+        waiting = self._ended
+        for place, (reference, call) in enumerate(waiting):  # those that end meanwhile, too
+            waiting[place] = (reference, await _priced(reference, call, price))
+        # Not before all have a price: whoever is cancelled at one leaves the calls to the next.
         taken, self._ended = self._ended, []
-        return tuple([await _priced(reference, call, price) for reference, call in taken])
+        return tuple([call for _, call in taken])
 
     def give_back(self, calls: Iterable[ModelCall]) -> None:
         """They could not be stored: the next transaction takes them."""

@@ -67,7 +67,6 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         rows = await session.rows()
         request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
         with recorded(session, CallPurpose.REPLY, model, ask) as call:
-            call.sent = True
             reply = await _stream(session, provider, request, call)
             replied(session, call, reply, message_id=message_id)
     except ProviderError as error:

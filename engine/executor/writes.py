@@ -8,7 +8,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.call_records import ModelCall
+from engine.call_records import PREVIEW, ModelCall
 from engine.executor.session import CompactionDraft, Session
 from engine.machine.effects import (
     DrainInbox,
@@ -32,8 +32,6 @@ INBOX_ROWS = 32
 """Ids kept ready for inbox rows of one drain; more rows wait for the next one."""
 SUPERVISOR = "supervisor"
 """Who writes the call that starts what was decided (SPEC c2)."""
-PREVIEW = 500
-"""Characters of output a span keeps (SPEC CLAW-81)."""
 
 
 def saves_of(effects: tuple[Effect, ...]) -> tuple[Save, ...]:

@@ -95,8 +95,9 @@ class Line:
                 async with asyncio.timeout(patience):
                     received = await self._reader.read(PIECE)
                 if not received and self._http.their_state is h11.SEND_RESPONSE:
-                    lost = self._protocol.lost
-                    raise CarrierError(str(lost or "the answer broke off")) if self._heard else HungUp(str(lost or ""))
+                    if not self._heard:
+                        raise HungUp
+                    raise CarrierError(str(self._protocol.lost or "the answer broke off"))
                 self._heard = True
                 self._http.receive_data(received)
         except TimeoutError:

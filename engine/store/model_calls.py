@@ -58,12 +58,6 @@ def of_run(connection: sqlite3.Connection, run_id: str) -> list[ModelUsage]:
     return [ModelUsage(row["model"], _usage(row), row["cost_usd"], 1) for row in connection.execute(_OF_RUN, (run_id,))]
 
 
-def retries_of(connection: sqlite3.Connection, run_id: str) -> int:
-    """Calls of a run that were made again after a failure."""
-    found = connection.execute("SELECT count(*) FROM model_calls WHERE run_id = ? AND attempt > 0", (run_id,))
-    return int(found.fetchone()[0])
-
-
 def settle(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Let what an imported conversation used be the sum of its rows; an older export, which has none, gets some."""
     found = connection.execute("SELECT 1 FROM model_calls WHERE conversation_id = ?", (conversation_id,)).fetchone()

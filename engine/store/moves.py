@@ -27,17 +27,7 @@ from engine.ports import (
     Write,
 )
 from engine.records import StoredMessage
-from engine.store import (
-    agent_ends,
-    agents,
-    conversations,
-    inbox,
-    messages,
-    queued,
-    run_records,
-    runs,
-    tool_calls,
-)
+from engine.store import agent_ends, agents, conversations, inbox, messages, queued, run_records, runs, tool_calls
 from engine.store.ownership import Instance
 
 CANCELLED = "cancelled"

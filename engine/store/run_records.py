@@ -75,12 +75,12 @@ def sum_up(connection: sqlite3.Connection, run_id: str) -> None:
     """Write what the model calls of a run used."""
     used = model_calls.of_run(connection, run_id)
     connection.execute(
-        "UPDATE runs SET usage_json = ?, model_usage_json = ?, cost_usd = ?, retries = ? WHERE id = ?",
+        "UPDATE runs SET usage_json = ?, model_usage_json = ?, cost_usd = ?, retries ="
+        " (SELECT count(*) FROM model_calls WHERE run_id = runs.id AND attempt > 0) WHERE id = ?",
         (
             encode_usage(sum((one.usage for one in used), Usage())),
             msgspec.json.encode(summed(used)).decode(),
             total_cost(*(one.cost_usd for one in used)),
-            model_calls.retries_of(connection, run_id),
             run_id,
         ),
     )

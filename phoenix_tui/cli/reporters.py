@@ -37,7 +37,6 @@ from phoenix_tui.route_words import route_line, route_object
 from tools.contract import JsonObject, JsonValue
 from tools.wording import counted
 
-NEWLINE: Final = "\n"
 EDITS: Final = frozenset({"patch", "write_file"})
 """What mode `accept-edits` allows."""
 
@@ -87,7 +86,7 @@ class OnStderr(Struct, eq=False):
                 self._tell_started(call_id)
             case ToolEnded(result) if is_denial(result):
                 begun = self.started.pop(result.call_id, f"• a tool{whose}")
-                write_progress(f"{begun.replace('•', '✗', 1)}  refused: {result.text.partition(NEWLINE)[0]}")
+                write_progress(f"{begun.replace('•', '✗', 1)}  refused: {_first_line(result.text)}")
             case ToolEnded(result):
                 self._tell_started(result.call_id)
             case _ if line or (isinstance(update, StateChanged) and isinstance(update.state, AwaitingSubagents)):
@@ -213,6 +212,10 @@ def write_result(outcome: Outcome) -> None:
     write_json_line(outcome.result_object())
     if outcome.exit_code is not Exit.OK:
         write_progress(f"phoenix: {without_keys(outcome.error)}")
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _is_reply(message: StoredMessage) -> bool:

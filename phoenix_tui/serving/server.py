@@ -13,7 +13,7 @@ from aiohttp import web
 from textual_serve.server import Server, to_int
 
 from phoenix_tui.loop_watch import LoopWatch
-from phoenix_tui.memory import NO_LIMIT
+from phoenix_tui.memory import NO_LIMIT, no_one
 from phoenix_tui.serving.doors import Address, refusal, same
 from phoenix_tui.serving.tabs import LARGEST_MESSAGE, Tab, bounded, obey
 from phoenix_tui.stop_signals import IN_A_TAB, listen
@@ -74,7 +74,7 @@ class TokenServer(Server):
         """End by signals from now on, whatever the loop does, and say where it is."""
         listen(asyncio.get_running_loop(), IN_A_TAB, self._told)  # in the place of those of aiohttp, which know no HUP
         self._link.arm(IN_A_TAB)
-        self._watch = LoopWatch(self._link, NO_LIMIT, _nobody)
+        self._watch = LoopWatch(self._link, NO_LIMIT, no_one)
         self._started()
 
     async def on_shutdown(self, app: web.Application) -> None:
@@ -186,7 +186,3 @@ def serve(arguments: Sequence[str], address: Address, listener: socket.socket, s
     finally:
         server.over()
         link.close()
-
-
-def _nobody(_sentence: str) -> None:
-    """Nobody looks at a server."""

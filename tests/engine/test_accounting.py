@@ -12,17 +12,17 @@ import pytest
 
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
-from engine.executor.session import EngineSettings, Ports
+from engine.executor.session import EngineSettings
 from engine.machine.messages import Usage
 from engine.ports import Provider, ProviderError
 from engine.providers import prices
 from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
 from engine.records import PermissionMode
-from engine.store import SqliteStore, StorePaths, open_store
+from engine.store import SqliteStore
 from engine.totals import Totals
 from engine.updates import CallEnded, RunEnded, TextArrived, Update
 from tests.support.counting_server import MODEL, CountingServer
-from tests.support.engine import BuiltIn, MemoryRules, NoJobs, PlainImages, RandomIds, StubTool, SystemClock, until
+from tests.support.engine import engine_bench, until
 from tests.support.loopback import Loopback, serve
 from tests.support.storage import query
 
@@ -76,30 +76,10 @@ async def office(home: Path, settings: EngineSettings | None = None) -> AsyncIte
     server = CountingServer()
     async with serve(server) as loopback:
         provider = AnthropicProvider(AnthropicSettings(api_key="sk-test", base_url=loopback.url))
-        store = await open_store(StorePaths.under(home))
-        tool = StubTool()
-        ports = Ports(
-            store,
-            store.library,
-            store.queue,
-            OneProvider(provider),
-            {tool.spec.name: tool},
-            NoJobs(),
-            PlainImages(),
-            MemoryRules(),
-            SystemClock(),
-            RandomIds(),
-            agents=store.agents,
-            profiles=BuiltIn(),
-        )
-        engine = Engine(ports, settings)
-        cwd = home / "project"
-        cwd.mkdir()
-        await engine.start()
         try:
-            yield Office(engine, store, server, loopback, cwd)
+            async with engine_bench(home, providers=OneProvider(provider), settings=settings) as bench:
+                yield Office(bench.engine, bench.store, server, loopback, bench.cwd)
         finally:
-            await engine.close()
             await provider.close()
 
 

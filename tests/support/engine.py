@@ -208,9 +208,13 @@ async def engine_bench(
     tool: StubTool | None = None,
     settings: EngineSettings | None = None,
     provider: ScriptedProvider | None = None,
+    providers: Any = None,
     board: Any = None,
 ) -> AsyncIterator[Bench]:
-    """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs."""
+    """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
+
+    `providers` stand in the place of all that is scripted.
+    """
     store = await open_store(StorePaths.under(home))
     provider = provider or ScriptedProvider({"main": Script(tuple(replies))})
     tool, rules, jobs = tool or StubTool(), MemoryRules(), board or NoJobs()
@@ -218,7 +222,7 @@ async def engine_bench(
         store,
         store.library,
         store.queue,
-        Providers(provider),
+        providers or Providers(provider),
         {tool.spec.name: tool},
         jobs,
         PlainImages(),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
-from tools.files.own_files import make_folder, open_file
+from tools.files.own_files import make_folder, open_file, open_own, read_regular
 
 SUFFIX: Final = ".claims"
 LOCK: Final = "lock"
@@ -131,7 +131,7 @@ def _locked(descriptor: int) -> bool:
 def _is_held(journal: Path) -> bool:
     """True while the process of a journal lives."""
     try:
-        descriptor = os.open(journal, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = open_own(journal)
     except OSError:
         return False
     try:
@@ -143,12 +143,8 @@ def _is_held(journal: Path) -> bool:
 def _replayed(journal: Path | None) -> set[Path]:
     """What a journal comes to."""
     claimed: set[Path] = set()
-    if journal is None:
-        return claimed
-    with contextlib.suppress(OSError):
-        descriptor = os.open(journal, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            for entry in file.read(MOST_BYTES).split(b"\0")[:-1]:
-                path = Path(os.fsdecode(entry[1:]))
-                (claimed.add if entry[:1] == b"+" else claimed.discard)(path)
+    content = read_regular(journal, MOST_BYTES, follow=False) if journal is not None else None
+    for entry in (content or b"").split(b"\0")[:-1]:
+        path = Path(os.fsdecode(entry[1:]))
+        (claimed.add if entry[:1] == b"+" else claimed.discard)(path)
     return claimed

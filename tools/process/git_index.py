@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tools.files.own_files import read_regular
+
 LARGEST: Final = 256 * 1024 * 1024
 """Bytes of an index that is read: some two million files."""
 SIGNATURE: Final = b"DIRC"
@@ -25,22 +27,10 @@ def submodules(git_folder: Path) -> tuple[str, ...]:
     """Relative paths of the submodules in the index of `git_folder`, and in the parts that it is split into."""
     found: dict[str, None] = {}
     for index in (git_folder / "index", *sorted(git_folder.glob("sharedindex.*"))):
-        data = _read(index)
+        data = read_regular(index, LARGEST, follow=False) or b""
         if SUBMODULE in data:
             found.update(dict.fromkeys(name for size in HASHES for name in _names(data, size)))
     return tuple(name for name in found if _is_below(name))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(LARGEST)
-    except OSError:
-        return b""
 
 
 def _names(data: bytes, hash_size: int) -> Iterator[str]:

@@ -163,6 +163,21 @@ async def test_finished_replies_that_waited_for_their_continuation_are_kept(
         assert (recovery.messages_added, recovery.interrupted_run) == (1, True)
 
 
+async def test_a_call_that_a_crash_cut_off_has_a_row_and_is_counted_once(store: SqliteStore, paths: StorePaths) -> None:
+    conversation_id = (await store.create(new_conversation(), 1.0)).id
+    run_id = await start_run(store, conversation_id)
+    await store.commit(move(conversation_id, state=asking(run_id)))
+    left = crash(store, paths)
+    for _ in range(2):  # the second start finds it at rest
+        async with started(left) as after:
+            await after.recover_all()
+            found = query(
+                after.path,
+                "SELECT purpose, status, error, estimated, run_id, input_tokens, cost_usd FROM model_calls",
+            )
+            assert found == [("reply", "cancelled", "interrupted", 1, run_id, 0, 0.0)]
+
+
 async def test_an_error_stays_as_a_notice_and_the_conversation_is_idle(store: SqliteStore, paths: StorePaths) -> None:
     conversation_id = await stop_in(store, Errored(3, "auth", "The key was refused.", False, "r"))
     async with started(crash(store, paths)) as after:
