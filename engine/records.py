@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -22,6 +23,10 @@ class PermissionMode(StrEnum):
     AUTO = "auto"
     PLAN = "plan"
     DENY = "deny"
+
+
+COMMAND_TITLE: Final = "! "
+"""Before a command that stands for the title; no message begins with it, since `!` runs what follows."""
 
 
 class TitleBy(StrEnum):

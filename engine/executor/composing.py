@@ -15,7 +15,7 @@ from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
-from engine.machine.messages import Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
+from engine.machine.messages import OWN_CALL, Block, ImageBlock, NewMessage, Origin, Role, TextBlock, ToolCall
 from engine.permissions.projects import project_of
 from engine.permissions.rules import Call, KeptRule, Rule, bound, parse_rule, refusal
 from engine.ports import ProviderError, RemoveQueued, Write
@@ -173,7 +173,7 @@ def answer_text(answer: Answer, suggested: str) -> str:
 async def run_shell(session: Session, command: str, send_to_model: bool, queued_id: str = "") -> Receipt:
     """Run a command of the user; it leaves the queue where it stood in it."""
     new_id = session.ports.ids.new
-    call = ToolCall(f"shell_{new_id()}", "bash", json.dumps({"command": command}))
+    call = ToolCall(f"{OWN_CALL}{new_id()}", "bash", json.dumps({"command": command}))
     message_id, run_id = new_id(), new_id()
     writes = (RemoveQueued(queued_id),) if queued_id else ()
 

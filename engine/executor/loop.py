@@ -33,7 +33,7 @@ from engine.machine.states import (
 from engine.machine.step import step
 from engine.machine.transition import Step
 from engine.ports import Committed, LimitRun, Move, StorageError, Write
-from engine.records import StoredMessage
+from engine.records import COMMAND_TITLE, ConversationRecord, StoredMessage, TitleBy
 from engine.updates import (
     Asked,
     ConversationChanged,
@@ -138,7 +138,7 @@ class MoveLoop(Struct, eq=False):
             last_status=_ended(after.effects) or session.record.last_status,
         )
         session.remember(committed.messages)
-        if committed.messages and not session.record.title:
+        if committed.messages and _may_be_named(session.record):
             await self._take_title()
         return committed, calls
 
@@ -148,10 +148,10 @@ class MoveLoop(Struct, eq=False):
         return tuple(LimitRun(save.run_id, entry.caps.timeout) for save in began)
 
     async def _take_title(self) -> None:
-        """The first human message names the conversation; the store has cut it to length."""
+        """The first human message names the conversation, till then a command; the store has cut it to length."""
         session = self.session
         stored = await session.ports.store.conversation(session.record.id)
-        if stored is not None and stored.title:
+        if stored is not None and stored.title != session.record.title:
             session.record = replace(session.record, title=stored.title)
             session.publisher.publish(ConversationChanged(session.record))
 
@@ -262,6 +262,12 @@ class MoveLoop(Struct, eq=False):
                     self.session.rewinding.keeper.run_ended(self.session.record)
                 ended = RunEnded(effect.run_id, effect.status.value, effect.error, effect.error_code, effect.iterations)
                 self.session.publisher.publish(ended)
+
+
+def _may_be_named(record: ConversationRecord) -> bool:
+    """Whether its title is still to come: there is none, or only a command stands for it."""
+    by_command = record.title_by is TitleBy.FIRST_MESSAGE and record.title.startswith(COMMAND_TITLE)
+    return by_command or not record.title
 
 
 def _ended(effects: tuple[Effect, ...]) -> str:

@@ -86,7 +86,7 @@ def _shell_done(gen: int, run: Run, round_: ToolRound, result: ToolResult, messa
     effects: list[Effect] = [SaveToolResult(result)]
     if round_.send_to_model:
         told = TextBlock(texts.shell_ran(round_.command, result.text))
-        message = NewMessage(message_id, Role.USER, Origin.HUMAN, (told,))
+        message = NewMessage(message_id, Role.USER, Origin.NOTICE, (told,))
         effects.append(SaveMessage(message, round_.opens_turn))
     effects.append(FinishRun(run.id, RunStatus.SUCCESS, 0))
     return Step(Idle(gen), tuple(effects))

@@ -23,6 +23,7 @@ from engine.codec import (
 from engine.machine.states import STATE_NAMES, Completed, Failed, Idle, State
 from engine.ports import ConversationChanges, NoConversation, SetContext, StorageError
 from engine.records import (
+    COMMAND_TITLE,
     ContextView,
     ConversationQuery,
     ConversationRecord,
@@ -296,9 +297,22 @@ def set_view(connection: sqlite3.Connection, conversation_id: str, view: Context
 
 
 def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) -> None:
-    """Give a conversation without a title the beginning of its first message."""
-    title = " ".join(text.split())[:TITLE_LENGTH].rstrip()
+    """Give a conversation without a title, or with that of a command, the beginning of its first message."""
+    connection.execute(
+        """UPDATE conversations SET title = ? WHERE id = ?
+            AND (title = '' OR title_by = '' AND substr(title, 1, length(?)) = ?)""",
+        (_as_title(text), conversation_id, COMMAND_TITLE, COMMAND_TITLE),
+    )
+
+
+def name_after_command(connection: sqlite3.Connection, conversation_id: str, command: str) -> None:
+    """Give a conversation without a title the command that its user ran, until something is said in it."""
+    title = _as_title(f"{COMMAND_TITLE}{command}")
     connection.execute("UPDATE conversations SET title = ? WHERE id = ? AND title = ''", (title, conversation_id))
+
+
+def _as_title(text: str) -> str:
+    return " ".join(text.split())[:TITLE_LENGTH].rstrip()
 
 
 def escape_like(text: str) -> str:

@@ -19,9 +19,9 @@ _CHANGES = msgspec.msgpack.Decoder(tuple[FileChange, ...])
 _COVERAGE = msgspec.msgpack.Decoder(Coverage)
 _BY_USER = """content_json LIKE '%"shell\\_%' ESCAPE '\\'"""
 _PROMPTS = f"""SELECT seq, created_at, content_json FROM messages AS m WHERE conversation_id = ?
-    AND (origin = 'notice' AND {_BY_USER} OR origin = 'human' AND NOT (text LIKE '$ %' AND EXISTS (
+    AND (role = 'system' AND {_BY_USER} OR origin = 'human' AND NOT (text LIKE '$ %' AND EXISTS (
         SELECT 1 FROM messages WHERE run_id = m.run_id AND conversation_id = m.conversation_id AND seq < m.seq
-        AND origin = 'notice' AND {_BY_USER})))"""
+        AND role = 'system' AND {_BY_USER})))"""
 """What the user wrote, and the commands that the user ran, without what these told the model."""
 
 
@@ -101,7 +101,7 @@ def _words(block: Block) -> str:
         case TextBlock(text=text):
             return text
         case ToolUseBlock(input_json=arguments):
-            return f"! {_command(arguments)}"
+            return f"! {command_of(arguments)}"
         case _:
             return ""
 
@@ -110,7 +110,8 @@ class _Shell(msgspec.Struct):
     command: str = ""
 
 
-def _command(arguments: str) -> str:
+def command_of(arguments: str) -> str:
+    """The command that a call runs; its arguments as they are where they name none."""
     try:
         return msgspec.json.decode(arguments, type=_Shell).command
     except msgspec.DecodeError:

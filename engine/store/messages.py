@@ -9,10 +9,11 @@ from uuid import uuid4
 from msgspec import Struct
 
 from engine.codec import decode_blocks, decode_usage, encode_blocks, encode_usage, storable
-from engine.machine.messages import Block, Origin, Role, TextBlock, text_in
+from engine.machine.messages import OWN_CALL, Block, Origin, Role, TextBlock, ToolUseBlock, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
-from engine.store.conversations import name_after
+from engine.store.conversations import name_after, name_after_command
+from engine.store.file_steps import command_of
 
 _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
@@ -59,6 +60,8 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
     if message.origin is Origin.HUMAN and text:
         words = next(block for block in message.blocks if isinstance(block, TextBlock))  # digests stand behind them
         name_after(connection, conversation_id, storable(words.text))
+    if message.role is Role.SYSTEM and (call := _own_call(message.blocks)) is not None:
+        name_after_command(connection, conversation_id, storable(command_of(call.input_json)))
     return StoredMessage(
         id=message.id,
         seq=place.seq,
@@ -93,6 +96,11 @@ def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> Stor
         f"{_ROWS} WHERE m.conversation_id = ? AND m.role <> 'system' ORDER BY m.seq DESC LIMIT 1", (conversation_id,)
     ).fetchone()
     return _stored(row) if row else None
+
+
+def _own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:
+    """The command that the user ran with `!`, where these blocks are its row."""
+    return next((one for one in blocks if isinstance(one, ToolUseBlock) and one.id.startswith(OWN_CALL)), None)
 
 
 def plain_text(blocks: tuple[Block, ...]) -> str:

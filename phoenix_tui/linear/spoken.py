@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from engine.codec import decode_display
-from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ToolResult, ToolStatus
+from engine.machine.messages import OWN_CALL, ImageBlock, Origin, Role, TextBlock, ToolResult, ToolStatus
 from engine.machine.states import RETRIES, Errored
 from engine.records import StoredMessage
 from engine.updates import (
@@ -60,6 +60,8 @@ LONG_PARAGRAPH: Final = 300
 """Characters after which a paragraph that still arrives is said up to its last sentence."""
 FAILED_ROWS: Final = 5
 """Last rows of what a failed command printed; /output reads all."""
+OWN_ROWS: Final = 20
+"""First rows of what a command printed that the person ran; /output reads all."""
 CROSSINGS: Final = (0.9, 0.75)
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)\s*([\w+#.-]*)\s*$")
 _HEADING: Final = re.compile(r"(#{1,6})\s+(.*)")
@@ -211,7 +213,8 @@ class Spoken:
             case Origin.HUMAN:
                 return [] if message.id in self.own else said(YOU, text)
             case Origin.NOTICE:
-                return [f"Note: {clean_line(text)}"] if text else []
+                told = message.role is Role.USER  # what a command of theirs printed: said as it ended
+                return [f"Note: {clean_line(text)}"] if text and not told else []
             case _:
                 return []
 
@@ -240,7 +243,8 @@ class Spoken:
         parts += [counted(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
         parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
         parts += [clock(duration)] if duration >= 1 else []
-        shown = rows[-FAILED_ROWS:] if result.status is ToolStatus.ERROR else []
+        own, failed = result.call_id.startswith(OWN_CALL), result.status is ToolStatus.ERROR
+        shown = rows[:OWN_ROWS] if own else rows[-FAILED_ROWS:] if failed else []
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]
 
 

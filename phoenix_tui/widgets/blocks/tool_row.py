@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, assert_never
 
 from engine.machine.messages import ToolStatus
 from phoenix_tui.agent_words import SUBMISSIONS, succeeded
-from phoenix_tui.markdown.lines import QUIET, Line, Look, Span, Tone
+from phoenix_tui.markdown.lines import PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.widgets.blocks.agent_cell import back_rows, came_back, success_of
 from phoenix_tui.widgets.blocks.diff import diff_block
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
@@ -23,6 +23,10 @@ RUNS_ON: Final = Span("▸", QUIET)
 """Before a command that was sent to the background: how it ends is not known here."""
 FAILURE_HEAD: Final = 2
 """Lines from the start of a failed call's output; one more comes from its end."""
+OWN_HEAD: Final = 12
+"""The same of a command that the person ran: to see its output is what it was run for."""
+LEFT_OUT: Final = "⋯"
+SILENT: Final = "(no output)"
 
 
 class ToolBlock(NamedTuple):
@@ -44,13 +48,23 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     right = _right(view, output.count("\n") + bool(output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [row(mark, view.name, _title(view), right, width, action=action)]
-    if is_open and output:
-        return ToolBlock(lines, rows=barred_whole(output, width))
+    if is_open and (output or _is_silent(view)):
+        return ToolBlock(lines, rows=barred_whole(output or SILENT, width, PLAIN if output else QUIET))
     if view.status is ToolStatus.RUNNING:
         return ToolBlock(lines + barred(output_lines(output)[-TAIL_LINES:], width))
-    if view.status is ToolStatus.ERROR:
-        return ToolBlock(lines + barred(_failure_excerpt(output_lines(output)), width))
-    return ToolBlock(lines)
+    return ToolBlock(lines + barred(_excerpt(output_lines(output), _head(view)), width))
+
+
+def _is_silent(view: ToolView) -> bool:
+    """Whether it came to an end without a word."""
+    return view.status in {ToolStatus.SUCCESS, ToolStatus.ERROR} and isinstance(view.display, TerminalDisplay)
+
+
+def _head(view: ToolView) -> int:
+    """Lines from the start of its output that a closed row shows."""
+    if view.is_own:
+        return OWN_HEAD
+    return FAILURE_HEAD if view.status is ToolStatus.ERROR else 0
 
 
 def _agents_block(view: ToolView, backs: Sequence[AgentEnd], width: int, *, is_open: bool, action: str) -> ToolBlock:
@@ -144,7 +158,7 @@ def _status_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
         case ToolStatus.AWAITING_APPROVAL:
             return ["asks"]
         case ToolStatus.SUCCESS:
-            hidden = [f"+{counted(lines, 'line')}"] if lines and not is_open else []
+            hidden = _hidden_words(view, lines, is_open)
             return [*hidden, f"went on as {job}"] if (job := _job(view)) else hidden
         case ToolStatus.ERROR:
             return _failure_words(view, lines, is_open)
@@ -166,10 +180,7 @@ def _job(view: ToolView) -> str:
 
 
 def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
-    words: list[str] = []
-    hidden = lines - FAILURE_HEAD - 1
-    if hidden > 0 and not is_open:
-        words.append(f"+{counted(hidden, 'line')}")
+    words = _hidden_words(view, lines, is_open)
     if isinstance(view.display, TerminalDisplay):
         if view.display.timed_out:
             words.append("timed out")
@@ -178,7 +189,15 @@ def _failure_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
     return words
 
 
-def _failure_excerpt(output: Sequence[str]) -> Sequence[str]:
-    if len(output) <= FAILURE_HEAD + 1:
-        return output
-    return [*output[:FAILURE_HEAD], output[-1]]
+def _hidden_words(view: ToolView, lines: int, is_open: bool) -> list[str]:
+    """How much of its output a closed row keeps back."""
+    head = _head(view)
+    hidden = lines - (head + 1 if head else 0)
+    return [f"+{counted(hidden, 'line')}"] if hidden > 0 and not is_open else []
+
+
+def _excerpt(output: Sequence[str], head: int) -> Sequence[str]:
+    """The first `head` lines and the last one, a sign between them where lines are left out; none where `head` is 0."""
+    if not head:
+        return ()
+    return output if len(output) <= head + 1 else [*output[:head], LEFT_OUT, output[-1]]

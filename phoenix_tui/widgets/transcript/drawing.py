@@ -17,7 +17,7 @@ from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block
 from phoenix_tui.widgets.blocks.tool_view import ToolView
-from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
+from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
 from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.runs import reads_of, run_of
 from tools.wording import counted
@@ -47,7 +47,7 @@ class Drawing(Struct, frozen=True):
 
     def message_parts(self, message: StoredMessage) -> list[Part]:
         """The parts of one stored message; none for tool results, which their calls show."""
-        if message.silent or message.origin is Origin.TOOL:
+        if shows_nothing(message):
             return []
         if message.role is Role.ASSISTANT:
             shared = self._shared_reads(message)
@@ -189,7 +189,7 @@ class Drawing(Struct, frozen=True):
 
 def last_kind(message: StoredMessage) -> Kind | None:
     """The kind of a message's last part, told without drawing it; None when it shows nothing."""
-    if message.silent or message.origin is Origin.TOOL:
+    if shows_nothing(message):
         return None
     if message.role is Role.USER:
         return Kind.NOTE if message.origin in _REPORTS else Kind.PROMPT

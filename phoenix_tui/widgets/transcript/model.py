@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.machine.messages import (
+    OWN_CALL,
     Block,
     Origin,
     Role,
@@ -76,6 +77,19 @@ class LiveReply:
     def text(self) -> str:
         """All that has streamed of the answer."""
         return "".join(self.pieces)
+
+
+def shows_nothing(message: StoredMessage) -> bool:
+    """Whether it has no part: tool results and what the user's own commands printed stand with their calls."""
+    told = message.role is Role.USER and message.origin is Origin.NOTICE
+    return message.silent or told or message.origin is Origin.TOOL
+
+
+def is_own(message: StoredMessage) -> bool:
+    """Whether the person wrote it: a message, or a command with `!`."""
+    if message.role is not Role.SYSTEM:
+        return message.origin is Origin.HUMAN
+    return any(isinstance(block, ToolUseBlock) and block.id.startswith(OWN_CALL) for block in message.blocks)
 
 
 def text_of(message: StoredMessage) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from engine.machine.messages import Origin
 from phoenix_tui.widgets.transcript.canvas import Canvas
-from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing
 
 
 class _Place(Struct, frozen=True):
@@ -52,4 +51,4 @@ def seq_at_top(canvas: Canvas) -> int:
 
 def _new_since(model: TranscriptModel, count: int) -> int:
     newer = (model.messages.get(seq) for seq in range(count + 1, model.count + 1))
-    return sum(message is None or message.origin is not Origin.TOOL for message in newer)
+    return sum(message is None or not shows_nothing(message) for message in newer)

@@ -9,12 +9,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.machine.messages import ImageBlock, Origin, TextBlock, ThinkingBlock, ToolUseBlock
+from engine.machine.messages import ImageBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from phoenix_tui.agent_words import handed_in
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows
 from phoenix_tui.widgets.blocks.tool_row import output_of
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
-from phoenix_tui.widgets.transcript.model import TranscriptModel, text_of
+from phoenix_tui.widgets.transcript.model import TranscriptModel, shows_nothing, text_of
 from phoenix_tui.widgets.transcript.parts import Kind, Part
 from phoenix_tui.widgets.transcript.stops import is_prompt
 from tools.contract import DiffDisplay, JsonValue
@@ -118,7 +118,7 @@ _NAMES: Final = {
 def _step_end(model: TranscriptModel, seq: int) -> int:
     """The last message that belongs to a step: the results of its calls follow it."""
     last = seq
-    while (following := model.messages.get(last + 1)) is not None and following.origin is Origin.TOOL:
+    while (following := model.messages.get(last + 1)) is not None and shows_nothing(following):
         last += 1
     return last
 

@@ -17,7 +17,6 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from engine.machine.messages import Origin, Role
 from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
 from phoenix_tui.follow import follow
 from phoenix_tui.keymap import Scope, bindings
@@ -30,7 +29,7 @@ from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.gallery import Gallery
 from phoenix_tui.widgets.transcript.history import HistoryReader
 from phoenix_tui.widgets.transcript.kept_rows import KeptRows
-from phoenix_tui.widgets.transcript.model import TranscriptModel
+from phoenix_tui.widgets.transcript.model import TranscriptModel, is_own, shows_nothing
 from phoenix_tui.widgets.transcript.painted_rows import PaintedRows
 from phoenix_tui.widgets.transcript.places import Places
 from phoenix_tui.widgets.transcript.scroller import Scroller
@@ -117,8 +116,8 @@ class TranscriptView(ScrollView, can_focus=True):
                 self.frames.stop()
                 self.scroller.place_again()
             case MessageSaved(message=message):
-                mine = message.role is Role.USER and message.origin is Origin.HUMAN
-                self.canvas.note_new(counts=message.origin is not Origin.TOOL, follow=mine)
+                mine = is_own(message)
+                self.canvas.note_new(counts=not shows_nothing(message), follow=mine)
                 self.frames.request(REQUEST_FIRST if mine else 0.0)
             case TextArrived() | ThinkingArrived() if begins:
                 self.frames.flush()  # what a user waits for: the first word

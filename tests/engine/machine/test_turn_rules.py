@@ -15,7 +15,7 @@ from engine.machine.events import (
     UserCancelled,
     UserShell,
 )
-from engine.machine.messages import LastMessage, Role, StopReason, TextBlock, ToolCall
+from engine.machine.messages import LastMessage, Origin, Role, StopReason, TextBlock, ToolCall
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingLlm,
@@ -124,7 +124,7 @@ def test_the_users_own_command_runs_and_its_output_reaches_the_model_only_when_a
 
     silent, told = after(False), after(True)
     assert [m.role for m in silent.saved] == [Role.SYSTEM]
-    assert [m.role for m in told.saved] == [Role.SYSTEM, Role.USER]
+    assert [(m.role, m.origin) for m in told.saved] == [(Role.SYSTEM, Origin.NOTICE), (Role.USER, Origin.NOTICE)]
     assert told.saved[-1].blocks == (TextBlock("out"),)
     assert told.effect(SaveMessage).new_turn is True
     assert isinstance(silent.state, Idle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 
 import pytest
@@ -19,6 +20,7 @@ from engine.machine.messages import (
     ToolResult,
     ToolResultBlock,
     ToolStatus,
+    ToolUseBlock,
     Usage,
 )
 from engine.machine.states import Completed, Failed, Idle
@@ -123,6 +125,34 @@ async def test_the_first_thing_said_gives_the_title(store: SqliteStore, conversa
     (summary,) = await store.conversations(ConversationQuery())
     assert summary.title == "Fix the parser " + "x" * 35
     assert len(summary.title) == 50
+
+
+def command(text: str) -> AppendMessage:
+    call = ToolUseBlock(f"shell_{text}", "bash", json.dumps({"command": text}))
+    return AppendMessage(NewMessage(new_id(), Role.SYSTEM, Origin.NOTICE, (call,)), new_turn=False)
+
+
+async def test_a_command_is_the_title_until_something_is_said(store: SqliteStore, conversation_id: str) -> None:
+    titles: list[str] = []
+    printed = NewMessage("m", Role.USER, Origin.NOTICE, (TextBlock("$ git status\n M a.py"),))
+    for addition in (
+        command("git \n status"),
+        AppendMessage(printed, new_turn=True),
+        command("ls"),
+        say("What changed?"),
+        say("! and more"),
+        command("pwd"),
+    ):
+        await store.commit(move(conversation_id, addition))
+        titles += [one.title for one in await store.conversations(ConversationQuery())]
+    assert titles == ["! git status"] * 3 + ["What changed?"] * 3
+
+
+async def test_a_title_of_the_user_that_looks_like_a_command_stays(store: SqliteStore) -> None:
+    record = await store.create(new_conversation("! mine"), 1.0)
+    await store.commit(move(record.id, command("ls")))
+    await store.commit(move(record.id, say("Hello")))
+    assert (await store.find("! mine"))[0].id == record.id
 
 
 async def test_a_given_title_stays(store: SqliteStore) -> None:

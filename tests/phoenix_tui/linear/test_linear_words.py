@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from engine.machine.messages import ToolCall, ToolResult, ToolStatus
-from engine.updates import JobsChanged, LiveTextDropped, TextArrived, ToolEnded, ToolStarted
+from engine.codec import encode_display
+from engine.machine.messages import Origin, Role, TextBlock, ToolCall, ToolResult, ToolStatus
+from engine.updates import JobsChanged, LiveTextDropped, MessageSaved, TextArrived, ToolEnded, ToolStarted
 from phoenix_tui.linear.spoken import Answer, Spoken, asked
 from tests.support.fake_engine import question
-from tools.contract import DiffDisplay, JobInfo, ToolRequest
+from tests.support.screens import message
+from tools.contract import DiffDisplay, JobInfo, TerminalDisplay, ToolRequest
 
 
 def spoken(*pieces: str) -> list[str]:
@@ -44,6 +46,19 @@ def test_a_long_paragraph_is_not_waited_for() -> None:
 @given(st.text(alphabet="ab \n.", max_size=60), st.integers(1, 7))
 def test_however_the_text_arrives_the_lines_are_the_same(text: str, size: int) -> None:
     assert spoken(*(text[at : at + size] for at in range(0, len(text), size))) == spoken(text)
+
+
+def test_what_ones_own_command_printed_is_said_as_it_ends_and_not_again_for_the_model() -> None:
+    shown = Spoken()
+    shown.follow(ToolStarted(ToolCall("shell_1", "bash", "{}"), ToolRequest("seq 30")))
+    printed = "\n".join(map(str, range(1, 31)))
+    ended = ToolResult("shell_1", printed, ToolStatus.SUCCESS, display_json=encode_display(TerminalDisplay(printed, 0)))
+    assert shown.follow(ToolEnded(ended, 0.1)) == [
+        "Tool bash, finished, exit 0, 30 lines",
+        *(f"  {number}" for number in range(1, 21)),
+    ]
+    told = message(2, Role.USER, Origin.NOTICE, TextBlock("$ seq 30\n1"))
+    assert shown.follow(MessageSaved(told)) == []
 
 
 @given(st.text(max_size=80))

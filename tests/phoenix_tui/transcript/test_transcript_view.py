@@ -65,7 +65,7 @@ BASH = ToolUseBlock("t1", "bash", '{"command":"make test"}')
 
 async def test_a_conversation_is_shown_from_its_snapshot_alone() -> None:
     app = TranscriptApp()
-    async with app.run_test(size=(60, 20)):
+    async with app.run_test(size=(60, 22)):
         display = encode_display(TerminalDisplay("one\ntwo\nthree\nfour\nfive", 2))
         app.view.show(
             snapshot(
@@ -90,6 +90,7 @@ async def test_a_conversation_is_shown_from_its_snapshot_alone() -> None:
             "  ✗ bash  make test               +2 lines · exit 2 · 0.4s",
             "  │ one",
             "  │ two",
+            "  │ ⋯",
             "  │ five",
             "",
             "  · model changed",
@@ -99,6 +100,52 @@ async def test_a_conversation_is_shown_from_its_snapshot_alone() -> None:
             "",
             "  So",
         ]
+
+
+async def test_the_output_of_ones_own_command_is_shown_once_and_in_nobodys_name() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 30)):
+        printed = "\n".join(f"line {number}" for number in range(1, 21))
+        calls = [ToolUseBlock(f"shell_{n}", "bash", json.dumps({"command": f"run {n}"})) for n in (1, 2, 3)]
+        outputs = ["one\ntwo", printed, ""]
+        records = [
+            call_record(
+                call.id, "bash", call.input_json, ToolStatus.SUCCESS, display=encode_display(TerminalDisplay(output, 0))
+            )
+            for call, output in zip(calls, outputs, strict=True)
+        ]
+        app.view.show(
+            snapshot(
+                [
+                    message(1, Role.SYSTEM, Origin.NOTICE, calls[0]),
+                    message(2, Role.USER, Origin.NOTICE, TextBlock("$ run 1\none\ntwo\n[exit code 0]")),
+                    message(3, Role.SYSTEM, Origin.NOTICE, calls[1]),
+                    message(4, Role.SYSTEM, Origin.NOTICE, calls[2]),
+                ],
+                records,
+            )
+        )
+        assert text_of(app).split("\n") == [
+            "  ✓ bash  run 1                                       0.4s",
+            "  │ one",
+            "  │ two",
+            "  ✓ bash  run 2                            +7 lines · 0.4s",
+            *(f"  │ line {number}" for number in range(1, 13)),
+            "  │ ⋯",
+            "  │ line 20",
+            "  ✓ bash  run 3                                       0.4s",
+        ]
+
+
+async def test_a_tool_that_printed_nothing_opens_to_these_words() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 10)) as pilot:
+        record = call_record(
+            "t1", "bash", BASH.input_json, ToolStatus.SUCCESS, display=encode_display(TerminalDisplay("", 0))
+        )
+        app.view.show(snapshot([said(1, "go"), answered(2, BASH)], [record]))
+        app.view.action_view("details")
+        await settled(pilot, lambda: "│ (no output)" in text_of(app))
 
 
 async def test_live_text_becomes_the_stored_message_without_a_jump() -> None:
