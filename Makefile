@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check pyright mypy lint collect bench screenshots snapshots tour clean
+.PHONY: run test check pyright mypy lint collect bench screenshots snapshots tour sdk-parsers clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -57,6 +57,10 @@ snapshots: $(VENV)/.tested
 
 tour: $(VENV)/.tested
 	@$(BIN)/python screenshots/tour.py $(ARGS)
+
+# Needs the network: both vendors' packages read what `phoenix -p` prints.
+sdk-parsers: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.sdk_parsers $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -62,3 +62,5 @@ class ModelCall(Struct, frozen=True):
     """The kind of failure; empty where there was none."""
     preview: str = ""
     """The beginning of what it answered."""
+    stop: str = ""
+    """Why the reply ended, as the Messages API says; empty where none came, and in calls read from the database."""

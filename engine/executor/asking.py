@@ -125,6 +125,7 @@ def replied(
             cost_usd=cost_usd,
             message_id=message_id,
             preview=text_in(reply.blocks)[:PREVIEW],
+            stop=reply.stop.value,
         ),
     )
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import Struct
 
 from engine.call_records import CallPurpose, CallStatus, ModelCall
 from engine.machine.messages import ToolCall, ToolResult, ToolStatus, Usage
+from engine.totals import total_cost
 from engine.updates import AgentsChanged, AgentView, Asked, CallEnded, Snapshot, ToolEnded, ToolStarted, Update
 from phoenix_tui.cli.blocks import usage_object
 from tools.contract import JsonObject, JsonValue
 
 DENIED = ("Permission mode '", "User denied permission")
 """How the result of a call begins that was not allowed."""
+MOST_DENIED: Final = 262_144
+"""Characters of refused inputs in a result: readers of lines, such as Claude's SDKs, take one of at most 1 MiB."""
 
 
 def is_denial(result: ToolResult) -> bool:
@@ -25,6 +31,8 @@ class Denials:
     """Calls that were refused, of a conversation or of its sub-agents, in order."""
 
     found: list[JsonValue] = field(default_factory=list["JsonValue"])
+    _size: int = 0
+    """Characters of all their inputs."""
     _calls: dict[tuple[str, str], ToolCall] = field(default_factory=dict[tuple[str, str], ToolCall])
 
     def follow(self, update: Update, agent_id: str = "") -> None:
@@ -40,9 +48,20 @@ class Denials:
                 pass  # no call
 
     def _deny(self, call: ToolCall | None) -> None:
-        if call is not None:
-            tool_input: JsonValue = json.loads(call.input_json)
-            self.found.append({"tool_name": call.name, "tool_use_id": call.id, "tool_input": tool_input})
+        if call is None:
+            return
+        self._size += len(call.input_json)
+        fits = self._size <= MOST_DENIED
+        tool_input: JsonValue = json.loads(call.input_json) if fits else {"left_out": len(call.input_json)}
+        self.found.append({"tool_name": call.name, "tool_use_id": call.id, "tool_input": tool_input})
+
+
+class ModelTotal(Struct, frozen=True):
+    """What one model was used for; `cost_usd` is None where its price is unknown."""
+
+    provider: str
+    usage: Usage = Usage()
+    cost_usd: float | None = 0.0
 
 
 @dataclass(slots=True)
@@ -51,27 +70,33 @@ class Used:
 
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
-    by_model: dict[str, Usage] = field(default_factory=dict[str, Usage])
+    by_model: dict[str, ModelTotal] = field(default_factory=dict[str, "ModelTotal"])
+    api_ms: int = 0
+    """Time that servers took, of all calls together; calls beside each other count each."""
 
     def count(self, call: ModelCall) -> None:
         """Take in a call; only whole replies count as turns."""
         self.turns += call.purpose is CallPurpose.REPLY and call.status is CallStatus.OK
+        self.api_ms += call.duration_ms
         if call.usage != Usage():
-            self._add(call.model, call.usage)
+            self._add(call.model, ModelTotal(call.provider, call.usage, call.cost_usd))
 
     def add(self, other: Used) -> None:
         """Take in what another conversation used."""
         self.turns += other.turns
-        for model, usage in other.by_model.items():
-            self._add(model, usage)
+        self.api_ms += other.api_ms
+        for model, total in other.by_model.items():
+            self._add(model, total)
 
-    def _add(self, model: str, usage: Usage) -> None:
-        self.usage += usage
-        self.by_model[model] = self.by_model.get(model, Usage()) + usage
+    def _add(self, model: str, total: ModelTotal) -> None:
+        self.usage += total.usage
+        before = self.by_model.get(model, ModelTotal(total.provider))
+        cost = total_cost(before.cost_usd, total.cost_usd)
+        self.by_model[model] = ModelTotal(total.provider, before.usage + total.usage, cost)
 
     def models(self) -> JsonObject:
         """What each model used."""
-        return {model: usage_object(usage) for model, usage in self.by_model.items()}
+        return {model: usage_object(total.usage) for model, total in self.by_model.items()}
 
 
 @dataclass(slots=True)

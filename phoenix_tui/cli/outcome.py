@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.call_records import CallPurpose, ModelCall
 from engine.machine.messages import Origin, Role, text_in
-from engine.machine.states import Errored, State
+from engine.machine.states import Errored, Idle, State
 from engine.records import StoredMessage
 from engine.updates import (
     CallEnded,
@@ -16,6 +17,7 @@ from engine.updates import (
     StateChanged,
     Update,
 )
+from phoenix_tui.cli.agent_sdk import DescribeModel, framed, model_usage, nothing_known, terminal_reason
 from phoenix_tui.cli.agents import AgentResults, Denials, Used
 from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import Exit
@@ -48,6 +50,12 @@ class Outcome:
     stopped_by: Exit | None = None
     """The signal that ended it, as its exit code."""
     duration_ms: int = 0
+    describe: DescribeModel = nothing_known
+    """Windows and limits of the models that were used."""
+    stop_reason: str | None = None
+    """Why the last reply ended; None while none came, or the last call brought none."""
+    _worked: State | None = None
+    """The last state before it came to rest."""
     _state: State | None = None
     _cost_before: float | None = 0.0
     _cost: float | None = 0.0
@@ -60,12 +68,13 @@ class Outcome:
             case Snapshot():
                 self._cost_before = self._cost = update.conversation.spent.cost_usd
             case CallEnded(call):
-                self.used.count(call)
+                self._count(call)
             case MessageSaved(message):
                 self._read(message)
             case ContextChanged():
                 self._cost = update.cost_usd
             case StateChanged(state):
+                self._worked = self._worked if isinstance(state, Idle | Errored) else state
                 self._state = state
             case RunEnded():
                 self.ended = update
@@ -110,27 +119,32 @@ class Outcome:
     def result_object(self) -> JsonObject:
         """The object that ends json and stream-json."""
         code, whole = self.exit_code, self._whole()
+        subtype = self._subtype(code)
         result: JsonObject = {
             "type": "result",
-            "subtype": self._subtype(code),
+            "subtype": subtype,
             "is_error": code is not Exit.OK,
             "duration_ms": self.duration_ms,
+            "duration_api_ms": whole.api_ms,
             "num_turns": self.turns,
             "total_turns": whole.turns,
             "result": self.text,
+            "stop_reason": self.stop_reason,
+            "terminal_reason": terminal_reason(subtype, self._failed or self._worked),
             "session_id": self.session_id,
             "task_id": self.ended.run_id if self.ended is not None else "",
             "total_cost_usd": self.cost,
             "usage": usage_object(self.used.usage),
             "total_usage": usage_object(whole.usage),
             "model_usage": whole.models(),
+            "modelUsage": model_usage(whole, self.describe),
             "model": self.model,
             "permission_denials": list(self.denials.found),
             "agents": self.agents.objects(),
         }
         if code is not Exit.OK:
-            result["error"] = self.error
-        return result
+            result |= {"error": self.error, "errors": [self.error]}
+        return framed(result)
 
     @property
     def turns(self) -> int:
@@ -162,6 +176,11 @@ class Outcome:
         if code is Exit.CAP and self.ended is not None:
             return CAPS.get(self.capped or self.ended.error_code, "error_during_execution")
         return "error_during_execution"
+
+    def _count(self, call: ModelCall) -> None:
+        self.used.count(call)
+        if call.purpose is CallPurpose.REPLY:
+            self.stop_reason = call.stop or None
 
     def _read(self, message: StoredMessage) -> None:
         if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:

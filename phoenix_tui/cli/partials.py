@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from uuid import uuid4
 
 from engine.machine.messages import ToolUseBlock
 from engine.records import StoredMessage
@@ -57,10 +58,22 @@ class Partials:
         yield from self._close_block()
         if not self._open_message:
             self._open_message = True
-            message: JsonObject = {"type": "message", "role": "assistant", "model": self.model, "content": []}
-            yield {"type": "message_start", "message": message}
+            yield {"type": "message_start", "message": self._begun()}
         self._open_block = kind
         yield {"type": "content_block_start", "index": self._index, "content_block": block}
+
+    def _begun(self) -> JsonObject:
+        """The message as the API begins one; its row in the database, and so its lasting id, does not exist yet."""
+        return {
+            "id": f"msg_{uuid4().hex}",
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage_object(None),
+        }
 
     def _delta(self, delta: JsonObject) -> JsonObject:
         return {"type": "content_block_delta", "index": self._index, "delta": delta}

@@ -13,6 +13,7 @@ from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
 from engine.updates import (
+    ContextChanged,
     LiveTextDropped,
     MessageSaved,
     Noticed,
@@ -27,6 +28,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.agent_words import task_words
+from phoenix_tui.cli.agent_sdk import framed, session_fields
 from phoenix_tui.cli.agents import is_denial
 from phoenix_tui.cli.blocks import assistant_object, user_object
 from phoenix_tui.cli.exits import Exit
@@ -144,11 +146,13 @@ class StreamReporter(Struct, frozen=True):
     partials: Partials | None = None
     agent_partials: dict[str, Partials] = field(default_factory=dict[str, Partials])
     """By sub-agent, where there are partials at all."""
+    filled: dict[str, int] = field(default_factory=dict[str, int])
+    """Tokens in the window of each conversation, by its id."""
 
     def begin(self) -> None:
         """The init object."""
         names: list[JsonValue] = list(self.tools)
-        write_json_line({
+        init: JsonObject = {
             "type": "system",
             "subtype": "init",
             "session_id": self.session_id,
@@ -156,14 +160,14 @@ class StreamReporter(Struct, frozen=True):
             "model": self.model,
             "tools": names,
             "permission_mode": self.permission_mode,
-            "permissionMode": self.permission_mode,
             "sandbox": self.sandbox,
-        })
+        }
+        write_json_line(framed(init | session_fields(self.permission_mode)))
 
     def follow(self, update: Update) -> None:
         """Everything a script may want, in order."""
-        for line in self._objects(update, self.partials, self.model):
-            write_json_line(line | {"session_id": self.session_id})
+        for line in self._objects(update, self.partials, self.model, self.session_id):
+            write_json_line(framed(line | {"session_id": self.session_id}))
 
     def follow_agent(self, agent: ConversationRecord, facts: AgentFacts, update: Update) -> None:
         """The same, under the call that began the sub-agent."""
@@ -171,40 +175,50 @@ class StreamReporter(Struct, frozen=True):
         partials = self.agent_partials.setdefault(agent.id, Partials(agent.model)) if self.partials else None
         if isinstance(update, MessageSaved) and update.message.origin is Origin.SUBAGENT:
             asked: JsonObject = {"type": "user", "message": user_object(update.message)}
-            write_json_line(asked | whose)
-        for line in self._objects(update, partials, agent.model):
-            write_json_line(line | whose)
+            write_json_line(framed(asked | whose))
+        for line in self._objects(update, partials, agent.model, agent.id):
+            write_json_line(framed(line | whose))
 
     def end(self, outcome: Outcome) -> None:
         """The result, always last."""
         write_result(outcome)
 
-    def _objects(self, update: Update, partials: Partials | None, model: str) -> Iterator[JsonObject]:
+    def _objects(self, update: Update, partials: Partials | None, model: str, whose: str) -> Iterator[JsonObject]:
         for event in _events(update, partials):
             yield {"type": "stream_event", "event": event, "parent_tool_use_id": None}
         match update:
             case MessageSaved(message) if _is_reply(message):
                 yield {"type": "assistant", "message": assistant_object(message, model), "parent_tool_use_id": None}
             case Routed(card) if card is not None:
-                progress: JsonObject = {"type": "system", "subtype": "task_progress"}
+                progress: JsonObject = {"type": "system", "subtype": "phoenix_route"}
                 yield progress | route_object(card.route)
             case MessageSaved(message) if message.origin in {Origin.TOOL, Origin.COMPLETION}:
                 yield {"type": "user", "message": user_object(message), "parent_tool_use_id": None}
             case MessageSaved(message) if said := summarized(message):
-                yield {"type": "system", "subtype": "compact_boundary", "message": said}
+                fact: JsonObject = {"trigger": "auto", "pre_tokens": self.filled.get(whose, 0)}
+                yield {"type": "system", "subtype": "compact_boundary", "message": said, "compact_metadata": fact}
+            case ContextChanged(tokens):
+                self.filled[whose] = tokens
             case RetryScheduled(attempt, seconds, cause):
-                yield {
-                    "type": "system",
-                    "subtype": "api_retry",
-                    "attempt": attempt,
-                    "max_retries": RETRIES,
-                    "delay_ms": round(seconds * 1000),
-                    "error": cause,
-                }
+                yield _retry_object(attempt, seconds, cause)
             case Noticed(text):
                 write_progress(text)
             case _:
                 pass  # what is only for the eye
+
+
+def _retry_object(attempt: int, seconds: float, cause: str) -> JsonObject:
+    delay = round(seconds * 1000)
+    return {
+        "type": "system",
+        "subtype": "api_retry",
+        "attempt": attempt,
+        "max_retries": RETRIES,
+        "delay_ms": delay,
+        "retry_delay_ms": delay,
+        "error_status": None,
+        "error": cause,
+    }
 
 
 def write_result(outcome: Outcome) -> None:

@@ -46,7 +46,7 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         await _check_sandbox(backend, record.sandbox, record.sandbox_required)
         caps = await _caps(backend, setup, conversation.record)
         reporter = _reporter(arguments, conversation, backend.tool_names)
-        outcome = Outcome(conversation.id, conversation.record.model)
+        outcome = Outcome(conversation.id, conversation.record.model, describe=backend.providers.describe)
         if backend.engine.warning:
             write_progress(backend.engine.warning)
         limit, link = MemoryLimit.of(setup.settings), backend.processes.link

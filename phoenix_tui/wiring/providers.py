@@ -79,6 +79,14 @@ class ProviderRegistry:
             return None
         return prices.price(provider.name, model, usage, local=provider.describe(model).local)
 
+    def describe(self, reference: str) -> ModelInfo | None:
+        """What is known of a model without asking anyone; None for an unknown provider."""
+        try:
+            provider, model = self.resolve(reference)
+        except ProviderError:
+            return None
+        return provider.describe(model)
+
     def names(self) -> list[str]:
         """The providers there are."""
         return list(self._factories())

@@ -77,7 +77,7 @@ async def test_a_script_starts_at_once_and_is_told_of_the_decision(tmp_path: Pat
         asked = ("-p", "Look at the relay", "--permission-mode", "auto", "--output-format", "stream-json")
         ran = await phoenix.run(*asked)
         assert ran.code == 0, ran.err
-        told = [line for line in ran.lines if line.get("subtype") == "task_progress"]
+        told = [line for line in ran.lines if line.get("subtype") == "phoenix_route"]
         assert [line["strategy"] for line in told] == ["parallel"]
         assert [agent["profile"] for agent in told[0]["agents"]] == ["explore", "research"]
         assert ran.lines[-1]["result"] == "Both are back."

@@ -57,7 +57,7 @@ async def test_json_is_one_result_object(tmp_path: Path) -> None:
     async with serve(plays(HELLO)) as server:
         ran = await with_claude(tmp_path, server.url).run("-p", "--output-format", "json", "Hi")
     result: dict[str, Any] = ran.json
-    for key in ("duration_ms", "session_id", "task_id"):
+    for key in ("duration_ms", "duration_api_ms", "session_id", "task_id", "uuid", "modelUsage"):
         assert result.pop(key)
     assert result == {
         "type": "result",
@@ -66,6 +66,8 @@ async def test_json_is_one_result_object(tmp_path: Path) -> None:
         "num_turns": 1,
         "total_turns": 1,
         "result": "Hello.",
+        "stop_reason": "end_turn",
+        "terminal_reason": "completed",
         "total_cost_usd": pytest.approx(0.00007),
         "usage": USAGE,
         "total_usage": USAGE,

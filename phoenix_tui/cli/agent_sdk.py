@@ -1,0 +1,83 @@
+"""Fields and names by which hosts that speak with `claude -p` read a run.
+
+Measured with the parser of `claude-agent-sdk` 0.2.187 (Python) and the types of `@anthropic-ai/claude-agent-sdk`
+0.3.330 (npm); `make sdk-parsers` repeats it (docs/sdk-parsers.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+from uuid import uuid4
+
+from engine.machine.states import AwaitingApproval, Errored, State, ToolExecuting
+from engine.ports import ModelInfo
+from phoenix_tui.cli.agents import ModelTotal, Used
+from tools.contract import JsonObject, JsonValue
+
+DescribeModel: TypeAlias = Callable[[str], ModelInfo | None]
+"""What is known of a model by its reference; None where no provider knows it."""
+COMPATIBLE_VERSION: Final = "2.1.330"
+"""Version of the program whose output these lines follow: its SDK warns where none is named."""
+MODES: Final = {"ask": "default", "accept-edits": "acceptEdits", "auto": "bypassPermissions", "deny": "dontAsk"}
+"""Permission modes under the other program's names; `plan` is the same word."""
+_REASONS: Final = {
+    "success": "completed",
+    "error_max_turns": "max_turns",
+    "error_max_budget_usd": "budget_exhausted",
+    "error_during_execution": "api_error",
+}
+
+
+def framed(line: JsonObject) -> JsonObject:
+    """A line with an id of its own, which parsers demand."""
+    return line | {"uuid": str(uuid4())}
+
+
+def session_fields(permission_mode: str) -> JsonObject:
+    """What an init line says beside the run's own settings: Phoenix has none of these extensions."""
+    nothing: list[JsonValue] = []
+    return {
+        "permissionMode": MODES.get(permission_mode, permission_mode),
+        "apiKeySource": "none",
+        "mcp_servers": nothing,
+        "slash_commands": nothing,
+        "agents": nothing,
+        "skills": nothing,
+        "plugins": nothing,
+        "output_style": "default",
+        "claude_code_version": COMPATIBLE_VERSION,
+    }
+
+
+def model_usage(used: Used, describe: DescribeModel) -> JsonObject:
+    """What each model was used for; `costUSD` is null where a price is unknown."""
+    return {model: _of_model(model, total, describe) for model, total in used.by_model.items()}
+
+
+def terminal_reason(subtype: str, state: State | None) -> str:
+    """Why a run ended; `state` is the last one in which it worked, or where it came to rest in an error."""
+    if subtype == "error_during_execution" and not isinstance(state, Errored):
+        return "model_error"
+    stopped = "aborted_tools" if isinstance(state, ToolExecuting | AwaitingApproval) else "aborted_streaming"
+    return _REASONS.get(subtype, stopped)
+
+
+def _of_model(model: str, total: ModelTotal, describe: DescribeModel) -> JsonObject:
+    known = describe(f"{total.provider}/{model}")
+    return {
+        "inputTokens": total.usage.input_tokens,
+        "outputTokens": total.usage.output_tokens,
+        "cacheReadInputTokens": total.usage.cache_read_tokens,
+        "cacheCreationInputTokens": total.usage.cache_creation_tokens,
+        "webSearchRequests": 0,
+        "costUSD": total.cost_usd,
+        "contextWindow": known.context_window if known is not None else 0,
+        "maxOutputTokens": known.max_output if known is not None else 0,
+    }
+
+
+def nothing_known(reference: str) -> ModelInfo | None:
+    """Describes no model."""
+    del reference
+    return None
