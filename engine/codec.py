@@ -56,6 +56,12 @@ NAMES: dict[type, str] = {
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
+class MessageFlags(Struct, frozen=True):
+    """What is true of few messages."""
+
+    cut: str = ""
+
+
 class CodecError(ValueError):
     """This text is no such value; the message says what is wrong."""
 
@@ -110,6 +116,16 @@ def encode_usage(usage: Usage) -> str:
 def decode_usage(text: str) -> Usage:
     """What `encode_usage` wrote. Raises CodecError."""
     return cast("Usage", _decode(text, Usage))
+
+
+def encode_cut(cut: str) -> str | None:
+    """The column `messages.flags_json`: why a reply ends before its end; NULL for a whole message."""
+    return _encode(MessageFlags(cut)) if cut else None
+
+
+def decode_cut(text: str | None) -> str:
+    """What `encode_cut` wrote. Raises CodecError."""
+    return cast("MessageFlags", _decode(text, MessageFlags)).cut if text else ""
 
 
 def encode_omitted(omitted: Sequence[Omission]) -> str:

@@ -277,6 +277,8 @@ class StoredMessage(Struct, frozen=True):
     model: str = ""
     usage: Usage | None = None
     duration_ms: int = 0
+    cut: str = ""
+    """As in `NewMessage`."""
 
 
 class ToolCallRecord(Struct, frozen=True):

@@ -18,11 +18,20 @@ UNDERSTOOD = "I understand the context from our previous conversation."
 """How a summary stands before the messages that stay (SPEC CLAW-05)."""
 EMPTY = "(no text)"
 CONTINUE = "Continue."
+CUT_OFF = "[Your reply broke off here: the call failed. Unless told otherwise, continue exactly where it ended.]"
+"""Stands behind a reply that is not whole, so that no reply meets another one and what is sent only grows."""
 
 
 def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
-    """What was said, without notices."""
-    return [ModelMessage(m.role, m.blocks) for m in messages if m.role is not Role.SYSTEM and not m.silent]
+    """What was said, without notices; a reply that broke off is followed by a word that it did."""
+    said: list[ModelMessage] = []
+    for message in messages:
+        if message.role is Role.SYSTEM or message.silent:
+            continue
+        said.append(ModelMessage(message.role, message.blocks))
+        if message.cut:
+            said.append(ModelMessage(Role.USER, (TextBlock(CUT_OFF),)))
+    return said
 
 
 def unfinished(partial: Sequence[Block]) -> list[ModelMessage]:

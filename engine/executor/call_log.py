@@ -37,6 +37,10 @@ class OpenCall(Struct, eq=False):
     streamed: bool = False
     """Whether anything has come back: a request that is refused costs nothing."""
     ended: bool = False
+    message_id: str = ""
+    """Of the message that it may become."""
+    written: list[str] = field(default_factory=list[str])
+    """The text so far, in pieces."""
 
 
 class CallLog(Struct, eq=False):
@@ -72,6 +76,7 @@ class CallLog(Struct, eq=False):
             run_id=call.run_id,
             iteration=call.iteration,
             attempt=call.attempt,
+            message_id=call.message_id,
             started_at=call.started_at,
             duration_ms=max(0, round((now - call.begun) * 1000)),
         )
@@ -82,6 +87,12 @@ class CallLog(Struct, eq=False):
         wanted = frozenset(purposes)
         for call in [one for one in self.under_way.values() if one.purpose in wanted]:
             self.end(call, CallStatus.CANCELLED, now)
+
+    @property
+    def written(self) -> str:
+        """What the reply under way says so far; empty where none is."""
+        calls = [call for call in self.under_way.values() if call.purpose is CallPurpose.REPLY]
+        return "".join(piece for call in calls for piece in call.written)
 
     @property
     def waiting(self) -> bool:

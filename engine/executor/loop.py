@@ -20,13 +20,12 @@ from engine.executor.spending import count
 from engine.executor.writes import saves_of, writes_of
 from engine.machine.effects import AbortLlm, Act, Effect, FinishRun, Refuse, RequestLlm, Save, SaveToolResult, StartRun
 from engine.machine.events import CompactionEnded, Event, LlmReplied, UserCancelled
-from engine.machine.messages import Role, ToolResult, text_in
+from engine.machine.messages import Role, ToolResult
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingLlm,
     AwaitingSubagents,
     Errored,
-    RetryWait,
     State,
     run_of,
 )
@@ -41,7 +40,6 @@ from engine.updates import (
     MessageSaved,
     RunEnded,
     StateChanged,
-    TextArrived,
     ToolEnded,
 )
 
@@ -222,18 +220,13 @@ class MoveLoop(Struct, eq=False):
                 publish(MessageSaved(message))
 
     def _close_live_text(self, event: Event, before: State, state: State, committed: Committed) -> None:
-        """Say that streamed text will not be stored, unless it was, or is being continued."""
+        """Say that streamed text will not be stored, unless it was, or is being continued, or asked for again.
+
+        What a retry takes the place of stands until the retry says something (`model_call`).
+        """
         saved = any(message.role is Role.ASSISTANT for message in committed.messages)
-        if not isinstance(before, AwaitingLlm) or saved:
-            return
-        publish = self.session.publisher.publish
-        if isinstance(state, AwaitingLlm):
-            if isinstance(state.phase, RetryWait):
-                publish(LiveTextDropped(cancelled=False))
-                kept = text_in(state.partial)
-                publish(TextArrived(kept))
-            return
-        publish(LiveTextDropped(cancelled=isinstance(event, UserCancelled)))
+        if isinstance(before, AwaitingLlm) and not saved and not isinstance(state, AwaitingLlm):
+            self.session.publisher.publish(LiveTextDropped(cancelled=isinstance(event, UserCancelled)))
 
     def _take_context(self, event: LlmReplied) -> None:
         session = self.session

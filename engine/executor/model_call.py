@@ -20,7 +20,7 @@ from engine.executor.spending import check_budget
 from engine.executor.window import prompt_facts
 from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
-from engine.machine.messages import Block, ToolUseBlock
+from engine.machine.messages import Block, ToolUseBlock, text_in
 from engine.ports import (
     ModelMessage,
     ModelReply,
@@ -36,7 +36,7 @@ from engine.ports import (
 from engine.records import StoredMessage
 from engine.rewinding.keeper import CHANGING
 from engine.rewinding.told import files_note
-from engine.updates import Noticed, TextArrived, ThinkingArrived, ToolDrafted
+from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
 
 
 class ToolDraft(Struct, eq=False):
@@ -59,6 +59,7 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     model = session.record.model
     request: ModelRequest | None = None
     message_id = session.ports.ids.new()
+    written: list[str] = []
     try:
         check_budget(session)
         if ask.attempt == 0:
@@ -67,14 +68,15 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
         rows = await session.rows()
         request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
         with recorded(session, CallPurpose.REPLY, model, ask) as call:
-            reply = await _stream(session, provider, request, call)
+            call.message_id, call.written = message_id, written
+            reply = await _stream(session, provider, request, call, ask)
             replied(session, call, reply, message_id=message_id)
     except ProviderError as error:
         _note_failure(session, request, error)
-        await _fail(session, ask, error)
+        await _fail(session, ask, error, message_id, "".join(written))
         return
     except StorageError as error:
-        _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False))
+        _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False), message_id)
         return
     session.governor.succeeded(model)
     duration_ms = int((session.ports.clock.monotonic() - started) * 1000)
@@ -83,13 +85,19 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     _replied(session, ask, reply, message_id, duration_ms)
 
 
-async def _stream(session: Session, provider: Provider, request: ModelRequest, call: OpenCall) -> ModelReply:
-    publish, draft = session.publisher.publish, ToolDraft()
+async def _stream(
+    session: Session, provider: Provider, request: ModelRequest, call: OpenCall, ask: RequestLlm
+) -> ModelReply:
+    publish, draft, begun = session.publisher.publish, ToolDraft(), ask.attempt == 0
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
             call.streamed = True
+            if not begun and not isinstance(item, UsageTold):
+                begun = True
+                _begin_anew(session, ask)
             match item:
                 case TextDelta(text):
+                    call.written.append(text)
                     publish(TextArrived(text))
                 case ThinkingDelta(text):
                     publish(ThinkingArrived(text))
@@ -104,6 +112,14 @@ async def _stream(session: Session, provider: Provider, request: ModelRequest, c
                 case _:
                     assert_never(item)
     raise broke_off(retryable=True)
+
+
+def _begin_anew(session: Session, ask: RequestLlm) -> None:
+    """A retry says something: the text of the attempt that failed has stood on the screen until now."""
+    publisher = session.publisher
+    if publisher.text or publisher.thinking:
+        publisher.publish(LiveTextDropped(cancelled=False))
+        publisher.publish(TextArrived(text_in(ask.partial)))
 
 
 def _look_ahead(session: Session, name: str) -> None:
@@ -170,18 +186,25 @@ def _note_failure(session: Session, request: ModelRequest | None, error: Provide
         session.background(asyncio.to_thread(diagnostics.failed, request, error))
 
 
-async def _fail(session: Session, ask: RequestLlm, error: ProviderError) -> None:
+async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str) -> None:
     if error.kind == REFUSED:
         with suppress(StorageError):  # the failure itself is what is told
             error = await without_images(session, error)
-    _failed(session, ask, error)
+    _failed(session, ask, error, message_id, written)
 
 
-def _failed(session: Session, ask: RequestLlm, error: ProviderError) -> None:
+def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str = "") -> None:
     if error.kind in {"rate_limit", "overloaded"}:
         session.governor.throttled(session.record.model)
     event = LlmFailed(
-        ask.gen, error.kind, error.message, error.retryable, error.retry_after, context_overflow=error.context_overflow
+        ask.gen,
+        error.kind,
+        error.message,
+        error.retryable,
+        error.retry_after,
+        error.context_overflow,
+        message_id,
+        written,
     )
     session.post(lambda: event)
 

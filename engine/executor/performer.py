@@ -227,14 +227,17 @@ class Performer(Struct, eq=False):
         session = self.session
 
         def passed() -> UserCancelled:
+            written = session.calls.written
             self.interrupt()
             elapsed = int(session.ports.clock.monotonic() - session.run.started)
-            return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True)
+            return UserCancelled(session.ports.ids.new(), elapsed, timed_out=True, written=written)
 
         session.post(passed)
 
     def _model_broke(self, gen: int) -> None:
-        self.session.post(lambda: LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False))
+        message_id = self.session.ports.ids.new()
+        failed = LlmFailed(gen, "internal", f"{FAILED_INSIDE}.", retryable=False, message_id=message_id)
+        self.session.post(lambda: failed)
 
     def _compaction_broke(self, gen: int) -> None:
         self.session.post(lambda: CompactionEnded(gen, f"{FAILED_INSIDE}."))

@@ -23,7 +23,7 @@ from engine.executor.requests import RunCaps
 from engine.executor.reviewing import Review
 from engine.executor.time_limit import TimeLimit
 from engine.machine.events import Event
-from engine.machine.messages import LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
+from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.machine.states import State
 from engine.permissions.asked import AskedCall
 from engine.permissions.rules import Rule, RuleBook
@@ -344,7 +344,7 @@ class Session(Struct, eq=False):
     @property
     def resumable(self) -> bool:
         """Whether the last message waits for an answer: "Resume interrupted turn" (SPEC c10)."""
-        return self.last in {LastMessage.USER, LastMessage.TOOL_RESULT}
+        return self.last in UNANSWERED
 
     def context_of(self, usage: Usage) -> int:
         """Tokens in the window after a reply."""
@@ -380,7 +380,7 @@ def kind_of(message: StoredMessage, before: LastMessage) -> LastMessage:
             return before
         case Role.ASSISTANT:
             asks = any(isinstance(block, ToolUseBlock) for block in message.blocks)
-            return LastMessage.TOOL_USE if asks else LastMessage.ANSWER
+            return LastMessage.CUT if message.cut else LastMessage.TOOL_USE if asks else LastMessage.ANSWER
         case Role.USER:
             answers = any(isinstance(block, ToolResultBlock) for block in message.blocks)
             return LastMessage.TOOL_RESULT if answers else LastMessage.USER

@@ -34,6 +34,8 @@ class UserCancelled(Struct, frozen=True):
     """Whole seconds since the run began, for the notice."""
     timed_out: bool = False
     """The run's time limit asks, not the user."""
+    written: str = ""
+    """What the model call under way had written when that limit was reached."""
 
 
 class RetryAsked(Struct, frozen=True):
@@ -116,6 +118,10 @@ class LlmFailed(Struct, frozen=True):
     retryable: bool
     retry_after: float = 0.0
     context_overflow: bool = False
+    message_id: str = ""
+    """Names the message that `written` may become."""
+    written: str = ""
+    """The text that stood on the screen when it failed."""
 
 
 class RetryDue(Struct, frozen=True):

@@ -91,6 +91,8 @@ class NewMessage(Struct, frozen=True):
     silent: bool = False
     original_length: int | None = None
     """Characters before the cap of 32,768 (SPEC CLAW-04), where it was cut."""
+    cut: str = ""
+    """Why a reply ends before its end, in a sentence for the user; empty for a whole message."""
 
 
 class ToolCall(Struct, frozen=True):
@@ -173,8 +175,14 @@ class LastMessage(StrEnum):
     NONE = "none"
     ANSWER = "answer"
     """Assistant text without a tool use: the turn is over."""
+    CUT = "cut"
+    """Assistant text that broke off: the turn goes on, and a retry continues it."""
     TOOL_USE = "tool_use"
     TOOL_RESULT = "tool_result"
     USER = "user"
     SHELL = "shell"
     """What a command of the user printed: the next message goes on with its turn, and no answer is owed."""
+
+
+UNANSWERED = frozenset({LastMessage.USER, LastMessage.TOOL_RESULT, LastMessage.CUT})
+"""After these a model still has to say something: the turn can be resumed (SPEC c1 Retry)."""

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from engine.machine import agent_texts, agents, texts
+from engine.machine import agent_texts, agents, broken, texts
 from engine.machine.effects import (
     AfterRun,
     Compact,
@@ -30,8 +30,6 @@ from engine.machine.messages import (
     Origin,
     Role,
     StopReason,
-    TextBlock,
-    ThinkingBlock,
     ToolCall,
     ToolUseBlock,
 )
@@ -83,8 +81,11 @@ def step(state: State, event: ReplyEvent) -> Step:
 def _compacted(state: AwaitingLlm, event: CompactionEnded) -> Step:
     """Go on with the call that waited: a failure changes nothing but is said (SPEC CLAW-30)."""
     told: Effect = Notice(event.failure) if event.failure else SaveNotice(event.note or texts.COMPACTED)
-    onward = _again(state, state.partial) if state.partial else request(state.gen + 1, state.run)
-    return Step(onward.state, (told, *onward.effects))
+    if state.partial:
+        onward = _again(state, state.partial)
+        return Step(onward.state, (told, *onward.effects))
+    asked = AwaitingLlm(state.gen + 1, state.run, Requesting(), broken=state.broken)
+    return Step(asked, (told, *request(state.gen + 1, state.run).effects))
 
 
 def _again(state: AwaitingLlm, partial: tuple[Block, ...], truncated_call: bool = False) -> Step:
@@ -107,12 +108,12 @@ def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
     if calls:
         return _use_tools(state, event, calls)
     if event.truncated_call or event.stop in {StopReason.MAX_TOKENS, StopReason.PAUSE_TURN}:
-        return _continue(state, event, merge(state.partial, blocks))
-    return _end(state, event, merge(state.partial, blocks))
+        return _continue(state, event, broken.merge(state.partial, blocks))
+    return _end(state, event, broken.merge(state.partial, blocks))
 
 
 def _use_tools(state: AwaitingLlm, event: LlmReplied, calls: tuple[ToolCall, ...]) -> Step:
-    saved = _assistant(event, merge(state.partial, event.blocks))
+    saved = _assistant(event, broken.merge(state.partial, event.blocks))
     if state.run.agent is not None and (handed_in := agents.submitted(state, event, saved, calls)):
         return handed_in
     first, *rest = calls
@@ -129,33 +130,35 @@ def _continue(state: AwaitingLlm, event: LlmReplied, partial: tuple[Block, ...])
         limited = state.continuations < CONTINUATIONS
         text = texts.iteration_limit(run.iteration) if limited else texts.OUTPUT_LIMIT
         code = "iteration_limit" if limited else "output_limit"
-        saves: tuple[Save, ...] = (_assistant(event, partial),) if has_content(partial) else ()
+        saves: tuple[Save, ...] = (_assistant(event, partial),) if broken.has_content(partial) else ()
         finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code, recoverable=True)
         return Step(Idle(state.gen + 1), (*saves, SaveNotice(text), finish))
-    onward = replace(state, run=run.next_iteration(), continuations=state.continuations + 1, attempt=0)
+    onward = replace(state, run=run.next_iteration(), continuations=state.continuations + 1, attempt=0, broken=None)
     return _again(onward, partial, event.truncated_call)
 
 
 def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:
     run = state.run
     if run.agent is not None:
-        saved = (_assistant(event, blocks),) if has_content(blocks) else ()
+        saved = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
         return agents.ended_in_words(state, event, saved, agents.words_of(blocks))
     done = Idle(state.gen + 1)
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
-    if has_content(blocks):
+    if broken.has_content(blocks):
         return Step(done, (_assistant(event, blocks), finish, AfterRun(run.id)))
     if event.stop is StopReason.REFUSAL:
         refused = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.DECLINED, "refusal")
         return Step(done, (SaveNotice(texts.DECLINED), refused))
-    if event.last is LastMessage.TOOL_RESULT:
-        return Step(done, (finish, AfterRun(run.id)))  # nothing more to say after its tools
-    return _failed(state, LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True))
+    if event.last in {LastMessage.TOOL_RESULT, LastMessage.CUT}:
+        return Step(done, (finish, AfterRun(run.id)))  # nothing more to say after its tools, or what it had said
+    empty = LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True, message_id=event.message_id)
+    return _failed(state, empty)
 
 
 def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
     run = state.run
     gen = state.gen + 1
+    state = replace(state, broken=broken.longer(state.broken, event.written, event.message, event.message_id))
     if event.context_overflow and not run.overflowed:
         run = replace(run, compacted=True, overflowed=True)
         after = replace(state, gen=gen, phase=CompactingContext(), run=run, attempt=0)
@@ -164,16 +167,17 @@ def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:
         seconds = min(max(2.0**state.attempt, event.retry_after), LONGEST_WAIT)
         waiting = replace(state, gen=gen, phase=RetryWait(seconds, event.message), attempt=state.attempt + 1)
         return Step(waiting, (ScheduleRetry(gen, seconds, state.attempt + 1, event.message),))
+    saves = broken.after_failure(state, event)
     if run.agent is not None:
         text = agent_texts.NO_CONTEXT if event.context_overflow else event.message
-        return fail_agent(gen, run, event.kind, text, partial=agents.words_of(state.partial))
+        return fail_agent(gen, run, event.kind, text, saves, agents.words_of(broken.blocks_of(state)))
     text = event.message
     if event.context_overflow:
         text = texts.overflow(event.message)
     elif event.retryable:
         text = texts.retries_spent(event.message)
     finish = FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, event.kind, event.retryable)
-    return Step(Errored(gen, event.kind, text, event.retryable, run.id), (finish,))
+    return Step(Errored(gen, event.kind, text, event.retryable, run.id), (*saves, finish))
 
 
 def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
@@ -194,26 +198,3 @@ def _routed(state: AwaitingLlm, event: RouteDecided) -> Step:
 def _assistant(event: LlmReplied, blocks: tuple[Block, ...]) -> SaveMessage:
     message = NewMessage(event.message_id, Role.ASSISTANT, Origin.LLM, blocks, silent=event.silent)
     return SaveMessage(message, usage=event.usage, model=event.model, duration_ms=event.duration_ms)
-
-
-def has_content(blocks: tuple[Block, ...]) -> bool:
-    """Whether a reply says anything: thinking alone does not."""
-    return any(
-        not isinstance(b, ThinkingBlock) and not (isinstance(b, TextBlock) and not b.text.strip()) for b in blocks
-    )
-
-
-def merge(partial: tuple[Block, ...], blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """One row of a reply and its continuations: texts that meet are joined, later thinking is dropped."""
-    if not partial:
-        return blocks
-    merged = list(partial)
-    for block in blocks:
-        last = merged[-1]
-        if isinstance(block, ThinkingBlock):
-            continue
-        if isinstance(block, TextBlock) and isinstance(last, TextBlock):
-            merged[-1] = TextBlock(last.text + block.text)
-        else:
-            merged.append(block)
-    return tuple(merged)

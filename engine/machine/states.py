@@ -73,6 +73,16 @@ class CompactingContext(Struct, frozen=True):
 Phase: TypeAlias = Requesting | RetryWait | Routing | CompactingContext
 
 
+class BrokenText(Struct, frozen=True):
+    """What a model call had written when it failed: kept until a retry succeeds, stored where none does."""
+
+    text: str
+    cause: str
+    """Why it broke off, in a sentence for the user."""
+    message_id: str
+    """Names the message that it may become."""
+
+
 class Idle(Struct, frozen=True):
     """Nothing runs; a message starts a run."""
 
@@ -90,6 +100,8 @@ class AwaitingLlm(Struct, frozen=True):
     continuations: int = 0
     partial: tuple[Block, ...] = ()
     """Finished blocks of replies that hit the output limit and are being continued."""
+    broken: BrokenText | None = None
+    """The longest text among the attempts that failed."""
 
 
 class ToolOrigin(StrEnum):

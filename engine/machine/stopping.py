@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from engine.machine import texts
+from engine.machine import agents, broken, texts
 from engine.machine.effects import (
     AbortLlm,
     CancelAgents,
@@ -70,10 +70,8 @@ def _cancel(state: State, event: UserCancelled) -> Step:
             return Step(Idle(gen))
         case Compacting():
             return Step(Idle(gen), (AbortLlm(),))
-        case AwaitingLlm(run=run):
-            row = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
-            ended = end_run(gen, run, (row,), timed_out=event.timed_out)
-            return Step(ended.state, (*ended.effects, AbortLlm(), CancelTimer()))
+        case AwaitingLlm():
+            return _stop_model(broken.with_text_of(state, event), event)
         case AwaitingApproval():
             note = texts.stopped(event.elapsed, event.timed_out)
             return stop_round(gen, state, event.message_id, note, timed_out=event.timed_out)
@@ -88,3 +86,11 @@ def _cancel(state: State, event: UserCancelled) -> Step:
             return Step(after, (CancelAgents(state.pending), StartCancelDeadline(gen, CANCEL_DEADLINE)))
         case _:
             assert_never(state)
+
+
+def _stop_model(state: AwaitingLlm, event: UserCancelled) -> Step:
+    saves = broken.after_stop(state, event)
+    words = agents.words_of(broken.blocks_of(state)) if saves else ""
+    row = SaveNotice(texts.stopped(event.elapsed, event.timed_out))
+    ended = end_run(state.gen + 1, state.run, (*saves, row), timed_out=event.timed_out, partial=words)
+    return Step(ended.state, (*ended.effects, AbortLlm(), CancelTimer()))

@@ -16,6 +16,8 @@ NOTHING_TO_RETRY = "Nothing to retry"
 NOTHING_TO_ANSWER = "That question is no longer open"
 OUTPUT_LIMIT = "Stopped at the output limit after 3 continuations"
 TIME_LIMIT = "Stopped at the time limit"
+ENDED_MIDWAY = "Phoenix ended before the answer did."
+"""Why a reply is not whole that was being continued when everything ended."""
 LOOP = "Stopped: repeated tool calls without progress"
 EMPTY_REPLY = "the model sent an empty answer"
 KEYS_TOLD = " Press Enter to retry or send a message."
@@ -72,6 +74,11 @@ def stragglers(ended: int, survivors: tuple[int, ...]) -> str:
 def iteration_limit(count: int) -> str:
     """Why a run that was still working ended."""
     return f"Stopped after {count} iterations — send a message to continue"
+
+
+def broke_off(cause: str) -> str:
+    """The row below a text that was kept without its end."""
+    return f"The answer broke off here and is kept: {cause}"
 
 
 def retries_spent(cause: str) -> str:

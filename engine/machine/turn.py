@@ -16,7 +16,7 @@ from engine.machine.effects import (
     StartRun,
 )
 from engine.machine.events import CompactAsked, InboxArrived, RetryAsked, UserMessage, UserShell
-from engine.machine.messages import LastMessage, NewMessage, Origin, Role, ToolUseBlock
+from engine.machine.messages import UNANSWERED, NewMessage, Origin, Role, ToolUseBlock
 from engine.machine.states import (
     AwaitingApproval,
     AwaitingLlm,
@@ -90,8 +90,7 @@ def _message(state: State, event: UserMessage) -> Step:
 
 
 def _retry(state: State, event: RetryAsked) -> Step:
-    unanswered = event.last in {LastMessage.USER, LastMessage.TOOL_RESULT}
-    if not unanswered and not isinstance(state, Errored):
+    if event.last not in UNANSWERED and not isinstance(state, Errored):
         return Step(state, (Refuse(texts.NOTHING_TO_RETRY),))
     run = Run(event.run_id, event.max_iterations)
     asked = request(state.gen + 1, run)

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias, cast
 from engine.codec import (
     CodecError,
     decode_blocks,
+    decode_cut,
     decode_display,
     decode_earlier,
     decode_omitted,
@@ -170,6 +171,7 @@ TAKEN: Final[Mapping[str, Mapping[str, Check]]] = {
         "usage_json": _USAGE,
         "cost_usd": amount(),
         "duration_ms": number(),
+        "flags_json": json_of(decode_cut),
         "created_at": _TIME,
     },
     "tool_calls": {

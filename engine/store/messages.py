@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from engine.codec import decode_blocks, decode_usage, encode_blocks, encode_usage, storable
-from engine.machine.messages import OWN_CALL, Block, Origin, Role, TextBlock, ToolUseBlock, text_in
+from engine.codec import decode_blocks, decode_cut, decode_usage, encode_blocks, encode_cut, encode_usage, storable
+from engine.machine.messages import OWN_CALL, Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
 from engine.store.conversations import name_after, name_after_command
@@ -34,8 +34,8 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
     text = plain_text(message.blocks)
     connection.execute(
         """INSERT INTO messages (id, conversation_id, turn_id, seq, message_number, role, origin, content_json, text,
-            original_len, silent, run_id, agent_id, model, usage_json, cost_usd, duration_ms, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            original_len, silent, run_id, agent_id, model, usage_json, cost_usd, duration_ms, flags_json, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             message.id,
             conversation_id,
@@ -54,14 +54,11 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
             encode_usage(addition.usage) if addition.usage else None,
             addition.cost_usd,
             addition.duration_ms,
+            encode_cut(message.cut),
             at,
         ),
     )
-    if message.origin is Origin.HUMAN and text:
-        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # digests stand behind them
-        name_after(connection, conversation_id, storable(words.text))
-    if message.role is Role.SYSTEM and (call := _own_call(message.blocks)) is not None:
-        name_after_command(connection, conversation_id, storable(command_of(call.input_json)))
+    _name_conversation(connection, conversation_id, message)
     return StoredMessage(
         id=message.id,
         seq=place.seq,
@@ -76,6 +73,7 @@ def append(connection: sqlite3.Connection, conversation_id: str, addition: Appen
         model=addition.model,
         usage=addition.usage,
         duration_ms=addition.duration_ms,
+        cut=message.cut,
     )
 
 
@@ -96,6 +94,15 @@ def newest_visible(connection: sqlite3.Connection, conversation_id: str) -> Stor
         f"{_ROWS} WHERE m.conversation_id = ? AND m.role <> 'system' ORDER BY m.seq DESC LIMIT 1", (conversation_id,)
     ).fetchone()
     return _stored(row) if row else None
+
+
+def _name_conversation(connection: sqlite3.Connection, conversation_id: str, message: NewMessage) -> None:
+    """Call one without a title after its first human message, or until there is one after a command."""
+    if message.origin is Origin.HUMAN and plain_text(message.blocks):
+        words = next(block for block in message.blocks if isinstance(block, TextBlock))  # digests stand behind them
+        name_after(connection, conversation_id, storable(words.text))
+    if message.role is Role.SYSTEM and (call := _own_call(message.blocks)) is not None:
+        name_after_command(connection, conversation_id, storable(command_of(call.input_json)))
 
 
 def _own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:
@@ -145,4 +152,5 @@ def _stored(row: Any) -> StoredMessage:
         model=row["model"],
         usage=decode_usage(row["usage_json"]) if row["usage_json"] else None,
         duration_ms=row["duration_ms"],
+        cut=decode_cut(row["flags_json"]),
     )

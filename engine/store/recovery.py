@@ -9,7 +9,8 @@ from uuid import uuid4
 from msgspec import Struct
 
 from engine.codec import CodecError, decode_state
-from engine.machine import agent_texts
+from engine.machine import agent_texts, texts
+from engine.machine.broken import blocks_of, has_content
 from engine.machine.effects import FinishRun, RunStatus
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock
 from engine.machine.states import (
@@ -47,8 +48,8 @@ class _Scene(Struct, frozen=True):
     at: float
     run_id: str
 
-    def append(self, role: Role, origin: Origin, blocks: tuple[Block, ...]) -> None:
-        message = NewMessage(str(uuid4()), role, origin, blocks)
+    def append(self, role: Role, origin: Origin, blocks: tuple[Block, ...], cut: str = "") -> None:
+        message = NewMessage(str(uuid4()), role, origin, blocks, cut=cut)
         messages.append(self.connection, self.conversation_id, AppendMessage(message, run_id=self.run_id), self.at)
 
 
@@ -132,11 +133,15 @@ def _state_left(state_json: str, gen: int) -> State:
 
 
 def _keep_partial(scene: _Scene, state: State) -> int:
-    """Store finished replies that waited for their continuation; only unfinished stream text is lost."""
-    if not isinstance(state, AwaitingLlm) or not state.partial:
+    """Store what there is of a reply: parts that waited for their continuation, text that waited for a retry."""
+    if not isinstance(state, AwaitingLlm) or not has_content(blocks := blocks_of(state)):
         return 0
-    scene.append(Role.ASSISTANT, Origin.LLM, state.partial)
-    return 1
+    if state.broken is None:
+        scene.append(Role.ASSISTANT, Origin.LLM, blocks, texts.ENDED_MIDWAY)
+        return 1
+    scene.append(Role.ASSISTANT, Origin.LLM, blocks, state.broken.cause)
+    scene.append(Role.SYSTEM, Origin.NOTICE, (TextBlock(texts.broke_off(state.broken.cause)),))
+    return 2
 
 
 def _keep_error(scene: _Scene, state: State) -> str:
@@ -152,8 +157,9 @@ def _at_rest(state: State, *, is_agent: bool) -> State:
             return state
         case Idle() if not is_agent:
             return state
-        case AwaitingLlm(partial=partial) if is_agent:
-            return Failed(state.gen + 1, "interrupted", agent_texts.INTERRUPTED, messages.plain_text(partial))
+        case AwaitingLlm() if is_agent:
+            said = messages.plain_text(blocks_of(state))
+            return Failed(state.gen + 1, "interrupted", agent_texts.INTERRUPTED, said)
         case (
             Idle()
             | AwaitingLlm()

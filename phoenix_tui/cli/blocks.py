@@ -71,7 +71,7 @@ def assistant_object(message: StoredMessage, model: str) -> JsonObject:
         "role": "assistant",
         "model": message.model or model,
         "content": content,
-        "stop_reason": "tool_use" if uses_tools else "end_turn",
+        "stop_reason": None if message.cut else "tool_use" if uses_tools else "end_turn",
         "stop_sequence": None,
         "usage": usage_object(message.usage),
     }

@@ -40,6 +40,8 @@ class Outcome:
     session_id: str
     model: str
     text: str = ""
+    cut: bool = False
+    """Whether `text` broke off before its end."""
     used: Used = field(default_factory=lambda: Used())
     """By the conversation itself; its sub-agents' stands in `agents`."""
     denials: Denials = field(default_factory=lambda: Denials())
@@ -187,7 +189,8 @@ class Outcome:
             return
         self.model = self.model or message.model
         spoken = text_in(message.blocks)
-        self.text = spoken or self.text
+        if spoken:
+            self.text, self.cut = spoken, bool(message.cut)
 
 
 def _failure_code(state: Errored) -> Exit:

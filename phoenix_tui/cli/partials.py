@@ -41,7 +41,7 @@ class Partials:
         if not self._open_message:
             return
         yield from self._close_block()
-        reason = "tool_use" if calls else "end_turn"
+        reason = None if message.cut else "tool_use" if calls else "end_turn"
         delta: JsonObject = {"stop_reason": reason, "stop_sequence": None}
         yield {"type": "message_delta", "delta": delta, "usage": usage_object(message.usage)}
         yield from self._close_message()

@@ -108,11 +108,11 @@ class TextReporter(OnStderr, eq=False):
     """The final answer on stdout, progress on stderr."""
 
     def end(self, outcome: Outcome) -> None:
-        """The answer; why there is none goes to stderr, and how many calls were refused."""
+        """The answer, also as far as it came; why there is no more goes to stderr, and how many calls were refused."""
         _tell_refused(outcome)
-        if outcome.exit_code is Exit.OK:
+        if outcome.exit_code is Exit.OK or outcome.cut:
             write_line(outcome.text)
-        else:
+        if outcome.exit_code is not Exit.OK:
             write_progress(f"phoenix: {without_keys(outcome.error)}")
 
 

@@ -109,6 +109,8 @@ class Walk:
     def last(self) -> LastMessage:
         for message in reversed(self.messages):
             if message.role is Role.ASSISTANT:
+                if message.cut:
+                    return LastMessage.CUT
                 asks = any(isinstance(block, ToolUseBlock) for block in message.blocks)
                 return LastMessage.TOOL_USE if asks else LastMessage.ANSWER
             if message.role is Role.USER:
@@ -179,6 +181,7 @@ class Walk:
         answers = [b.tool_use_id for b in message.blocks if isinstance(b, ToolResultBlock)]
         assert answers == asked, "every tool use is answered at once, in request order (I1)"
         assert message.blocks, "no message is empty"
+        assert message.id not in {m.id for m in self.messages}, "no message is stored twice"
         self.messages.append(message)
 
     def _check_invariants(self) -> None:
@@ -221,7 +224,8 @@ class Walk:
                     return AgentBegun(run, limit, found)
                 return UserMessage(message, self.last, run, limit, self.rng.random() < 0.1, due)
             case 1:
-                return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3)
+                words = self.rng.choice(("", "half a", "half an answer"))
+                return UserCancelled(self.fresh("m"), timed_out=self.rng.random() < 0.3, written=words)
             case 2:
                 about = self.rng.choice((AgentDropped("cancelled", "cancelled"), AgentRecalled(), AgentRecalled()))
                 return about if self.for_agent else RetryAsked(self.last, run, 250)
@@ -241,7 +245,8 @@ class Walk:
                 return self._reply(gen)
             case 8:
                 overflow = self.rng.random() < 0.2
-                return LlmFailed(gen, "server", "it broke", self.rng.random() < 0.7, context_overflow=overflow)
+                retryable, words = self.rng.random() < 0.7, self.rng.choice(("", " ", "half a", "half an answer"))
+                return LlmFailed(gen, "server", "it broke", retryable, 0.0, overflow, self.fresh("m"), words)
             case _:
                 spawn = ToolCall(self.fresh("t"), "spawn_agents", "{}") if self.rng.random() < 0.5 else None
                 ended = CompactionEnded(gen, self.rng.choice(("", "no model")), "Summarized 9 messages")

@@ -22,7 +22,16 @@ from engine.machine.messages import (
     ToolUseBlock,
     text_in,
 )
-from engine.machine.states import AwaitingApproval, AwaitingSubagents, Errored, State, ToolExecuting, is_busy
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Errored,
+    RetryWait,
+    State,
+    ToolExecuting,
+    is_busy,
+)
 from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
 from engine.updates import Snapshot
 from phoenix_tui.agent_words import handed_in
@@ -211,6 +220,9 @@ class TranscriptModel:
             self.dirty.add(self.count)
         if is_busy(state):
             self._restart_after_stop()
+        if isinstance(state, AwaitingLlm) and isinstance(state.phase, RetryWait):
+            self.live.drafting = None
+            self.dirty.add(self.count)
         if is_busy(state) and self._busy_since is None:
             self._busy_since, self._ended_processes = since, 0
         match state:

@@ -104,7 +104,7 @@ async def test_the_limit_goes_on_after_the_answer(tmp_path: Path) -> None:
         parent = await begun(bench)
         await answered(bench, Choice.DENY)
         await parent.wait_idle()
-        assert await outcomes(bench, parent) == [("", "timed out")]
+        assert await outcomes(bench, parent) == [("half", "timed out")]
 
 
 async def test_esc_on_the_parent_takes_the_question_back(tmp_path: Path) -> None:

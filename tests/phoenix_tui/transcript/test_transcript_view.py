@@ -22,7 +22,7 @@ from engine.machine.messages import (
     ToolStatus,
     ToolUseBlock,
 )
-from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run
+from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, RetryWait, Run
 from engine.records import StoredMessage, ToolCallRecord
 from engine.updates import (
     LiveTextDropped,
@@ -284,6 +284,19 @@ async def test_text_that_will_be_asked_again_is_gone_at_once() -> None:
         app.view.apply(TextArrived("whole"))
         await settled(pilot, lambda: "whole" in text_of(app))
         assert "half" not in text_of(app)
+
+
+async def test_text_that_broke_stands_while_a_retry_waits_and_the_call_that_was_begun_does_not() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 14)) as pilot:
+        app.view.show(snapshot([said(1, "go")]))
+        app.view.apply(StateChanged(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0))
+        app.view.apply(TextArrived("half of it"))
+        app.view.apply(ToolDrafted("bash", 12))
+        await settled(pilot, lambda: "bash" in text_of(app))
+        app.view.apply(StateChanged(AwaitingLlm(2, Run("r", 5), RetryWait(4.0, "It broke."), 1), 0.0))
+        await settled(pilot, lambda: "bash" not in text_of(app))
+        assert "half of it" in text_of(app)
 
 
 async def test_an_error_shows_its_cause_and_the_next_key() -> None:

@@ -1,0 +1,80 @@
+"""Rules for the text of a reply that never became whole: joined, kept until a retry succeeds, stored at the end."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from engine.machine import texts
+from engine.machine.effects import Save, SaveMessage, SaveNotice
+from engine.machine.events import LlmFailed, UserCancelled
+from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ThinkingBlock
+from engine.machine.states import AwaitingLlm, BrokenText, RetryWait
+
+
+def has_content(blocks: tuple[Block, ...]) -> bool:
+    """True for a reply that says anything: thinking alone does not."""
+    return any(
+        not isinstance(b, ThinkingBlock) and not (isinstance(b, TextBlock) and not b.text.strip()) for b in blocks
+    )
+
+
+def merge(partial: tuple[Block, ...], blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """One row of a reply and its continuations: texts that meet are joined, later thinking is dropped."""
+    if not partial:
+        return blocks
+    merged = list(partial)
+    for block in blocks:
+        last = merged[-1]
+        if isinstance(block, ThinkingBlock):
+            continue
+        if isinstance(block, TextBlock) and isinstance(last, TextBlock):
+            merged[-1] = TextBlock(last.text + block.text)
+        else:
+            merged.append(block)
+    return tuple(merged)
+
+
+def longer(known: BrokenText | None, text: str, cause: str, message_id: str) -> BrokenText | None:
+    """The text to keep after one more failure: the longest of all attempts, of equal ones the newest."""
+    if not text.strip() or (known is not None and len(known.text) > len(text)):
+        return known
+    return BrokenText(text, cause, message_id)
+
+
+def blocks_of(state: AwaitingLlm) -> tuple[Block, ...]:
+    """All that is there of the reply that `state` waits for: finished parts and the text that broke off."""
+    return merge(state.partial, (TextBlock(state.broken.text),)) if state.broken is not None else state.partial
+
+
+def after_failure(state: AwaitingLlm, event: LlmFailed) -> tuple[Save, ...]:
+    """What the failure that ends a run stores: the text so far, and below it why there is no more."""
+    return _with_notice(_kept(state, event.message, event.message_id))
+
+
+def after_stop(state: AwaitingLlm, event: UserCancelled) -> tuple[Save, ...]:
+    """What a stop stores of the reply under way.
+
+    Text that the user stops is not kept (SPEC BED-005). Text that a failure had ended before is, and text that the
+    time limit of the run ends.
+    """
+    if isinstance(state.phase, RetryWait):
+        return _with_notice(_kept(state, state.phase.cause, event.message_id))
+    return _kept(state, texts.TIME_LIMIT, event.message_id) if event.timed_out else ()
+
+
+def with_text_of(state: AwaitingLlm, event: UserCancelled) -> AwaitingLlm:
+    """`state` with what the call under way had written when the run's time was up."""
+    return replace(state, broken=longer(state.broken, event.written, texts.TIME_LIMIT, event.message_id))
+
+
+def _kept(state: AwaitingLlm, cause: str, message_id: str) -> tuple[SaveMessage, ...]:
+    """The message that holds what is there of the reply, marked with why it ends; none where it says nothing."""
+    blocks = blocks_of(state)
+    if not has_content(blocks):
+        return ()
+    broken = state.broken or BrokenText("", cause, message_id)
+    return (SaveMessage(NewMessage(broken.message_id, Role.ASSISTANT, Origin.LLM, blocks, cut=broken.cause)),)
+
+
+def _with_notice(saves: tuple[SaveMessage, ...]) -> tuple[Save, ...]:
+    return (*saves, *(SaveNotice(texts.broke_off(save.message.cut)) for save in saves))

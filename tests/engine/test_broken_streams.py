@@ -1,0 +1,294 @@
+"""A stream that breaks in the middle: its text is a message with its reason, and the conversation goes on from it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.conversation import Conversation
+from engine.engine import ConversationOptions
+from engine.executor.requests import RunCaps
+from engine.machine.messages import Origin, Role, TextBlock
+from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait
+from engine.ports import ModelMessage, Provider
+from engine.providers.anthropic import AnthropicProvider, AnthropicSettings
+from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
+from engine.providers.scripted import Call, Cut, Fail, Hang, Reply, Text
+from engine.records import StoredMessage
+from engine.updates import LiveTextDropped, MessageSaved, StateChanged, TextArrived
+from tests.support.engine import Bench, engine_bench, until
+from tests.support.loopback import Talk, serve
+from tests.support.loopback_anthropic import recording, start, stop, text
+from tests.support.storage import query
+
+HALF = "The first half"
+BROKE = Reply((Text(HALF, piece=5), Fail("The key was taken away.", "auth", retryable=False)))
+REST = Reply((Text(" and the second."),))
+CUT_OFF = "[Your reply broke off here: the call failed. Unless told otherwise, continue exactly where it ended.]"
+
+
+def said(rows: list[StoredMessage]) -> list[tuple[str, str]]:
+    """Role and text of each."""
+    texts = ("".join(block.text for block in row.blocks if isinstance(block, TextBlock)) for row in rows)
+    return [(row.role.value, text) for row, text in zip(rows, texts, strict=True)]
+
+
+async def rows_of(bench: Bench, conversation: Conversation) -> list[StoredMessage]:
+    return await bench.store.messages(conversation.id)
+
+
+async def test_the_text_is_stored_with_its_reason_and_a_retry_continues_it(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BROKE, REST) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        assert isinstance(await conversation.wait_idle(), Errored)
+        rows = await rows_of(bench, conversation)
+        reason = "The answer broke off here and is kept: The key was taken away."
+        assert said(rows) == [("user", "hi"), ("assistant", HALF), ("system", reason)]
+        assert (rows[1].cut, rows[1].origin) == ("The key was taken away.", Origin.LLM)
+        assert bench.seen(LiveTextDropped) == [], "it never leaves the screen"
+        assert bench.seen(StateChanged)[-1].resumable
+        await conversation.retry()
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert said(await rows_of(bench, conversation))[3:] == [("assistant", " and the second.")]
+        assert bench.provider.requests[-1].messages == (
+            ModelMessage(Role.USER, (TextBlock("hi"),)),
+            ModelMessage(Role.ASSISTANT, (TextBlock(HALF),)),
+            ModelMessage(Role.USER, (TextBlock(CUT_OFF),)),
+        )
+
+
+async def test_a_message_after_it_goes_on_in_the_same_turn_over_a_valid_history(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BROKE, Reply((Call("bash", "{}", "t1"),)), REST) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        await conversation.say("shorter, please")
+        await conversation.wait_idle()
+        rows = await rows_of(bench, conversation)
+        assert {row.turn_number for row in rows} == {0}
+        asked = bench.provider.requests[1].messages
+        assert asked[1:] == (
+            ModelMessage(Role.ASSISTANT, (TextBlock(HALF),)),
+            ModelMessage(Role.USER, (TextBlock(CUT_OFF), TextBlock("shorter, please"))),
+        )
+        assert bench.provider.requests[2].messages[:3] == asked, "what is sent only grows"
+
+
+async def test_after_a_restart_it_stands_there_and_can_be_resumed(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BROKE) as bench:
+        first = await bench.conversation()
+        await first.say("hi")
+        await first.wait_idle()
+    async with engine_bench(tmp_path, REST) as bench:
+        conversation = await bench.engine.open(first.id)
+        rows = await rows_of(bench, conversation)
+        assert [(row.cut, row.role) for row in rows if row.cut] == [("The key was taken away.", Role.ASSISTANT)]
+        await conversation.retry()
+        await conversation.wait_idle()
+        assert said(await rows_of(bench, conversation))[-1] == ("assistant", " and the second.")
+
+
+async def test_retries_never_double_the_text_and_the_last_failure_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
+    attempts = (Reply((Text(HALF), Cut())), Reply((Cut(),)), Reply((Text("The f"), Cut())), Reply((Cut(),)))
+    async with engine_bench(tmp_path, *attempts) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        assert isinstance(await conversation.wait_idle(), Errored)
+        assert [pair for pair in said(await rows_of(bench, conversation)) if pair[0] == "assistant"] == [
+            ("assistant", HALF)
+        ]
+        shown = ""
+        for update in bench.updates:
+            match update:
+                case TextArrived(piece):
+                    shown += piece
+                case LiveTextDropped():
+                    shown = ""
+                case _:
+                    pass
+            assert shown in {"", HALF, "The f"}
+        calls = query(bench.store.path, "SELECT status, attempt, message_id IS NOT NULL FROM model_calls")
+        assert calls == [("failed", 0, 0), ("failed", 1, 0), ("failed", 2, 0), ("failed", 3, 0)]
+
+
+async def test_a_stop_between_two_attempts_keeps_what_had_broken(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text(HALF), Cut()))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
+        conversation.cancel()
+        await conversation.wait_idle()
+        assert said(await rows_of(bench, conversation)) == [
+            ("user", "hi"),
+            ("assistant", HALF),
+            ("system", "The answer broke off here and is kept: The script cuts the connection here."),
+            ("system", "Stopped by you after 0 s"),
+        ]
+
+
+def _waits(state: AwaitingLlm) -> bool:
+    return isinstance(state.phase, RetryWait)
+
+
+async def test_a_crash_while_a_retry_waits_keeps_what_had_broken(tmp_path: Path) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    home.mkdir()
+    async with engine_bench(home, Reply((Text(HALF), Cut()))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await until(lambda: isinstance(conversation.state, AwaitingLlm) and _waits(conversation.state))
+        shutil.copytree(home, copy)  # as a dead process would leave it: its lock is free there
+    for _ in range(2):
+        async with engine_bench(copy, REST) as bench:
+            again = await bench.engine.open(conversation.id)
+            assert said(await rows_of(bench, again)) == [
+                ("user", "hi"),
+                ("assistant", HALF),
+                ("system", "The answer broke off here and is kept: The script cuts the connection here."),
+            ]
+
+
+async def test_the_time_limit_of_a_run_keeps_the_text_that_stood_there(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, Reply((Text(HALF), Hang()))) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi", caps=RunCaps(timeout=0.5))
+        await conversation.wait_idle()
+        rows = await rows_of(bench, conversation)
+        assert said(rows)[1] == ("assistant", HALF)
+        assert rows[1].cut == "Stopped at the time limit"
+
+
+async def test_a_copy_and_an_export_keep_that_it_broke_off(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, BROKE) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("hi")
+        await conversation.wait_idle()
+        fork = await bench.engine.fork(conversation.id)
+        assert [row.cut for row in await rows_of(bench, fork) if row.cut] == ["The key was taken away."]
+
+
+async def test_a_sub_agent_that_breaks_hands_its_text_to_its_parent(tmp_path: Path) -> None:
+    spawn = Reply((Call("spawn_agents", '{"tasks": [{"task": "TASK 1"}]}', "s1"),))
+    child = Reply((Text("It is in a.py"), Fail("Not allowed.", "auth", retryable=False)), when="TASK 1")
+    async with engine_bench(tmp_path, spawn, child, REST) as bench:
+        parent = await bench.conversation()
+        await parent.say("look")
+        await parent.wait_idle()
+        result = next(row for row in await rows_of(bench, parent) if row.origin is Origin.TOOL)
+        assert "failed: Not allowed." in str(result.blocks)
+        assert "It is in a.py" in str(result.blocks)
+
+
+# Both protocols over real connections.
+
+
+def openai_chunk(piece: str) -> bytes:
+    return b'data: {"id": "c1", "choices": [{"index": 0, "delta": {"content": "%b"}}]}\n\n' % piece.encode()
+
+
+ERRORS = {
+    "claude": b'event: error\ndata: {"type": "error", "error": {"type": "permission_error", "message": "gone"}}\n\n',
+    "openai": b'data: {"error": {"type": "permission_error", "message": "gone"}}\n\n',
+}
+BEGINNINGS = {
+    "claude": recording(start(), text(0, "The first ", "half")[:3]),
+    "openai": [openai_chunk("The first "), openai_chunk("half")],
+}
+WHOLES = {
+    "claude": recording(start(), text(0, "All of it"), stop()),
+    "openai": [openai_chunk("All of it"), b"data: [DONE]\n\n"],
+}
+
+
+def breaking(protocol: str, way: str) -> Callable[[Talk], Awaitable[None]]:
+    """An answer that begins well."""
+
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*BEGINNINGS[protocol])
+        match way:
+            case "reset":
+                await talk.reset()
+            case "end":
+                await talk.end()
+            case "stall":
+                await talk.stall()
+            case _:
+                await talk.send(ERRORS[protocol])
+                await talk.end()
+
+    return answer
+
+
+def whole(protocol: str) -> Callable[[Talk], Awaitable[None]]:
+    async def answer(talk: Talk) -> None:
+        await talk.begin()
+        await talk.send(*WHOLES[protocol])
+        await talk.end()
+
+    return answer
+
+
+class One:
+    """One provider under any name, without a price."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+
+    def resolve(self, reference: str) -> tuple[Provider, str]:
+        return self.provider, reference.partition("/")[2]
+
+    def price(self, reference: str, usage: object) -> float | None:
+        return None
+
+    async def close(self) -> None:
+        await self.provider.close()
+
+
+def provider_of(wire: str, url: str) -> Provider:
+    if wire == "openai":
+        return OpenAiCompatibleProvider(OpenAiCompatibleSettings(base_url=url, api_key="k", idle_timeout=0.3))
+    return AnthropicProvider(AnthropicSettings(api_key="k", base_url=url, transport=wire, idle_timeout=0.3))
+
+
+@asynccontextmanager
+async def speaking(home: Path, wire: str, *answers: Callable[[Talk], Awaitable[None]]) -> AsyncIterator[Any]:
+    async with serve(*answers) as loopback:
+        provider = provider_of(wire, loopback.url)
+        try:
+            async with engine_bench(home, providers=One(provider)) as bench:
+                yield bench
+        finally:
+            await provider.close()
+
+
+@pytest.mark.parametrize("way", ["reset", "end", "stall", "error event"])
+@pytest.mark.parametrize("wire", ["http", "sdk", "openai"])
+async def test_however_a_stream_breaks_its_text_is_kept_and_the_next_message_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str, way: str
+) -> None:
+    monkeypatch.setattr("engine.machine.reply.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("engine.machine.reply.RETRIES", 0)
+    protocol = "openai" if wire == "openai" else "claude"
+    async with speaking(tmp_path, wire, breaking(protocol, way), whole(protocol)) as bench:
+        conversation = await bench.engine.create(ConversationOptions(bench.cwd, "x/m"))
+        seen: list[Any] = []
+        await conversation.subscribe(seen.append)
+        await conversation.say("hi")
+        assert isinstance(await conversation.wait_idle(), Errored)
+        rows = await rows_of(bench, conversation)
+        assert said(rows)[:2] == [("user", "hi"), ("assistant", HALF)]
+        assert rows[1].cut.endswith((".", "gone")), "one sentence"
+        await conversation.say("go on")
+        assert isinstance(await conversation.wait_idle(), Idle)
+        assert said(await rows_of(bench, conversation))[-1] == ("assistant", "All of it")
+        assert len([update for update in seen if isinstance(update, MessageSaved)]) == 5
