@@ -156,6 +156,7 @@ class RunFacts(Struct, eq=False):
     cost_usd: float | None = 0.0
     agents_cost_usd: float | None = 0.0
     """Of sub-agents, while the run is the newest one."""
+    told_of_budget: bool = False
     files_note: str | None = None
     """What the model is told of files that went back ahead of it; None until the first request."""
 

@@ -10,10 +10,11 @@ from engine.call_records import ModelCall
 from engine.executor.session import Session
 from engine.ports import ProviderError
 from engine.totals import Totals, total_cost
-from engine.updates import CallEnded
+from engine.updates import CallEnded, Noticed
 
 CENT = 0.01
 """US dollars."""
+UNKNOWN_PRICE = "the price of a model that this run used is unknown"
 
 
 def count(session: Session, calls: Iterable[ModelCall]) -> None:
@@ -35,11 +36,18 @@ def count(session: Session, calls: Iterable[ModelCall]) -> None:
 def check_budget(session: Session) -> None:
     """Before a model call: what the run may cost, its sub-agents included, and what one of these may cost itself.
 
+    A budget that a price nobody knows makes impossible to keep is told once a run.
+
     Raises:
         ProviderError: it is used up.
     """
     run = (session.above or session).run
-    _check(run.caps.max_budget_usd, total_cost(run.cost_usd, run.agents_cost_usd), "this run")
+    spent = total_cost(run.cost_usd, run.agents_cost_usd)
+    _check(run.caps.max_budget_usd, spent, "this run")
+    if run.caps.max_budget_usd and spent is None and not run.told_of_budget:
+        run.told_of_budget = True
+        text = f"The budget of {dollars(run.caps.max_budget_usd)} cannot be kept: {UNKNOWN_PRICE}."
+        (session.above or session).publisher.publish(Noticed(text))
     if session.record.agent is not None:
         _check(session.settings.agent_budget_usd, session.run.cost_usd, "a sub-agent")
 

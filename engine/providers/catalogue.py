@@ -8,6 +8,8 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from engine.ports import ModelInfo
+from engine.providers.hosting import is_hosted
+from engine.providers.names import bare_name
 
 K = 1_000
 M = 1_000_000
@@ -72,14 +74,6 @@ ESTIMATED_WINDOW = "context window estimated"
 """The note of a model whose window is assumed; the meter shows it with a tilde."""
 
 
-def bare_name(model: str) -> str:
-    """The part of a name that says which model it is: no publisher, no cloud's prefix, lower case."""
-    name = model.rpartition("/")[2].lower()
-    return re.sub(r"^((us|eu|apac|global|jp|au)\.)?anthropic\.", "", name).replace(
-        "claude-haiku-4.5", "claude-haiku-4-5"
-    )
-
-
 def known_model(model: str) -> KnownModel | None:
     """What is known of `model`, by its name alone."""
     name = bare_name(model)
@@ -88,6 +82,8 @@ def known_model(model: str) -> KnownModel | None:
 
 def describe(provider: str, model: str, *, window: int = 0, local: bool = False) -> ModelInfo:
     """A model as the rest of Phoenix sees it; `window` is what the server said, 0 where it said nothing.
+
+    `local` says that the server listens on this machine: a gateway there does not make a hosted model a local one.
 
     An unknown window becomes the smallest known one and the note says so (SPEC CLAW-51).
     """
@@ -99,6 +95,6 @@ def describe(provider: str, model: str, *, window: int = 0, local: bool = False)
         context_window=size or SMALLEST_WINDOW,
         max_output=known.max_output if known else 0,
         vision=known.vision if known else None,
-        local=local,
+        local=local and not is_hosted(model),
         note="" if size else ESTIMATED_WINDOW,
     )

@@ -28,6 +28,11 @@ OVERFLOW_MARKS = (
 
 _NUMBER = re.compile(r"^\[Errno -?\d+\] ")
 """What Python puts ahead of the system's words."""
+_NOT_UNDERSTOOD = re.compile(
+    r"not support|unsupported|not implemented|is unknown|jinja|chat template|\bimages?\b|failed to parse|"
+    r"invalid (argument|message|parameter|request|role|type)"
+)
+"""How llama.cpp, Ollama and LM Studio say under status 500 that a request cannot be served: again is no use."""
 SHORTEST_SECRET = 8
 """Characters; anything shorter is a placeholder, and cutting it out would garble words."""
 QUOTE_LIMIT = 300
@@ -44,7 +49,7 @@ class Service:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Cut out of every text that comes from outside."""
     local: bool = False
-    """A local server answers 500 to a request it does not understand, so 500 counts as such there."""
+    """A local server answers 500 to a request it does not understand; elsewhere 500 says nothing of the request."""
 
     @property
     def host(self) -> str:
@@ -170,7 +175,7 @@ def _sort_rest(service: Service, refusal: Refusal) -> tuple[str, bool]:
     error_type, status, said = refusal.error_type, refusal.status, refusal.text.lower()
     is_request = (
         400 <= status < 500
-        or (service.local and status in {500, 501})
+        or (service.local and status in {500, 501} and bool(_NOT_UNDERSTOOD.search(said)))
         or error_type in {"invalid_request_error", "not_found_error", "request_too_large"}
     )
     if is_request or _is_overflow(refusal):

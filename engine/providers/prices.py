@@ -6,11 +6,13 @@ import asyncio
 import importlib
 import re
 import sys
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from engine.machine.messages import Usage
-from engine.providers.catalogue import bare_name
+from engine.providers.hosting import HOSTS, host_of, runs_free
+from engine.providers.names import bare_name
 
 PER_MILLION = 1_000_000
 
@@ -60,11 +62,13 @@ _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> float | None:
-    """US dollars of a reply: nothing on this machine, None where the price is unknown.
+    """US dollars of a reply by the model's name; None where the price is unknown.
 
-    Names outside the own table are looked up in genai-prices once `load` has run; it is safe in any thread.
+    `local` says that the server listens on this machine: nothing is paid there for weights that it runs itself, and
+    the usual price for what it passes on. Names outside the own table are looked up in genai-prices once `load` has
+    run; it is safe in any thread.
     """
-    if local:
+    if local and runs_free(provider, model):
         return 0.0
     name = _DATED.sub("", bare_name(model))
     own = _PRICES.get(name)
@@ -81,6 +85,12 @@ async def load(model: str) -> None:
         await asyncio.to_thread(importlib.import_module, "genai_prices")
 
 
+def load_now(model: str) -> None:
+    """As `load`, in the thread of the caller."""
+    if _DATED.sub("", bare_name(model)) not in _PRICES:
+        importlib.import_module("genai_prices")
+
+
 def _looked_up(provider: str, model: str, usage: Usage) -> float | None:
     import genai_prices  # noqa: PLC0415 - loaded already, see `load`
 
@@ -91,7 +101,22 @@ def _looked_up(provider: str, model: str, usage: Usage) -> float | None:
         cache_write_tokens=usage.cache_creation_tokens,
         cache_read_tokens=usage.cache_read_tokens,
     )
-    try:
-        return float(genai_prices.calc_price(counted, model_ref=model, provider_id=provider).total_price)
-    except (LookupError, ValueError):
-        return None
+    for name, seller in _places(provider, model):
+        try:
+            return float(genai_prices.calc_price(counted, model_ref=name, provider_id=seller).total_price)
+        except (LookupError, ValueError):
+            continue
+    return None
+
+
+def _places(provider: str, model: str) -> Iterator[tuple[str, str | None]]:
+    """Where to look, as pairs of model and seller: at the provider, at the host in the name, at whoever made the model.
+
+    A host's price is its own: what it does not name is not sold at another's price.
+    """
+    yield model, provider
+    host = host_of(model)
+    if host:
+        yield model.partition("/")[2], host
+    elif host is None and provider not in HOSTS:
+        yield bare_name(model), None

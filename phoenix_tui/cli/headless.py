@@ -14,7 +14,7 @@ from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.records import ConversationRecord, PermissionMode
-from engine.updates import Asked, Question, RunEnded, Update
+from engine.updates import Asked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.agent_words import counted, task_words
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
@@ -51,6 +51,7 @@ class HeadlessRun:
     """Where it is, it sees signals that the loop does not take."""
     limit: MemoryLimit = NO_LIMIT
     """Of this process's memory."""
+    _caps: RunCaps = field(default_factory=RunCaps)
     _watch: LoopWatch | None = None
     _over: asyncio.Event = field(default_factory=asyncio.Event)
     _runs: int = 0
@@ -70,7 +71,7 @@ class HeadlessRun:
             image_ids = [(await self.conversation.attach(image)).id for image in images]
         except ImageRejected as error:
             raise CommandError(str(error)) from error
-        started = monotonic()
+        started, self._caps = monotonic(), caps
         with self._signals():
             self.reporter.begin()
             leave_agents = self.engine.follow_agents(self._follow_agent)
@@ -137,6 +138,7 @@ class HeadlessRun:
 
     def _follow(self, update: Update) -> None:
         self.outcome.follow(update)
+        self._check_price(update)
         match update:
             case Asked(question) if question is not None:
                 self._deny(self.conversation, question)
@@ -153,9 +155,16 @@ class HeadlessRun:
             return
         self.outcome.denials.follow(update, agent.id)
         self.outcome.agents.follow_agent(agent.id, update)
+        self._check_price(update)
         if isinstance(update, Asked) and update.question is not None:
             self._deny(agent, update.question)
         self._report(lambda: self.reporter.follow_agent(agent.record, facts, update))
+
+    def _check_price(self, update: Update) -> None:
+        """Stop where a price turns out to be unknown that the budget needs: nobody is there to keep it otherwise."""
+        if self._caps.max_budget_usd and isinstance(update, CallEnded) and update.call.cost_usd is None:
+            self.outcome.capped = "price"
+            self.conversation.cancel()
 
     def _report(self, tell: Callable[[], None]) -> None:
         try:

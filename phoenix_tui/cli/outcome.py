@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from engine.call_records import CallPurpose, ModelCall
+from engine.executor.spending import UNKNOWN_PRICE
 from engine.machine.messages import Origin, Role, text_in
 from engine.machine.states import Errored, Idle, State
 from engine.records import StoredMessage
@@ -23,11 +24,17 @@ from phoenix_tui.cli.blocks import usage_object
 from phoenix_tui.cli.exits import Exit
 from tools.contract import JsonObject
 
-CAPS = {"iteration_limit": "error_max_turns", "budget": "error_max_budget_usd", "timeout": "error_timeout"}
+CAPS = {
+    "iteration_limit": "error_max_turns",
+    "budget": "error_max_budget_usd",
+    "price": "error_max_budget_usd",
+    "timeout": "error_timeout",
+}
 """Subtype of each cap, by the run's error code."""
 CAPPED = {
     "iteration_limit": "The limit of --max-turns was reached before the results of its sub-agents were read.",
     "budget": "The limit of --max-budget-usd was reached before the results of its sub-agents were read.",
+    "price": f"The run was stopped, because --max-budget-usd cannot be kept: {UNKNOWN_PRICE}.",
     "timeout": "The limit of --timeout was reached while its sub-agents worked.",
 }
 """Why a run is not whole whose own turns went well."""
@@ -99,6 +106,8 @@ class Outcome:
         """How the program ends."""
         if self.stopped_by is not None:
             return self.stopped_by
+        if self.capped == "price":
+            return Exit.CAP
         if self.ended is None or self.ended.status == "cancelled":
             return Exit.INTERRUPTED
         if self.capped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 from engine.machine.messages import Usage
 from engine.ports import ModelInfo, Provider, ProviderError
 from engine.providers import prices
+from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
@@ -72,12 +74,18 @@ class ProviderRegistry:
         return f"{provider.name}/{model}"
 
     def price(self, reference: str, usage: Usage) -> float | None:
-        """US dollars of a reply; nothing for models on this machine, None where the price is unknown."""
+        """US dollars of a reply by the model's name; None where the price is unknown.
+
+        For threads: the first name that the own table does not have costs 0.25 s.
+        """
         try:
             provider, model = self.resolve(reference)
         except ProviderError:
             return None
-        return prices.price(provider.name, model, usage, local=provider.describe(model).local)
+        local = provider.describe(model).local
+        if not (local and runs_free(provider.name, model)):
+            prices.load_now(model)
+        return prices.price(provider.name, model, usage, local=local)
 
     def describe(self, reference: str) -> ModelInfo | None:
         """What is known of a model without asking anyone; None for an unknown provider."""
@@ -202,6 +210,5 @@ def embedded_factory(find: Callable[[], Mapping[str, Path]], runner: ProcessRunn
 
 async def why_no_budget(providers: ProviderRegistry, model: str) -> str:
     """Why a run with this model cannot be held to a sum of dollars; nothing where its price is known."""
-    await prices.load(model.partition("/")[2])
-    known = providers.price(model, Usage(1, 1)) is not None
+    known = await asyncio.to_thread(providers.price, model, Usage(1, 1)) is not None
     return "" if known else f"The price of {model} is unknown, so --max-budget-usd cannot be kept; use --max-turns."

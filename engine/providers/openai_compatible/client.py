@@ -10,6 +10,7 @@ from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.events import drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
+from engine.providers.hosting import runs_free
 from engine.providers.http import HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import ReplyBuilder
@@ -104,7 +105,7 @@ class OpenAiCompatibleProvider:
                     break
         if not builder.finished:
             raise broken(self._service)
-        if not self._settings.local:
+        if not (self._settings.local and runs_free(self.name, request.model)):
             await prices.load(request.model)
         yield builder.reply()
 

@@ -1,0 +1,75 @@
+"""`phoenix -p` through a gateway on loopback: models cost what they cost, and its errors pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Phoenix, phoenix_in, with_claude
+from tests.support.loopback import serve
+from tests.support.loopback_agents import by_last_message, calls, says, submits
+from tests.support.loopback_openai import DONE, chunk, plays, refuses, usage
+
+ANSWER = plays([chunk({"content": "Hi."}), chunk({}, "stop"), usage(1_000_000, 0), DONE])
+JSON = ("--output-format", "json")
+
+
+def gateway(folder: Path, url: str) -> Phoenix:
+    given = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "sk-planted-0123456789", "PHOENIX_MODEL": ""}
+    return phoenix_in(folder, **given)
+
+
+@pytest.mark.parametrize(("model", "dollars"), [("gpt-4o", 2.5), ("qwen2.5-coder:7b", 0.0), ("team-default", None)])
+async def test_a_model_costs_the_same_wherever_its_gateway_listens(
+    tmp_path: Path, model: str, dollars: float | None
+) -> None:
+    async with serve(ANSWER) as server:
+        ran = await gateway(tmp_path, server.url).run("-p", *JSON, "-m", f"openai/{model}", "hi")
+    assert (ran.code, ran.json["total_cost_usd"]) == (0, dollars)
+
+
+async def test_a_budget_is_kept_on_loopback(tmp_path: Path) -> None:
+    call = {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": '{"command": "true"}'}}]}
+    asks = plays([chunk(call), chunk({}, "tool_calls"), usage(1_000_000, 0), DONE])
+    async with serve(asks) as server:
+        flags = ("-m", "openai/gpt-4o", "--max-budget-usd", "1", "--permission-mode", "auto")
+        ran = await gateway(tmp_path, server.url).run("-p", *JSON, *flags, "hi")
+        assert len(server.requests) == 1
+    assert (ran.code, ran.json["subtype"], ran.json["total_cost_usd"]) == (53, "error_max_budget_usd", 2.5)
+
+
+async def test_a_budget_without_a_price_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    async with serve(ANSWER) as server:
+        ran = await gateway(tmp_path, server.url).run("-p", "-m", "openai/team-default", "--max-budget-usd", "1", "hi")
+    assert (ran.code, server.requests) == (2, [])
+    assert ran.err == (
+        "phoenix: The price of openai/team-default is unknown, so --max-budget-usd cannot be kept; use --max-turns.\n"
+    )
+
+
+async def test_a_sub_agent_without_a_price_ends_a_run_with_a_budget(tmp_path: Path) -> None:
+    answers = {
+        "Sub-agent results": says("Never asked."),
+        "TASK": submits("found"),
+        "go": calls("spawn_agents", {"tasks": [{"task": "TASK", "profile": "odd"}]}),
+    }
+    async with serve(by_last_message(answers)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.home / "profiles").mkdir()
+        words = "---\ndescription: odd\nmodel: anthropic/claude-nobody-knows\n---\nYou are odd.\n"
+        (phoenix.home / "profiles" / "odd.md").write_text(words)
+        flags = ("--permission-mode", "auto", "--max-budget-usd", "5")
+        ran = await phoenix.run("-p", *JSON, *flags, "go")
+    assert (ran.code, ran.json["subtype"], ran.json["total_cost_usd"]) == (53, "error_max_budget_usd", None)
+    assert ran.json["error"] == (
+        "The run was stopped, because --max-budget-usd cannot be kept: "
+        "the price of a model that this run used is unknown."
+    )
+
+
+async def test_an_error_500_of_a_gateway_on_loopback_is_tried_again(tmp_path: Path) -> None:
+    async with serve(refuses(500, {"message": "upstream connect error"}), ANSWER) as server:
+        ran = await gateway(tmp_path, server.url).run("-p", "-m", "openai/gpt-4o", "hi")
+    assert (ran.code, ran.out) == (0, "Hi.\n")
+    assert "upstream connect error Trying again in 1 s" in ran.err
