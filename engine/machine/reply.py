@@ -52,6 +52,12 @@ from engine.machine.transition import Step, compact_first, fail_agent, request, 
 LONGEST_WAIT = 60.0
 """Seconds; a larger Retry-After is not waited for in full (SPEC C10)."""
 
+DECLINES = {
+    StopReason.REFUSAL: ("refusal", texts.DECLINED),
+    StopReason.CONTENT_FILTER: ("content_filter", texts.FILTERED),
+}
+"""Replies that end as a failure whatever they say: the code of the run's end, and the sentence for it."""
+
 ReplyEvent = LlmReplied | LlmFailed | RetryDue | CompactionEnded | RouteDecided
 
 
@@ -102,11 +108,13 @@ def _replied(state: AwaitingLlm, event: LlmReplied) -> Step:
     run = replace(state.run, compact_due=0 < event.compact_above <= event.context_tokens)
     state = replace(state, run=run)
     blocks = event.blocks
-    if event.stop is StopReason.REFUSAL:
+    if event.stop in DECLINES:
         blocks = tuple(block for block in blocks if not isinstance(block, ToolUseBlock))
     calls = tuple(ToolCall(b.id, b.name, b.input_json) for b in blocks if isinstance(b, ToolUseBlock))
     if calls:
         return _use_tools(state, event, calls)
+    if event.stop in DECLINES:
+        return _declined(state, event, broken.merge(state.partial, blocks))
     if event.truncated_call or event.stop in {StopReason.MAX_TOKENS, StopReason.PAUSE_TURN}:
         return _continue(state, event, broken.merge(state.partial, blocks))
     return _end(state, event, broken.merge(state.partial, blocks))
@@ -146,13 +154,19 @@ def _end(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> St
     finish = FinishRun(run.id, RunStatus.SUCCESS, run.iteration)
     if broken.has_content(blocks):
         return Step(done, (_assistant(event, blocks), finish, AfterRun(run.id)))
-    if event.stop is StopReason.REFUSAL:
-        refused = FinishRun(run.id, RunStatus.FAILURE, run.iteration, texts.DECLINED, "refusal")
-        return Step(done, (SaveNotice(texts.DECLINED), refused))
     if event.last in {LastMessage.TOOL_RESULT, LastMessage.CUT}:
         return Step(done, (finish, AfterRun(run.id)))  # nothing more to say after its tools, or what it had said
     empty = LlmFailed(event.gen, "empty", texts.EMPTY_REPLY, retryable=True, message_id=event.message_id)
     return _failed(state, empty)
+
+
+def _declined(state: AwaitingLlm, event: LlmReplied, blocks: tuple[Block, ...]) -> Step:
+    """End the run as refused; what was said before stays."""
+    run, gen, (code, text) = state.run, state.gen + 1, DECLINES[event.stop]
+    saves = (_assistant(event, blocks),) if broken.has_content(blocks) else ()
+    if run.agent is not None:
+        return fail_agent(gen, run, code, text, saves, agents.words_of(blocks))
+    return Step(Idle(gen), (*saves, SaveNotice(text), FinishRun(run.id, RunStatus.FAILURE, run.iteration, text, code)))
 
 
 def _failed(state: AwaitingLlm, event: LlmFailed) -> Step:

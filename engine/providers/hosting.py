@@ -41,7 +41,7 @@ _TAG: Final = re.compile(r":[\w.-]+$")
 _CLOUD: Final = re.compile(r"[:-]cloud$")
 """How Ollama marks what runs on its own servers."""
 _HOSTED: Final = re.compile(
-    r"claude-|gpt-[345]|chatgpt|o[134](-|$)|codex-|gemini-|grok-|command-[ar]|mistral-(large|medium)|sonar|"
+    r"claude-|gpt-[3-9]|chatgpt|o[134](-|$)|codex-|gemini-|grok-|command-[ar]|mistral-(large|medium)|sonar|"
     r"nova-(micro|lite|pro|premier)|deepseek-(chat|reasoner)|kimi-|moonshot-|qwen-?(max|plus|turbo|flash)|"
     r"qwen3-(max|coder-plus)"
 )

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 
 
+_CLOUD = re.compile(
+    r"^((us|eu|apac|global|jp|au)\.)?(amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot(ai)?|openai|"
+    r"qwen|xai|zai)\."
+)
+"""Whose model it is, as Bedrock puts it ahead of the name."""
+_DOTTED = re.compile(r"^(claude-(?:[a-z]+-)?\d+)\.(\d)")
+"""OpenRouter writes claude-haiku-4.5."""
+
+
 def bare_name(model: str) -> str:
     """The part of a name that says which model it is: no publisher, no cloud's prefix, lower case."""
     name = model.rpartition("/")[2].lower()
-    return re.sub(r"^((us|eu|apac|global|jp|au)\.)?anthropic\.", "", name).replace(
-        "claude-haiku-4.5", "claude-haiku-4-5"
-    )
+    return _DOTTED.sub(r"\1-\2", _CLOUD.sub("", name))

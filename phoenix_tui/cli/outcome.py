@@ -39,6 +39,11 @@ CAPPED = {
 }
 """Why a run is not whole whose own turns went well."""
 
+SAID = frozenset({"refusal", "content_filter", "output_limit"})
+"""Error codes of runs whose last reply is whole, or as much of it as there will be."""
+STOPS = {"content_filter": "refusal"}
+"""Reasons that the Messages API does not have, and what it says in their place."""
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -47,8 +52,8 @@ class Outcome:
     session_id: str
     model: str
     text: str = ""
-    cut: bool = False
-    """Whether `text` broke off before its end."""
+    has_last_words: bool = False
+    """Whether `text` is the last that the model said, with no tool behind it."""
     used: Used = field(default_factory=lambda: Used())
     """By the conversation itself; its sub-agents' stands in `agents`."""
     denials: Denials = field(default_factory=lambda: Denials())
@@ -65,6 +70,7 @@ class Outcome:
     """Why the last reply ended; None while none came, or the last call brought none."""
     _worked: State | None = None
     """The last state before it came to rest."""
+    _is_cut: bool = False
     _state: State | None = None
     _cost_before: float | None = 0.0
     _cost: float | None = 0.0
@@ -126,6 +132,12 @@ class Outcome:
         if self.capped:
             return CAPPED[self.capped]
         return self.ended.error if self.ended is not None else "The run was stopped."
+
+    @property
+    def ended_in_words(self) -> bool:
+        """Whether `text` is the answer as far as it came, though the run did not succeed."""
+        code = self.ended.error_code if self.ended is not None else ""
+        return self.has_last_words and (self._is_cut or code in SAID)
 
     def result_object(self) -> JsonObject:
         """The object that ends json and stream-json."""
@@ -191,15 +203,18 @@ class Outcome:
     def _count(self, call: ModelCall) -> None:
         self.used.count(call)
         if call.purpose is CallPurpose.REPLY:
-            self.stop_reason = call.stop or None
+            self.stop_reason = STOPS.get(call.stop, call.stop) or None
 
     def _read(self, message: StoredMessage) -> None:
+        if message.origin is Origin.TOOL:
+            self.has_last_words = False
         if message.role is not Role.ASSISTANT or message.origin is not Origin.LLM:
             return
         self.model = self.model or message.model
         spoken = text_in(message.blocks)
         if spoken:
-            self.text, self.cut = spoken, bool(message.cut)
+            self.text, self._is_cut = spoken, bool(message.cut)
+        self.has_last_words = bool(spoken)
 
 
 def _failure_code(state: Errored) -> Exit:

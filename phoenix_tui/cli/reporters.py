@@ -110,7 +110,7 @@ class TextReporter(OnStderr, eq=False):
     def end(self, outcome: Outcome) -> None:
         """The answer, also as far as it came; why there is no more goes to stderr, and how many calls were refused."""
         _tell_refused(outcome)
-        if outcome.exit_code is Exit.OK or outcome.cut:
+        if outcome.exit_code is Exit.OK or outcome.ended_in_words:
             write_line(outcome.text)
         if outcome.exit_code is not Exit.OK:
             write_progress(f"phoenix: {without_keys(outcome.error)}")

@@ -88,7 +88,12 @@ _STOPS = {
     "max_tokens": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
     "pause_turn": StopReason.PAUSE_TURN,
+    "length": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.CONTENT_FILTER,
+    "content_filtered": StopReason.CONTENT_FILTER,
+    "guardrail_intervened": StopReason.CONTENT_FILTER,
 }
+"""The API's own words, and below them those that gateways and Bedrock put in their place."""
 
 
 class ReplyBuilder:

@@ -9,7 +9,7 @@ import msgspec
 from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
 from engine.providers.bounds import MOST_NAME, Tally, step_problem, tokens
-from engine.providers.failures import Service, refused, unreadable
+from engine.providers.failures import Refusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.calls import CallList, WireCall
 from engine.providers.openai_compatible.json_protocol import StepReader
@@ -41,6 +41,8 @@ class WireChoice(msgspec.Struct, gc=False):
     delta: WireDelta | None = None
     message: WireDelta | None = None
     finish_reason: str | None = None
+    error: ErrorDetail | str | None = None
+    """Why it ends with `error` (OpenRouter)."""
 
 
 class WireCached(msgspec.Struct, gc=False):
@@ -72,10 +74,23 @@ class WireChunk(msgspec.Struct, gc=False):
 _DECODER = msgspec.json.Decoder(WireChunk)
 _STOPS = {
     "length": StopReason.MAX_TOKENS,
-    "content_filter": StopReason.REFUSAL,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "max_output_tokens": StopReason.MAX_TOKENS,
     "tool_calls": StopReason.TOOL_USE,
     "function_call": StopReason.TOOL_USE,
+    "refusal": StopReason.REFUSAL,
+    "content_filter": StopReason.CONTENT_FILTER,
+    "content_filtered": StopReason.CONTENT_FILTER,
+    "safety": StopReason.CONTENT_FILTER,
+    "prohibited_content": StopReason.CONTENT_FILTER,
+    "blocklist": StopReason.CONTENT_FILTER,
+    "recitation": StopReason.CONTENT_FILTER,
+    "spii": StopReason.CONTENT_FILTER,
+    "sensitive": StopReason.CONTENT_FILTER,
 }
+"""In lower case: OpenAI's words, then those that gateways to Claude, Gemini and GLM put in their place."""
+_BREAKS = frozenset({"error", "network_error", "insufficient_system_resource", "abort"})
+"""Reasons that are failures of the server: OpenRouter's, GLM's, DeepSeek's, vLLM's."""
 
 
 class ReplyBuilder:
@@ -93,6 +108,8 @@ class ReplyBuilder:
         self._steps = steps
         """Reads the JSON protocol where the request used it."""
         self._text: list[str] = []
+        self._refusal: list[str] = []
+        """Words by which the model declines; they have a field of their own."""
         self._reasoning: list[str] = []
         self._calls = CallList()
         self._finish = ""
@@ -124,14 +141,18 @@ class ReplyBuilder:
             if self._is_counted():
                 yield UsageTold(self._counted())
         for choice in (chunk.choices or ())[:1]:
-            self._finish = choice.finish_reason or self._finish
+            self._finish = (choice.finish_reason or self._finish).lower()
             delta = choice.delta or choice.message
             if delta is not None:
                 yield from self._delta(delta)
+            if choice.error is not None:
+                raise refused(self._service, error_in(ErrorBody(error=choice.error), 200))
+            if self._finish in _BREAKS:
+                raise refused(self._service, Refusal(200, "server_error", f"the reply ended with `{self._finish}`"))
 
     def reply(self) -> ModelReply:
         """The whole reply; only meaningful once `finished`."""
-        stop = _STOPS.get(self._finish, StopReason.END_TURN)
+        stop = StopReason.REFUSAL if self._refusal else _STOPS.get(self._finish, StopReason.END_TURN)
         blocks: list[Block] = []
         if self._reasoning:
             blocks.append(ThinkingBlock("".join(self._reasoning), ""))
@@ -141,9 +162,10 @@ class ReplyBuilder:
         if self._steps is not None:
             step = self._steps.finish(cut=stop is StopReason.MAX_TOKENS)
             text, calls, cut = step.reply, step.calls, step.truncated
+        text += "".join(self._refusal)
         if text.strip():
             blocks.append(TextBlock(text))
-        if stop is not StopReason.REFUSAL:
+        if stop not in {StopReason.REFUSAL, StopReason.CONTENT_FILTER}:
             blocks.extend(ToolUseBlock(self._tool_id(given), name, arguments) for given, name, arguments in calls)
         if isinstance(blocks[-1] if blocks else None, ToolUseBlock) and stop is StopReason.END_TURN:
             stop = StopReason.TOOL_USE
@@ -157,8 +179,11 @@ class ReplyBuilder:
             self._check(self._tally.text(reasoning))
             self._reasoning.append(reasoning)
             yield ThinkingDelta(reasoning)
-        content = delta.content or delta.refusal
-        if content:
+        if delta.refusal:
+            self._check(self._tally.text(delta.refusal))
+            self._refusal.append(delta.refusal)
+            yield TextDelta(delta.refusal)
+        if content := delta.content:
             text = content if isinstance(content, str) else "".join(part.text for part in content)
             self._check(self._tally.text(text))
             self._text.append(text)
@@ -186,7 +211,9 @@ class ReplyBuilder:
     def _counted(self) -> Usage:
         usage = self._usage
         if usage is None or usage.prompt_tokens is None:
-            written = sum(map(len, self._text)) + sum(map(len, self._reasoning)) + self._calls.characters
+            written = (
+                sum(map(len, self._text + self._refusal)) + sum(map(len, self._reasoning)) + self._calls.characters
+            )
             return Usage(estimated_tokens(self._prompt_bytes), estimated_tokens(written))
         details = usage.prompt_tokens_details
         cached = (details.cached_tokens if details else None) or usage.prompt_cache_hit_tokens or 0

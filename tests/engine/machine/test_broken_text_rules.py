@@ -127,3 +127,10 @@ def test_a_text_that_broke_is_continued_by_a_retry_and_opens_no_turn() -> None:
     assert not opens_turn(LastMessage.CUT)
     driver.on(reply(driver.gen, last=LastMessage.CUT))
     assert driver.effect(FinishRun).status is RunStatus.SUCCESS, "nothing more to say is no failure there"
+
+
+def test_a_sub_agent_that_declines_fails_with_what_it_said() -> None:
+    driver = Driver(AwaitingLlm(1, Run("run-1", 20, agent=AgentRun()), Requesting()))
+    driver.on(reply(1, TextBlock("Well, "), stop=StopReason.REFUSAL))
+    assert isinstance(driver.state, Failed)
+    assert (driver.state.kind, driver.state.error, driver.state.partial) == ("refusal", texts.DECLINED, "Well, ")

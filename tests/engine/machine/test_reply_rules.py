@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.machine import texts
 from engine.machine.effects import (
     AfterRun,
@@ -125,6 +127,25 @@ def test_a_refusal_never_runs_its_tool_calls() -> None:
     driver = Driver().on(user()).on(reply(1, *calls("t1"), stop=StopReason.REFUSAL))
     assert driver.state == Idle(2)
     assert driver.effect(SaveNotice).text == texts.DECLINED
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "sentence"),
+    [
+        (StopReason.REFUSAL, "refusal", "The model declined to answer"),
+        (StopReason.CONTENT_FILTER, "content_filter", "A content filter of the provider stopped the answer"),
+    ],
+)
+def test_what_is_declined_after_words_keeps_them_and_ends_as_a_failure(
+    stop: StopReason, code: str, sentence: str
+) -> None:
+    driver = Driver().on(user()).on(reply(1, TextBlock("Well, "), *calls("t1"), stop=stop))
+    assert driver.state == Idle(2)
+    assert driver.saved[-1].blocks == (TextBlock("Well, "),)
+    assert driver.effect(SaveNotice).text == sentence
+    finish = driver.effect(FinishRun)
+    assert (finish.status, finish.error, finish.error_code) == (RunStatus.FAILURE, sentence, code)
+    assert not driver.has(AfterRun)
 
 
 def test_an_empty_answer_after_tools_is_a_good_end_and_otherwise_a_failure_to_retry() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
+from genai_prices import data
 
 from engine.machine.messages import Usage
 from engine.providers import prices
@@ -19,6 +21,9 @@ from engine.providers.prices import load, price
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.wiring.providers import DEFAULT_OPENAI_MODEL
 
+OUTDATED = ["claude-2", "c4ai-aya-expanse-32b", "claude-4-opus", "claude-4-sonnet", "M2-her"]
+"""Listed there, and left as unknown here."""
+_OTHER_KINDS = re.compile("embed|audio|realtime|live|tts|transcribe|ocr|voxtral")
 MILLION = Usage(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 
 
@@ -39,6 +44,23 @@ def cost(provider: str, name: str, usage: Usage) -> float | None:
         ("gpt-5.5", 1_050_000, 128_000),
         ("openai/gpt-4.1", 1_000_000, 32_768),
         ("qwen2.5-coder:7b", 32_768, 0),
+        ("google/gemini-2.5-pro", 1_000_000, 65_536),
+        ("models/gemini-3.8-flash", 1_000_000, 65_536),
+        ("gemini-2.0-flash", 1_000_000, 8_192),
+        ("o1", 200_000, 100_000),
+        ("o3-mini-2025-01-31", 200_000, 100_000),
+        ("openai/o4-mini", 200_000, 100_000),
+        ("o1-preview", 128_000, 32_768),
+        ("x-ai/grok-4.7", 500_000, 0),
+        ("grok-4-0709", 256_000, 0),
+        ("grok-code-fast-1", 256_000, 0),
+        ("deepseek-chat", 64_000, 0),
+        ("moonshotai/kimi-k2-thinking", 262_144, 0),
+        ("us.amazon.nova-pro-v1:0", 300_000, 0),
+        ("meta.llama3-3-70b-instruct-v1:0", 131_072, 0),
+        ("anthropic/claude-3.5-sonnet", 200_000, 8_192),
+        ("anthropic/claude-opus-4.6", 1_000_000, 64_000),
+        ("GLM-4.6", 131_072, 0),
     ],
 )
 def test_a_name_tells_window_and_output_limit(name: str, window: int, max_output: int) -> None:
@@ -51,6 +73,42 @@ def test_an_unknown_model_has_the_smallest_known_window_and_says_so() -> None:
     assert (info.context_window, info.max_output, info.vision, info.local) == (SMALLEST_WINDOW, 0, None, True)
     assert info.note == ESTIMATED_WINDOW
     assert SMALLEST_WINDOW == 32_768
+
+
+@pytest.mark.parametrize("name", ["o1x", "o5000", "orca-mini", "o", "gemini", "grok", "nova", ""])
+def test_a_name_that_only_begins_like_a_known_one_is_unknown(name: str) -> None:
+    assert describe("test", name).note == ESTIMATED_WINDOW
+
+
+def test_the_windows_agree_with_genai_prices() -> None:
+    """Models of the services themselves; smaller than theirs is allowed where several services offer one."""
+    services = {
+        "anthropic",
+        "openai",
+        "google",
+        "x-ai",
+        "deepseek",
+        "moonshotai",
+        "minimax",
+        "mistral",
+        "cohere",
+        "zai",
+    }
+    listed = [
+        (model.id, model.context_window)
+        for provider in data.providers
+        if provider.id in services
+        for model in provider.models
+        if model.context_window and not _OTHER_KINDS.search(model.id)
+    ]
+    assert len(listed) > 100
+    wrong = {
+        name: (known.window, window)
+        for name, window in listed
+        if (known := known_model(name)) is not None and not window / 2 <= known.window <= window * 1.06
+    }
+    assert wrong == {}
+    assert [name for name, window in listed if window > SMALLEST_WINDOW and known_model(name) is None] == OUTDATED
 
 
 def test_what_the_server_says_of_the_window_counts_more() -> None:

@@ -229,11 +229,11 @@ async def test_a_call_cut_by_the_output_limit_is_not_run() -> None:
     assert (reply.blocks, reply.stop, reply.truncated_call) == ((TextBlock("So"),), StopReason.MAX_TOKENS, True)
 
 
-async def test_a_content_filter_is_a_refusal_and_runs_no_call() -> None:
+async def test_a_content_filter_is_told_as_such_and_runs_no_call() -> None:
     reply = await reply_to(
         chunk({"content": "No"}), chunk(call(0, "bash", "{}", "x")), chunk({}, "content_filter"), DONE
     )
-    assert (reply.blocks, reply.stop) == ((TextBlock("No"),), StopReason.REFUSAL)
+    assert (reply.blocks, reply.stop) == ((TextBlock("No"),), StopReason.CONTENT_FILTER)
 
 
 async def test_content_in_parts_is_text() -> None:
