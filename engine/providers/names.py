@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-
 _CLOUD = re.compile(
     r"^((us|eu|apac|global|jp|au)\.)?(amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot(ai)?|openai|"
     r"qwen|xai|zai)\."
