@@ -7,6 +7,7 @@ from phoenix_tui.isolation import leave_out_working_directory
 leave_out_working_directory()
 
 from phoenix_tui.cli.names import COMMANDS, VERSION  # noqa: E402 - nothing is imported before the folder is left out
+from phoenix_tui.process_start import fill_in, lacking  # noqa: E402 - as above
 
 TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ WITHOUT_SCREEN = ("-p", "--print", "--help", "-h", "--version", "--screen-reader
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run Phoenix and give the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        sys.stdout.write(f"phoenix {VERSION}\n")
+    fill_in()
+    if arguments == ["--version"] and _tell_version():
         return 0
     import os  # noqa: PLC0415 - not for `--version`
 
@@ -36,6 +37,18 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
         leave(code)
     return code
+
+
+def _tell_version() -> bool:
+    """Print the version; False where stdout takes nothing, which is told further on."""
+    if "stdout" in lacking:
+        return False
+    try:
+        sys.stdout.write(f"phoenix {VERSION}\n")
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _prepare_screen() -> None:

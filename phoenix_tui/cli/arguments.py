@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.process_start import WORKING_DIRECTORY, lacking
 
 
 class RunArguments(Struct, frozen=True):
@@ -48,7 +49,13 @@ class RunArguments(Struct, frozen=True):
         return self.continue_last or self.resume is not None
 
     def folder(self) -> Path:
-        """The working directory it is about; not yet checked."""
+        """The working directory it is about; not yet checked.
+
+        Raises:
+            CommandError: none is named, and the one of this process is gone.
+        """
+        if WORKING_DIRECTORY in lacking and not Path(self.cwd or "").expanduser().is_absolute():
+            raise CommandError("The current folder does not exist any more; change to another, or name one by --cwd.")
         return Path(self.cwd).expanduser() if self.cwd is not None else Path.cwd()
 
 

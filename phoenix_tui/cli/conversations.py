@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.import_file import read_document
 from phoenix_tui.cli.markdown_export import agent_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
-from phoenix_tui.cli.output import write_json, write_line, write_table
+from phoenix_tui.cli.output import write_document, write_json, write_line, write_table
 from phoenix_tui.cli.searching import SearchCommand
 from phoenix_tui.cli.times import local_time, utc_time
 from tools.contract import JsonObject, JsonValue
@@ -129,8 +128,7 @@ class ConversationCommands(Struct, frozen=True):
             text = await self._markdown(record, await self.store.messages(record.id))
         output = self.arguments.output
         if output is None:
-            sys.stdout.buffer.write(text.encode())
-            sys.stdout.buffer.flush()
+            write_document(text)
             return
         await asyncio.to_thread(write_new, Path(output), text)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.exits import CommandError, Exit, StdoutLost
 from phoenix_tui.cli.names import COMMANDS, VERSION
 from phoenix_tui.cli.parser import command_parser, run_parser
+from phoenix_tui.process_start import forget, lacking, tell
 
 
 def run(argv: list[str]) -> int:
@@ -19,11 +17,15 @@ def run(argv: list[str]) -> int:
             raise
         from tools.clean import reveal_name  # noqa: PLC0415 - as below
 
-        sys.stderr.write(f"phoenix: {reveal_name(error.sentence)}\n")  # it may quote a name or a file
-        sys.stderr.writelines(f"  {reveal_name(line)}\n" for line in error.below)
+        below = "".join(f"  {reveal_name(line)}\n" for line in error.below)
+        tell(f"phoenix: {reveal_name(error.sentence)}\n{below}")  # it may quote a name or a file
         return error.code
+    except StdoutLost as error:
+        tell(f"phoenix: Stdout cannot be written ({error.strerror}): what was to be printed is lost.\n")
+        forget(1)
+        return Exit.FAILED
     except BrokenPipeError:
-        _forget_stdout()
+        forget(1)
         return Exit.FAILED
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -34,6 +36,8 @@ def run(argv: list[str]) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
+    if "stdout" in lacking:
+        raise CommandError("Stdout is closed, so nothing can be answered; `> /dev/null` runs without an answer.")
     if argv and argv[0] in COMMANDS:
         parsed = command_parser().parse_args(argv)
         from phoenix_tui.cli.commands import run_command  # noqa: PLC0415 - `--help` needs none of it
@@ -41,7 +45,9 @@ def _dispatch(argv: list[str]) -> int:
         return run_command(parsed)
     parsed = run_parser().parse_args(argv)
     if parsed.version:
-        sys.stdout.write(f"phoenix {VERSION}\n")
+        from phoenix_tui.cli.output import write_line  # noqa: PLC0415 - `--help` needs none of it
+
+        write_line(f"phoenix {VERSION}")
         return Exit.OK
     if parsed.reset_terminal:
         from phoenix_tui.terminal_state import reset  # noqa: PLC0415 - `--help` needs none of it
@@ -58,15 +64,8 @@ def _say_unexpected(error: Exception) -> int:
 
     if logging.getLogger().handlers:  # without any, the traceback would go to the terminal
         logging.getLogger("phoenix").error("unexpected failure", exc_info=error)
-    sys.stderr.write(
+    tell(
         f"phoenix: Something went wrong inside Phoenix ({type(error).__name__}); "
         "--debug shows where, and the log in `phoenix doctor`'s folder keeps it.\n"
     )
     return Exit.FAILED
-
-
-def _forget_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush does not fail again."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)

@@ -28,3 +28,7 @@ class CommandError(Exception):
         self.below = tuple(below)
         """Lines that show where, such as what was typed with a mark under the place."""
         self.code = code
+
+
+class StdoutLost(BrokenPipeError):
+    """Stdout takes nothing more, for another reason than that its reader is gone: a full disk, most often."""

@@ -13,6 +13,7 @@ from engine.agents.crew import Crew
 from engine.conversation import Conversation
 from engine.engine import Engine
 from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
+from engine.machine.states import is_busy
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import Asked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.agent_words import counted, task_words
@@ -100,7 +101,8 @@ class HeadlessRun:
         crew = self.engine.crew
         if crew is None:
             return
-        if self.waits_for_agents and self.outcome.exit_code is Exit.OK:
+        more = crew.needs(self.conversation.id) or is_busy(self.conversation.state)
+        if more and self.waits_for_agents and self.outcome.exit_code is Exit.OK:
             self._waiting = asyncio.ensure_future(self._at_rest(crew))
             await asyncio.wait((self._waiting,), timeout=deadline and max(0.0, deadline - monotonic()))
             if not self._waiting.done():

@@ -1,4 +1,7 @@
-"""What the program writes to stdout and stderr; everything from outside is cleaned first."""
+"""What the program writes to stdout and stderr; everything from outside is cleaned first.
+
+What goes to stdout may raise BrokenPipeError, or StdoutLost where no more fits.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from phoenix_tui.cli.blocks import encode
+from phoenix_tui.cli.exits import StdoutLost
+from phoenix_tui.process_start import tell
 from phoenix_tui.terminal_size import terminal_size
 from tools.clean import clean, clean_line
 from tools.contract import JsonValue
@@ -27,12 +32,13 @@ def write_json_line(value: JsonValue) -> None:
 
 
 def write_progress(text: str) -> None:
-    """One line about what is going on, on stderr; silent once nobody reads it."""
-    try:
-        sys.stderr.write(clean(text) + "\n")
-        sys.stderr.flush()
-    except BrokenPipeError:
-        return
+    """One line about what is going on, on stderr; silent once nobody can read it."""
+    tell(clean(text) + "\n")
+
+
+def write_document(text: str) -> None:
+    """A whole document as it is, on stdout."""
+    _write(text)
 
 
 def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -46,5 +52,10 @@ def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _write(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StdoutLost(error.errno, error.strerror) from error
