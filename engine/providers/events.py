@@ -154,6 +154,30 @@ async def read_models(http: HttpService, path: str) -> list[WireModel]:
     return [model for model in listed[:MOST_MODELS] if len(model.id) <= MOST_NAME]
 
 
+class _Tag(msgspec.Struct):
+    name: str = ""
+
+
+class _Tags(msgspec.Struct):
+    """Ollama's own list of models."""
+
+    models: list[_Tag] | None = None
+
+
+async def read_tags(http: HttpService) -> list[WireModel]:
+    """The models that Ollama lists under its own address.
+
+    Raises:
+        ProviderError: it cannot be asked, or the answer is no list.
+    """
+    body = await http.get("/api/tags")
+    try:
+        listed = fitted(msgspec.json.decode(readable_json(body)), _Tags).models or []
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise unreadable(http.service, str(error)) from None
+    return [WireModel(tag.name) for tag in listed[:MOST_MODELS] if 0 < len(tag.name) <= MOST_NAME]
+
+
 class _Document(msgspec.Struct):
     """What tells a reply from everything else: OpenAI's choices, Anthropic's content."""
 

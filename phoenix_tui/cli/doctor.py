@@ -88,21 +88,21 @@ def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[
     found = [f"{name} from {credentials.source(name)}" for name in known if credentials.source(name)]
     health = Health.OK if found else Health.NOTE
     yield Finding("keys", health, ", ".join(found) or "none; set ANTHROPIC_API_KEY or OPENAI_API_KEY")
-    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"):
+    for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST"):
         if environment.get(name):
             yield Finding("keys", Health.OK, f"{name}={environment[name]}")
 
 
 async def _servers() -> list[Finding]:
-    answers = await asyncio.gather(*(_listens(one.port) for one in ENDPOINTS))
+    answers = await asyncio.gather(*(_listens(one.host, one.port) for one in ENDPOINTS))
     found = [f"{one.words} on {one.port}" for one, there in zip(ENDPOINTS, answers, strict=True) if there]
     return [Finding("local servers", Health.OK, ", ".join(found) or "none answers on this machine")]
 
 
-async def _listens(port: int) -> bool:
+async def _listens(host: str, port: int) -> bool:
     try:
         async with asyncio.timeout(SERVER_PATIENCE):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError):
         return False
     writer.close()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec import Struct
 
+from engine.providers.addresses import is_loopback
+
+_HOST = re.compile(r"[\w.:-]+", re.ASCII)
 ANSWER_LIMIT = 1024 * 1024
 """Bytes of a model list; what is longer is no model server."""
 
@@ -34,7 +40,8 @@ class Endpoint(Struct, frozen=True):
     @property
     def base_url(self) -> str:
         """Of its OpenAI-compatible interface."""
-        return f"http://{self.host}:{self.port}/v1"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/v1"
 
 
 class LocalServer(Struct, frozen=True):
@@ -51,13 +58,53 @@ class LocalServer(Struct, frozen=True):
         return f"{self.kind}/{self.models[0]}"
 
 
-ENDPOINTS = (
-    Endpoint(ServerKind.OLLAMA, 11434, words="Ollama"),
-    Endpoint(ServerKind.LM_STUDIO, 1234, words="LM Studio"),
-    Endpoint(ServerKind.LLAMA_CPP, 8080, words="llama.cpp"),
-    Endpoint(ServerKind.VLLM, 8000, words="vLLM"),
-)
-"""In the order of CONTRACT 5."""
+OLLAMA_PORT = 11434
+_USUAL_PORTS = {"http": 80, "https": 443}
+
+
+def ollama_address(environment: Mapping[str, str]) -> SplitResult:
+    """Where Ollama listens: `OLLAMA_HOST` as Ollama reads it, else the usual port of this machine.
+
+    A host alone, `host:port`, `:port` and a URL are all understood; what is none of them counts as not given, and an
+    address that a server listens on everywhere with means this machine.
+    """
+    given = environment.get("OLLAMA_HOST", "").strip().strip("\"'")
+    scheme, mark, rest = given.rpartition("://")
+    scheme = scheme.lower() if mark else "http"
+    if not rest.startswith("[") and rest.count(":") > 1:  # a bare IPv6 address
+        rest = f"[{rest}]"
+    try:
+        parts = urlsplit(f"{scheme}://{rest}")
+        host, port = parts.hostname or "127.0.0.1", parts.port
+    except ValueError:
+        return urlsplit(f"http://127.0.0.1:{OLLAMA_PORT}")
+    if scheme not in _USUAL_PORTS or not _HOST.fullmatch(host):
+        return urlsplit(f"http://127.0.0.1:{OLLAMA_PORT}")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    netloc = f"[{host}]" if ":" in host else host
+    port = port or (_USUAL_PORTS[scheme] if mark else OLLAMA_PORT)
+    return urlsplit(f"{scheme}://{netloc}:{port}{parts.path.rstrip('/')}")
+
+
+def ollama_base_url(environment: Mapping[str, str]) -> str:
+    """Of its OpenAI-compatible interface."""
+    return f"{ollama_address(environment).geturl()}/v1"
+
+
+def endpoints_of(environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    """Where to look for servers on this machine, in the order of CONTRACT 5: an Ollama elsewhere is none of them."""
+    ollama = ollama_address(environment)
+    here = ollama.scheme == "http" and not ollama.path and is_loopback(ollama.geturl())
+    first = (Endpoint(ServerKind.OLLAMA, ollama.port or 0, ollama.hostname or "", "Ollama"),) if here else ()
+    return (
+        *first,
+        Endpoint(ServerKind.LM_STUDIO, 1234, words="LM Studio"),
+        Endpoint(ServerKind.LLAMA_CPP, 8080, words="llama.cpp"),
+        Endpoint(ServerKind.VLLM, 8000, words="vLLM"),
+    )
+
+
+ENDPOINTS = endpoints_of(os.environ)
 
 
 class _Model(msgspec.Struct):
@@ -65,7 +112,17 @@ class _Model(msgspec.Struct):
 
 
 class _Models(msgspec.Struct):
-    data: list[_Model]
+    data: list[_Model] | None = None
+
+
+class _Tag(msgspec.Struct):
+    name: str = ""
+
+
+class _Tags(msgspec.Struct):
+    """Ollama's own list, which older ones have alone."""
+
+    models: list[_Tag] | None = None
 
 
 async def discover_local_servers(
@@ -85,23 +142,25 @@ async def discover_local_servers(
 
 
 async def _ask(endpoint: Endpoint) -> LocalServer | None:
-    """The server behind one port, or None. Plain HTTP/1.0 over a socket: no HTTP library before the first frame."""
+    """The server behind one port, or None."""
     try:
-        reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+        models = model_names(await _get(endpoint, "/v1/models"))
+        if not models and endpoint.kind is ServerKind.OLLAMA:
+            models = model_names(await _get(endpoint, "/api/tags"))
     except OSError:
         return None
+    return LocalServer(endpoint.kind, endpoint.base_url, models) if models else None
+
+
+async def _get(endpoint: Endpoint, path: str) -> bytes:
+    """The answer to a plain HTTP/1.0 request over a socket: no HTTP library before the first frame. Raises OSError."""
+    reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
     try:
-        request = (
-            f"GET /v1/models HTTP/1.0\r\nHost: {endpoint.host}:{endpoint.port}\r\nAccept: application/json\r\n\r\n"
-        )
-        writer.write(request.encode("ascii"))
-        answer = await _read(reader)
-    except OSError:
-        return None
+        host = endpoint.base_url.removeprefix("http://").removesuffix("/v1")
+        writer.write(f"GET {path} HTTP/1.0\r\nHost: {host}\r\nAccept: application/json\r\n\r\n".encode("ascii"))
+        return await _read(reader)
     finally:
         writer.close()
-    models = model_names(answer)
-    return LocalServer(endpoint.kind, endpoint.base_url, models) if models else None
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
@@ -128,7 +187,7 @@ def _complete(answer: bytes) -> bool:
 
 
 def model_names(answer: bytes) -> tuple[str, ...]:
-    """The model ids in an HTTP answer to /v1/models; empty when it is none."""
+    """The model ids in an HTTP answer to /v1/models or /api/tags; empty when it is none."""
     head, _, body = answer.partition(b"\r\n\r\n")
     status = head.split(b"\r\n", 1)[0].split(b" ")
     if len(status) < 2 or not status[0].startswith(b"HTTP/") or status[1] != b"200":
@@ -136,10 +195,11 @@ def model_names(answer: bytes) -> tuple[str, ...]:
     if b"transfer-encoding: chunked" in head.lower():
         body = _unchunked(body)
     try:
-        listed = msgspec.json.decode(body, type=_Models)
+        names = [model.id for model in msgspec.json.decode(body, type=_Models).data or ()]
+        names = names or [tag.name for tag in msgspec.json.decode(body, type=_Tags).models or ()]
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ()
-    return tuple(model.id for model in listed.data if model.id.strip())
+    return tuple(name for name in names if name.strip())
 
 
 def _unchunked(body: bytes) -> bytes:

@@ -15,12 +15,12 @@ from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.settings import ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
-from phoenix_tui.models.servers import ENDPOINTS
+from phoenix_tui.models.servers import ServerKind, endpoints_of, ollama_base_url
 from tools.contract import ProcessRunner
 
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
 """For OpenAI's own service, whose list of models begins anywhere."""
-LOCAL_SERVERS = {one.kind.value: one.base_url for one in ENDPOINTS}
+LOCAL_SERVERS = {one.kind.value: one.base_url for one in endpoints_of({})}
 """Servers on this machine and where they listen by default."""
 
 Factory = Callable[[], Provider]
@@ -172,6 +172,8 @@ class ProviderRegistry:
 
         name, variable = wanted.name, wanted.api_key_env
         base_url = wanted.base_url or LOCAL_SERVERS.get(name, "")
+        if name == ServerKind.OLLAMA:
+            base_url = wanted.base_url or ollama_base_url(self.environment)
         if name == "openai":
             base_url = wanted.base_url or self.environment.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
             variable = variable or "OPENAI_API_KEY"

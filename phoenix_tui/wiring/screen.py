@@ -169,7 +169,7 @@ def chosen_model(setup: Setup) -> ModelChoice:
     """The model of a new conversation; servers are asked only when something listens on their ports."""
     facts = facts_of(setup, os.environ)
     if needs_servers(facts):
-        found = asyncio.run(discover_local_servers()) if any(_listens(one.port) for one in ENDPOINTS) else ()
+        found = asyncio.run(discover_local_servers()) if any(_listens(one.host, one.port) for one in ENDPOINTS) else ()
         embedded = _embedded(setup.paths.models)
         servers, waiting = AcceptedServers(setup.paths.servers_file).split(found)
         facts = replace(facts, servers=servers, waiting=waiting, embedded=embedded)
@@ -190,9 +190,9 @@ def _embedded(folder: Path) -> tuple[str, ...]:
     return (*first, *(name for name in names if name not in {*unchecked, *first}))
 
 
-def _listens(port: int) -> bool:
+def _listens(host: str, port: int) -> bool:
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=KNOCK):
+        with socket.create_connection((host, port), timeout=KNOCK):
             return True
     except OSError:
         return False

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
 
 from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
-from engine.providers.events import drain, post_events, read_models
+from engine.providers.events import WireModel, drain, post_events, read_models, read_tags
 from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import runs_free
 from engine.providers.http import HttpService
@@ -18,6 +20,11 @@ from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.to_wire import encode_request
 from engine.providers.wire import encoded_size, tool_ids
+
+OLLAMA: Final = "ollama"
+"""The provider whose server has a list of models of its own, too."""
+PATIENCE: Final = 10.0
+"""Seconds that this list may take."""
 
 
 class OpenAiCompatibleProvider:
@@ -80,9 +87,24 @@ class OpenAiCompatibleProvider:
 
     async def models(self) -> list[ModelInfo]:
         """What the server offers; remembers the windows it names."""
-        listed = await read_models(self._http, "/models")
+        listed = await self._listed()
         self._windows.update({model.id: model.window for model in listed if model.window})
         return [self.describe(model.id) for model in listed]
+
+    async def _listed(self) -> list[WireModel]:
+        try:
+            listed = await read_models(self._http, "/models")
+        except ProviderError:
+            if self.name != OLLAMA:
+                raise
+            listed = []
+        if listed or self.name != OLLAMA:
+            return listed
+        own = HttpService(replace(self._service, base_url=self._service.base_url.removesuffix("/v1")), {}, PATIENCE)
+        try:
+            return await read_tags(own)
+        finally:
+            await own.close()
 
     async def warm(self) -> None:
         """Open a connection ahead of the first request."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Phoenix, phoenix_in, with_claude
-from tests.support.loopback import serve
+from tests.support.loopback import Talk, serve
 from tests.support.loopback_agents import by_last_message, calls, says, submits
 from tests.support.loopback_openai import DONE, chunk, plays, refuses, usage
 
@@ -73,3 +73,20 @@ async def test_an_error_500_of_a_gateway_on_loopback_is_tried_again(tmp_path: Pa
         ran = await gateway(tmp_path, server.url).run("-p", "-m", "openai/gpt-4o", "hi")
     assert (ran.code, ran.out) == (0, "Hi.\n")
     assert "upstream connect error Trying again in 1 s" in ran.err
+
+
+async def test_an_ollama_elsewhere_is_reached_by_its_variable_and_listed(tmp_path: Path) -> None:
+    async def answer(talk: Talk) -> None:
+        if talk.seen.path == "/api/tags":
+            await talk.plain(200, b'{"models":[{"name":"llama3.2:3b"}]}')
+        elif talk.seen.method == "GET":
+            await talk.plain(404, b"404 page not found")
+        else:
+            await ANSWER(talk)
+
+    async with serve(answer) as server:
+        phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="", OLLAMA_HOST=server.url.removeprefix("http://"))
+        listed = await phoenix.run("models", "--json")
+        ran = await phoenix.run("-p", *JSON, "-m", "ollama", "hi")
+    assert "ollama/llama3.2:3b" in [model["model"] for model in listed.json]
+    assert (ran.code, ran.json["model"], ran.json["total_cost_usd"]) == (0, "ollama/llama3.2:3b", 0.0)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.models.servers import Endpoint, LocalServer, ServerKind, discover_local_servers, model_names
+from engine.providers.openai_compatible.client import OLLAMA, OpenAiCompatibleProvider
+from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
+from phoenix_tui.models.servers import (
+    Endpoint,
+    LocalServer,
+    ServerKind,
+    discover_local_servers,
+    endpoints_of,
+    model_names,
+    ollama_base_url,
+)
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.waiting import poll
 
@@ -57,6 +68,56 @@ async def test_servers_without_a_model_and_other_services_are_not_found() -> Non
     async with serve(lists_nothing) as empty, serve(is_something_else) as page:
         endpoints = (Endpoint(ServerKind.OLLAMA, port_of(empty)), Endpoint(ServerKind.VLLM, port_of(page)))
         assert await discover_local_servers(5.0, endpoints) == ()
+
+
+async def lists_tags(talk: Talk) -> None:
+    if talk.seen.path == "/api/tags":
+        await talk.plain(200, b'{"models":[{"name":"llama3.2:3b","size":1},{"name":"tiny"}]}')
+    else:
+        await talk.plain(404, b"404 page not found")
+
+
+async def test_an_ollama_that_has_only_a_list_of_its_own_is_found() -> None:
+    async with serve(lists_tags) as first:
+        found = await discover_local_servers(5.0, (Endpoint(ServerKind.OLLAMA, port_of(first)),))
+        provider = OpenAiCompatibleProvider(OpenAiCompatibleSettings(OLLAMA, f"{first.url}/v1", key_variable=""))
+        listed = await provider.models()
+        await provider.close()
+    assert found == (LocalServer(ServerKind.OLLAMA, f"{first.url}/v1", ("llama3.2:3b", "tiny")),)
+    assert [model.reference for model in listed] == ["ollama/llama3.2:3b", "ollama/tiny"]
+
+
+@pytest.mark.parametrize(
+    ("value", "address", "looked_for"),
+    [
+        ("", "http://127.0.0.1:11434/v1", True),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1", True),
+        (":11500", "http://127.0.0.1:11500/v1", True),
+        ("localhost:11500", "http://localhost:11500/v1", True),
+        ("http://127.0.0.1:11500/", "http://127.0.0.1:11500/v1", True),
+        ("http://127.0.0.1", "http://127.0.0.1:80/v1", True),
+        ("[::1]:11500", "http://[::1]:11500/v1", True),
+        ("::", "http://[::1]:11434/v1", True),
+        ("box.lan", "http://box.lan:11434/v1", False),
+        ("https://box.lan/ollama", "https://box.lan:443/ollama/v1", False),
+        ("http://127.0.0.1:99999", "http://127.0.0.1:11434/v1", True),
+        ("http://a b:1", "http://127.0.0.1:11434/v1", True),
+        ("ftp://box", "http://127.0.0.1:11434/v1", True),
+        ('"127.0.0.1:11500"', "http://127.0.0.1:11500/v1", True),
+        ("x\r\nHost: evil", "http://127.0.0.1:11434/v1", True),
+    ],
+)
+def test_ollama_is_where_its_variable_says(value: str, address: str, looked_for: bool) -> None:
+    environment = {"OLLAMA_HOST": value}
+    assert ollama_base_url(environment) == address
+    looked = [one.base_url for one in endpoints_of(environment) if one.kind is ServerKind.OLLAMA]
+    assert looked == ([address] if looked_for else [])
+
+
+@given(st.text(max_size=40))
+def test_no_variable_makes_the_search_crash(value: str) -> None:
+    assert ollama_base_url({"OLLAMA_HOST": value}).startswith("http")
+    assert endpoints_of({"OLLAMA_HOST": value})
 
 
 async def test_silent_ports_are_asked_beside_each_other_and_given_up_at_the_limit() -> None:
