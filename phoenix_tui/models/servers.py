@@ -12,9 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Struct
 
-from engine.providers.addresses import is_loopback
-
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
+_HERE = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 ANSWER_LIMIT = 1024 * 1024
 """Bytes of a model list; what is longer is no model server."""
 
@@ -94,7 +93,7 @@ def ollama_base_url(environment: Mapping[str, str]) -> str:
 def endpoints_of(environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
     """Where to look for servers on this machine, in the order of CONTRACT 5: an Ollama elsewhere is none of them."""
     ollama = ollama_address(environment)
-    here = ollama.scheme == "http" and not ollama.path and is_loopback(ollama.geturl())
+    here = ollama.scheme == "http" and not ollama.path and bool(_HERE.fullmatch(ollama.hostname or ""))
     first = (Endpoint(ServerKind.OLLAMA, ollama.port or 0, ollama.hostname or "", "Ollama"),) if here else ()
     return (
         *first,
