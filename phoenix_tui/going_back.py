@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from engine.ports import ConversationChanges
-from engine.ports.files import Coverage, FilesError
+from engine.ports.files import FilesError
 from engine.rewinding.rewinding import CannotRewind
 from engine.rewinding.values import Done, Preview, RewindList, RewindPoint, Scope
-from phoenix_tui.changes import NAMES_SHOWN
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.unsent import joined
 from tools.clean import clean_line
@@ -26,21 +25,6 @@ if TYPE_CHECKING:
 NOTHING_SAID: Final = "Nothing was said here yet, so there is nothing to go back to."
 NAMES: Final = 3
 """Files named of those that stayed as they were."""
-VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
-
-
-def left_alone(coverage: Coverage) -> str:
-    """What going back does not touch, so that nobody trusts in it; empty where that is nothing."""
-    if coverage.refusal:
-        return coverage.refusal
-    names = [clean_line(name) for name in coverage.left_out if name not in VERSION_CONTROL]
-    more = coverage.left_out_count - (len(coverage.left_out) - len(names)) - len(names[:NAMES_SHOWN])
-    parts = [*names[:NAMES_SHOWN], *([f"{more} more"] if more > 0 else [])]
-    parts += [f"{clean_line(name)} (too large)" for name in coverage.too_large[:NAMES_SHOWN]]
-    words = [f"Left as now: {', '.join(parts)}."] if parts else []
-    if len(names) < len(coverage.left_out):
-        words.append("Commits are not taken back.")
-    return " ".join(words)
 
 
 class OtherWay(Enum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,8 +28,8 @@ class LookBook:
         """The whole look that the newest one is kept as a difference from."""
 
     def knows(self, root: bytes) -> bool:
-        """Whether this process looked at a folder of late."""
-        return root in self._newest
+        """Whether a folder was looked at before, by this process or another."""
+        return root in self._newest or bool(self._contents.newest(root))
 
     def newest(self, root: bytes) -> LookAt:
         """The newest look at a folder, by this process or, where there is none, by another."""
@@ -100,6 +100,24 @@ class LookBook:
                 wanted |= {each.state.content for path, each in seen if not looks_secret(os.fsdecode(path))}
         return contents.drop(wanted, kept)
 
+    def shrink(self, limit: int) -> None:
+        """Bring the file below `limit`: contents that no newest look needs go first, oldest ahead, then the looks at
+        folders that this process does not work in, with their contents.
+        """
+        contents = self._contents
+        if contents.size <= limit:
+            return
+        aim = limit * 9 // 10  # not again with the next turn
+        newest = contents.newest_looks()
+        needed = {look_id: _contents_of(self.load(look_id)) for look_id, _ in newest}
+        own = {look_id for look_id, _ in self._newest.values()}
+        for kept in _fewer_and_fewer([look_id for look_id, _ in newest], own):
+            contents.drop_oldest(aim, frozenset[bytes]().union(*(needed[one] for one in kept)))
+            for look_id in needed.keys() - set(kept):
+                contents.drop_look(look_id)
+            if contents.size <= limit:
+                return
+
     def _remember(self, root: bytes, look_id: str, look: LookAt) -> None:
         self._newest.pop(root, None)
         self._newest[root] = (look_id, look)
@@ -107,6 +125,20 @@ class LookBook:
             oldest = next(iter(self._newest))
             del self._newest[oldest]
             self._bases.pop(oldest, None)
+
+
+def _contents_of(look: LookAt) -> frozenset[bytes]:
+    return frozenset(seen.state.content for seen in look.entries.values() if seen.state.kept)
+
+
+def _fewer_and_fewer(looks: Sequence[str], own: Collection[str]) -> Iterator[list[str]]:
+    """All looks, then without the oldest that is not `own`, and so on."""
+    kept = list(looks)
+    yield kept
+    for one in looks:
+        if one not in own:
+            kept = [each for each in kept if each != one]
+            yield kept
 
 
 def _same(before: LookAt, now: LookAt) -> bool:

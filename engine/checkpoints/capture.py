@@ -6,37 +6,31 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from threading import Event
 from typing import TypeAlias
 
 from msgspec import Struct, field
 
 from engine.checkpoints.contents import Contents
+from engine.checkpoints.coverage import coverage_of
 from engine.checkpoints.looks import NOTHING, RACY_NS, LookAt, Seen, stamp_of
 from engine.checkpoints.places import holder, kind_of, opened_root, read_file
-from engine.checkpoints.walk import MADE_AGAIN, Stopped, Walked
-from engine.ports.files import Coverage, FileKind, FileState
+from engine.checkpoints.walk import Stopped, Walked
+from engine.ports.files import CheckpointLimits, FileKind, FileState
 from tools.files.protected import begins_as_key, looks_secret
 
 Found: TypeAlias = "tuple[bytes, os.stat_result]"
 """A path and its stat."""
-MOST_BYTES = 16 * 1024 * 1024
-"""A larger file is known by size and time only; it is not brought back."""
-MOST_NEW = 1024 * 1024 * 1024
-"""Bytes that one look may add."""
-MOST_TOTAL = 8 * 1024 * 1024 * 1024
-"""Bytes of the whole file of contents, after which nothing new is kept."""
 BATCH_BYTES = 8 * 1024 * 1024
 BATCH_FILES = 1000
-SHOWN = 20
 
 
 class Capture(Struct, eq=False):
     """One look in the making."""
 
     contents: Contents
-    room: int = MOST_NEW
+    limits: CheckpointLimits = CheckpointLimits()
     stopping: Event = field(default_factory=Event)
     _batch: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     _batched: int = 0
@@ -49,15 +43,7 @@ class Capture(Struct, eq=False):
             Stopped: `stopping` was set.
             sqlite3.Error: contents cannot be kept.
         """
-        entries: dict[bytes, Seen] = {}
-        unknown: list[tuple[bytes, os.stat_result]] = []
-        for path, state in walked.entries.items():
-            known = before.entries.get(path)
-            kept_secret = known is not None and known.state.kept and _is_secret(path)  # by an earlier version
-            if known is not None and known.stamp and known.stamp == stamp_of(state) and not kept_secret:
-                entries[path] = known
-            else:
-                unknown.append((path, state))
+        entries, unknown = self._sorted_out(walked, before)
         folder = opened_root(root)
         try:
             for members in _by_folder(unknown):
@@ -67,7 +53,41 @@ class Capture(Struct, eq=False):
         finally:
             os.close(folder)
         self.flush()
-        return LookAt(entries, walked.left_out, _coverage(entries, walked.left_out))
+        return LookAt(entries, walked.left_out, coverage_of(entries, walked.left_out, self.limits))
+
+    def _sorted_out(self, walked: Walked, before: LookAt) -> tuple[dict[bytes, Seen], list[Found]]:
+        """What is known by its stat, or kept by its stat alone, and what has to be read.
+
+        A folder has its share of the limit. What changed since the last look is read first, then small files: of a
+        folder that holds data beside its sources the sources come back.
+        """
+        entries: dict[bytes, Seen] = {}
+        changed: list[Found] = []
+        new: list[Found] = []
+        room = self.limits.folder
+        for path, state in walked.entries.items():
+            known = before.entries.get(path)
+            if known is None or not known.stamp or known.stamp != stamp_of(state) or _to_be_kept_apart(path, known):
+                (new if known is None else changed).append((path, state))
+            elif known.state.kept or not self._fits(path, state) or _is_racy(state):
+                entries[path] = known
+                room -= known.state.size if known.state.kind is FileKind.FILE and known.state.kept else 0
+            else:
+                entries[path] = known  # there was no room for it
+                new.append((path, state))
+        unknown: list[Found] = []
+        for path, state in (*sorted(changed, key=_bytes), *sorted(new, key=_bytes)):
+            size = state.st_size if self._fits(path, state) else 0
+            if size <= max(room, 0):
+                room -= size
+                unknown.append((path, state))
+            elif entries.get(path) is None:
+                entries[path] = _by_its_look(state)
+        return entries, unknown
+
+    def _fits(self, path: bytes, state: os.stat_result) -> bool:
+        """True for a file whose content may be kept."""
+        return stat.S_ISREG(state.st_mode) and state.st_size <= self.limits.file and not _is_secret(path)
 
     def _see_all(self, root: int, members: Sequence[Found], entries: dict[bytes, Seen]) -> None:
         """Files of one folder, opened once."""
@@ -117,46 +137,49 @@ class Capture(Struct, eq=False):
                 except OSError:
                     return _unknown(state)
                 return Seen(FileState(FileKind.LINK, 0o777, target, len(target)), stamp_of(state))
-            case FileKind.FILE if _is_secret(path):
-                return _by_its_look(state, trusted=True)
+            case FileKind.FILE if _is_secret(path) or state.st_size > self.limits.file:
+                return _by_its_look(state)
             case FileKind.FILE:
                 return self._read(folder, name, state) or _unknown(state)
             case None:
                 return _unknown(state)
 
     def _read(self, folder: int, name: bytes, walked: os.stat_result) -> Seen | None:
-        if walked.st_size > MOST_BYTES:
-            return _by_its_look(walked, trusted=True)
-        if self.room <= 0:
-            return _by_its_look(walked, trusted=False)
         try:
-            found = read_file(folder, name, MOST_BYTES)
+            found = read_file(folder, name, self.limits.file)
         except OSError:
             return None
         if found is None or stamp_of(found[0]) != stamp_of(walked):
             return None  # it changes while it is looked at
         state, content = found
         if begins_as_key(content):
-            return _by_its_look(state, trusted=True)
+            return _by_its_look(state)
         digest = hashlib.sha256(content).digest()
         self._keep(digest, content)
-        trusted = time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > RACY_NS
         kept = FileState(FileKind.FILE, stat.S_IMODE(state.st_mode), digest, len(content))
-        return Seen(kept, stamp_of(state) if trusted else b"")
+        return Seen(kept, b"" if _is_racy(state) else stamp_of(state))
 
     def _keep(self, digest: bytes, content: bytes) -> None:
         if digest in self._batch:
             return
         self._batch[digest] = content
         self._batched += len(content)
-        self.room -= len(content)
         if self._batched >= BATCH_BYTES or len(self._batch) >= BATCH_FILES:
             self.flush()
 
 
-def room_in(contents: Contents) -> int:
-    """Bytes that the next look may add."""
-    return min(MOST_NEW, MOST_TOTAL - contents.size)
+def _is_racy(state: os.stat_result) -> bool:
+    """True for a file that may change again without another time."""
+    return time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) <= RACY_NS
+
+
+def _bytes(found: Found) -> int:
+    return found[1].st_size
+
+
+def _to_be_kept_apart(path: bytes, known: Seen) -> bool:
+    """True for keys that an earlier version copied."""
+    return known.state.kept and _is_secret(path)
 
 
 def _by_folder(found: Sequence[Found]) -> list[list[Found]]:
@@ -177,16 +200,8 @@ def _unknown(state: os.stat_result) -> Seen:
     return Seen(FileState(FileKind.FILE, mode, b"?" + stamp_of(state), state.st_size, kept=False), b"")
 
 
-def _by_its_look(state: os.stat_result, *, trusted: bool) -> Seen:
+def _by_its_look(state: os.stat_result) -> Seen:
     """A file whose content is not kept: two of the same size and time are taken for the same."""
     look = b"?%d:%d" % (state.st_size, state.st_mtime_ns)
     kept = FileState(FileKind.FILE, stat.S_IMODE(state.st_mode), look, state.st_size, kept=False)
-    return Seen(kept, stamp_of(state) if trusted else b"")
-
-
-def _coverage(entries: Mapping[bytes, Seen], left_out: frozenset[bytes]) -> Coverage:
-    large = sorted(path for path, seen in entries.items() if not seen.state.kept)
-    names = sorted(path for path in left_out if path.rpartition(b"/")[2] not in MADE_AGAIN)
-    return Coverage(
-        tuple(os.fsdecode(one) for one in names[:SHOWN]), len(names), tuple(os.fsdecode(one) for one in large[:SHOWN])
-    )
+    return Seen(kept, stamp_of(state))

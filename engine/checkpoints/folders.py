@@ -10,7 +10,15 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from engine.checkpoints.worker import Worker
-from engine.ports.files import FileChange, FilesError, FileState, Look, Restored
+from engine.ports.files import (
+    CheckpointLimits,
+    CheckpointUse,
+    FileChange,
+    FilesError,
+    FileState,
+    Look,
+    Restored,
+)
 from tools.contract import DiffDisplay
 
 if TYPE_CHECKING:
@@ -28,20 +36,25 @@ class CheckpointFolders:
     What the thread does (`work`) is loaded there, with the first job: no start needs it.
     """
 
-    def __init__(self, file: Path, excluded: Iterable[Path] = ()) -> None:
+    def __init__(self, file: Path, excluded: Iterable[Path] = (), limits: CheckpointLimits | None = None) -> None:
         self._file = file
+        self._limits = limits or CheckpointLimits()
         self._excluded = tuple(excluded)
         self._worker = Worker("checkpoints")
         self._stopping = Event()
         self._made: FolderWork | None = None
 
-    async def look(self, folder: Path) -> Look:
+    async def look(self, folder: Path, since: str = "") -> Look:
         """Remember the folder as it is now."""
-        return await self._run(lambda work: work.look(folder))
+        return await self._run(lambda work: work.look(folder, since))
 
-    async def warm(self, folder: Path) -> None:
-        """Look, unless this process did before: ahead of the first tool, while the model thinks."""
-        await self._run(lambda work: work.warm(folder))
+    async def knows(self, folder: Path) -> bool:
+        """True if the folder was looked at before."""
+        return await self._run(lambda work: work.knows(folder))
+
+    async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
+        """What stands at these paths, without those that the look kept."""
+        return await self._run(lambda work: work.before_edit(folder, paths, look))
 
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """How one look differs from an earlier one."""
@@ -54,6 +67,10 @@ class CheckpointFolders:
     async def diff(self, change: FileChange) -> DiffDisplay | None:
         """The change as a diff."""
         return await self._run(lambda work: work.diff(change))
+
+    async def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+        """The contents of these that made room for newer ones."""
+        return await self._run(lambda work: work.lost(states))
 
     async def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
         """The same changes with their lines counted."""
@@ -68,6 +85,10 @@ class CheckpointFolders:
     async def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
         """Drop what nothing needs any more."""
         return await self._run(lambda work: work.keep_only(changes, looks))
+
+    def use(self) -> CheckpointUse:
+        """How much is kept."""
+        return use_of(self._file, self._limits)
 
     async def tidy(self) -> bool:
         """Compress some of what was stored raw; False where nothing is left to do."""
@@ -104,5 +125,13 @@ class CheckpointFolders:
         if self._made is None:
             from engine.checkpoints.work import FolderWork  # noqa: PLC0415 - in this thread, see the class
 
-            self._made = FolderWork(self._file, self._excluded, self._stopping, CLOSES)
+            self._made = FolderWork(self._file, self._excluded, self._limits, self._stopping, CLOSES)
         return self._made
+
+
+def use_of(file: Path, limits: CheckpointLimits) -> CheckpointUse:
+    """How much the file of contents has, which is opened by nothing."""
+    try:
+        return CheckpointUse(file.stat().st_size, limits)
+    except OSError:
+        return CheckpointUse(0, limits)

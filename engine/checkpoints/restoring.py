@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from engine.checkpoints.capture import Capture
 from engine.checkpoints.contents import Contents
 from engine.checkpoints.places import TEMPORARY, holder, opened_root, set_mode, write_file, write_link
-from engine.ports.files import FileChange, FileKind, FileState, Restored, same_state
+from engine.ports.files import CheckpointLimits, FileChange, FileKind, FileState, Restored, same_state
 
 CHANGED = "changed since by somebody else"
 NOT_KEPT = "its earlier content is not kept"
@@ -26,6 +26,7 @@ class Restoring(Struct, eq=False):
     contents: Contents
     root: bytes
     made: Callable[[int], None] | None = None
+    limits: CheckpointLimits = CheckpointLimits()
     _problems: dict[bytes, str] = field(default_factory=dict[bytes, str])
     _folder: int = -1
 
@@ -52,7 +53,7 @@ class Restoring(Struct, eq=False):
         return tuple(Restored(change.path, self._problems.get(change.path, "")) for change in ordered)
 
     def _check(self, changes: Sequence[FileChange]) -> None:
-        now = Capture(self.contents).states(self.root, [change.path for change in changes])
+        now = Capture(self.contents, self.limits).states(self.root, [change.path for change in changes])
         for change in changes:
             found, wanted = now[change.path], change.after
             if not _is_expected(found, change):

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from engine.checkpoints.places import FOLDER_FLAGS, TEMPORARY, kind_of, opened_root
 from tools.files.ignoring import RULES, allowed, blocks_rules, blocks_rules_above, is_unicode
 
-MOST_ENTRIES = 50_000
+MOST_ENTRIES = 100_000
 """Files and folders after which a folder is too large to be covered."""
 MADE_AGAIN = frozenset(
     {b"node_modules", b".venv", b"venv", b"__pycache__", b".tox", b".nox", b".mypy_cache", b".pytest_cache"}

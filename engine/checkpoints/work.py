@@ -13,16 +13,31 @@ from typing import TypeVar
 import msgspec
 
 from engine.checkpoints.book import LookBook
-from engine.checkpoints.capture import Capture, room_in
+from engine.checkpoints.capture import Capture
 from engine.checkpoints.contents import Contents
 from engine.checkpoints.counting import counted, diff_of
-from engine.checkpoints.looks import difference
+from engine.checkpoints.coverage import with_gone
+from engine.checkpoints.looks import LookAt, difference, lies_in, stamp_of
+from engine.checkpoints.places import holder, opened_root
 from engine.checkpoints.restoring import Restoring
 from engine.checkpoints.walk import MOST_ENTRIES, Stopped, TooMany, Walker
-from engine.ports.files import Coverage, FileChange, FilesError, FileState, Look, Restored
+from engine.ports.files import (
+    CheckpointLimits,
+    Coverage,
+    FileChange,
+    FileKind,
+    FilesError,
+    FileState,
+    Look,
+    Restored,
+)
 from tools.contract import DiffDisplay
 
 T = TypeVar("T")
+REFUSAL = (
+    "{folder} holds more than {most:,} files, too many to look at: only files that were edited by name come back, not"
+    " what commands changed."
+)
 PACKED_AT_ONCE = 300
 TRIED_AGAIN = 600.0
 """Seconds after which a folder that was too large is walked again."""
@@ -31,8 +46,11 @@ TRIED_AGAIN = 600.0
 class FolderWork:
     """Everything in one thread; `closes` is said of a job that an exit stopped."""
 
-    def __init__(self, file: Path, excluded: Iterable[Path], stopping: Event, closes: str) -> None:
+    def __init__(
+        self, file: Path, excluded: Iterable[Path], limits: CheckpointLimits, stopping: Event, closes: str
+    ) -> None:
         self._file = file
+        self._limits = limits
         self._excluded = frozenset(os.fsencode(os.path.realpath(path)) for path in (*excluded, file.parent))
         self._stopping = stopping
         self._closes = closes
@@ -60,10 +78,10 @@ class FolderWork:
         except OSError as error:
             raise FilesError(f"{error.filename or 'The folder'} cannot be read: {error.strerror or error}.") from error
 
-    def look(self, folder: Path) -> Look:
-        """Remember the folder as it is now."""
+    def look(self, folder: Path, since: str) -> Look:
+        """Remember the folder as it is now; `since` tells what was passed over and is gone."""
         root = os.fsencode(folder)
-        refusal = f"{folder} holds more than {MOST_ENTRIES:,} files: too many to keep an eye on."
+        refusal = REFUSAL.format(folder=folder, most=MOST_ENTRIES)
         if time.monotonic() - self._too_large.get(root, float("-inf")) < TRIED_AGAIN:
             return Look("", Coverage(refusal=refusal))
         walker = self._walkers.setdefault(root, Walker(root, self._excluded, self._stopping))
@@ -73,23 +91,49 @@ class FolderWork:
             self._too_large[root] = time.monotonic()
             return Look("", Coverage(refusal=refusal))
         contents, book = self._kept(), self._book()
-        now = Capture(contents, room_in(contents), self._stopping).take(root, walked, book.newest(root))
-        return Look(book.add(root, now), now.coverage)
+        now = Capture(contents, self._limits, self._stopping).take(root, walked, book.newest(root))
+        coverage = self._with_gone(root, now, since) if since else now.coverage
+        return Look(book.add(root, now), coverage)
 
-    def warm(self, folder: Path) -> None:
-        """Look, unless this process did before."""
-        if not self._book().knows(os.fsencode(folder)):
-            self.look(folder)
+    def _with_gone(self, root: bytes, now: LookAt, since: str) -> Coverage:
+        folder = opened_root(root)
+        try:
+            return with_gone(now, self._book().load(since), folder)
+        finally:
+            os.close(folder)
+
+    def knows(self, folder: Path) -> bool:
+        """True if the folder was looked at before."""
+        return self._file.exists() and self._book().knows(os.fsencode(folder))
+
+    def before_edit(self, folder: Path, paths: Sequence[bytes], look: str) -> dict[bytes, FileState | None]:
+        """What stands at these paths, without those that the look kept; with folders that are made for them."""
+        if look:
+            seen, root = self._book().load(look), opened_root(os.fsencode(folder))
+            try:
+                paths = [path for path in paths if _adds(root, path, seen)]
+            finally:
+                os.close(root)
+        if not paths:
+            return {}
+        above = {parent for path in paths for parent in _parents(path)}
+        found = self.states(folder, [*above, *paths])
+        return {path: state for path, state in found.items() if path not in above or state is None}
 
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """How one look differs from an earlier one."""
-        found = difference(self._book().load(before), self._book().load(after))
-        return counted(self._kept(), tuple(found))
+        found = tuple(difference(self._book().load(before), self._book().load(after)))
+        self._kept().touch(one.before.content for one in found if one.before is not None and one.before.kept)
+        return counted(self._kept(), found)
 
     def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:
         """What stands at these paths now."""
-        contents = self._kept()
-        return Capture(contents, room_in(contents)).states(os.fsencode(folder), paths)
+        return Capture(self._kept(), self._limits).states(os.fsencode(folder), paths)
+
+    def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+        """The contents of these that made room for newer ones."""
+        wanted = {one.content for one in states if one.kept and one.kind is FileKind.FILE}
+        return frozenset(wanted - self._kept().has(wanted))
 
     def diff(self, change: FileChange) -> DiffDisplay | None:
         """The change as a diff."""
@@ -103,15 +147,20 @@ class FolderWork:
         self, folder: Path, changes: Sequence[FileChange], made: Callable[[int], None] | None
     ) -> tuple[Restored, ...]:
         """Make these changes."""
-        return Restoring(self._kept(), os.fsencode(folder), made).run(changes)
+        return Restoring(self._kept(), os.fsencode(folder), made, self._limits).run(changes)
 
     def keep_only(self, changes: Sequence[FileChange], looks: Sequence[str]) -> int:
         """Drop what nothing needs any more."""
         return self._book().keep_only(changes, looks) if self._file.exists() else 0
 
     def tidy(self) -> bool:
-        """Compress some of what was stored raw; False where nothing is left to do."""
-        return bool(self._kept().pack_some(PACKED_AT_ONCE))
+        """Compress some of what was stored raw, then drop what is beyond the limit; False where nothing is left."""
+        if not self._file.exists():
+            return False
+        if self._kept().pack_some(PACKED_AT_ONCE):
+            return True
+        self._book().shrink(self._limits.total)
+        return False
 
     def rest(self) -> None:
         """Keep no look in memory."""
@@ -132,3 +181,22 @@ class FolderWork:
         if self._contents is None:
             self._contents = Contents(self._file)
         return self._contents
+
+
+def _parents(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _adds(root: int, path: bytes, look: LookAt) -> bool:
+    """True for a file that a look does not bring back, and that is as it was then."""
+    seen = look.entries.get(path)
+    if seen is None:
+        return lies_in(path, look.left_out)
+    if seen.state.kept:
+        return False
+    try:
+        with holder(root, path) as (folder, name):
+            return stamp_of(os.stat(name, dir_fd=folder, follow_symlinks=False)) == seen.stamp
+    except OSError:
+        return False

@@ -34,6 +34,7 @@ class Worker:
         """What `job` gives or raises; cancelling whoever waits does not stop it."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[object] = loop.create_future()
+        answer.add_done_callback(_seen)
 
         def ended(result: object, error: BaseException | None) -> None:
             with suppress(RuntimeError):  # the loop may be gone by then, and nobody waits
@@ -59,6 +60,12 @@ class Worker:
             else:
                 ended(result, None)
             del item, job, ended  # what a job holds must not stay until the next one
+
+
+def _seen(answer: asyncio.Future[object]) -> None:
+    """Take note of a failure that nobody waits for any more: it is no fault."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 def _settle(answer: asyncio.Future[object], result: object, error: BaseException | None) -> None:

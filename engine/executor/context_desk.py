@@ -22,6 +22,7 @@ from engine.machine.messages import Usage
 from engine.machine.states import is_busy
 from engine.machine.turn import why_refused
 from engine.ports import ConversationChanges
+from engine.ports.files import CheckpointUse
 from engine.records import ContextView, EarlierView, Omission, StoredMessage
 from engine.updates import ConversationChanged
 
@@ -69,6 +70,8 @@ class ContextReport(Struct, frozen=True):
     earlier: EarlierView | None
     """What the newest compaction took the place of."""
     can_undo: bool = False
+    checkpoints: CheckpointUse | None = None
+    """What is kept of files so that they can go back; None where nothing is."""
 
 
 class SystemPrompt(Struct, frozen=True):
@@ -113,6 +116,7 @@ class ContextDesk:
             omitted=sum(each.seq >= view.start_seq for each in view.omitted),
             earlier=view.earlier[-1] if view.earlier else None,
             can_undo=bool(self._before),
+            checkpoints=session.rewinding.folders.use() if session.rewinding is not None else None,
         )
 
     def prompt(self) -> SystemPrompt:

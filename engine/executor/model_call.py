@@ -33,10 +33,10 @@ from engine.ports import (
     ToolCallDelta,
     UsageTold,
 )
-from engine.records import StoredMessage
-from engine.rewinding.keeper import CHANGING
+from engine.records import PermissionMode, StoredMessage
 from engine.rewinding.told import files_note
 from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
+from tools.contract import SandboxMode, ToolClass
 
 
 class ToolDraft(Struct, eq=False):
@@ -123,10 +123,13 @@ def _begin_anew(session: Session, ask: RequestLlm) -> None:
 
 
 def _look_ahead(session: Session, name: str) -> None:
-    """A call is being written that may change files: how they are is found out meanwhile."""
+    """A command is being written that may change files: how they are is found out meanwhile."""
     tool, rewinding = session.tools.get(name), session.rewinding
-    if rewinding is not None and tool is not None and tool.spec.tool_class in CHANGING:
-        rewinding.keeper.tool_drafted(session.record)
+    refused = session.record.permission_mode in {PermissionMode.PLAN, PermissionMode.DENY}
+    read_only = session.record.sandbox is SandboxMode.READ_ONLY
+    if rewinding is None or tool is None or tool.spec.tool_class is not ToolClass.RUN or refused or read_only:
+        return
+    rewinding.keeper.command_drafted(session.record)
 
 
 def unique_calls(blocks: tuple[Block, ...], messages: Iterable[ModelMessage]) -> tuple[Block, ...]:

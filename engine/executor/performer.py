@@ -152,8 +152,6 @@ class Performer(Struct, eq=False):
         session.run = RunFacts(session.ports.clock.monotonic(), caps)
         session.limit.up = self._time_is_up
         session.limit.begin(caps.timeout)
-        if session.rewinding is not None:
-            session.rewinding.keeper.run_began(session.record)
 
     def forget_run(self) -> None:
         """The run is over: no limit, no retry of it may fire."""

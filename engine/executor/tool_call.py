@@ -17,12 +17,12 @@ from engine.machine.events import AgentsStarted, ApprovalNeeded, ToolFinished
 from engine.machine.messages import ImageBlock, ToolCall, ToolResult, ToolStatus
 from engine.machine.states import AgentTask, ToolExecuting, ToolOrigin
 from engine.permissions.asked import AskedCall
+from engine.permissions.command_rules import only_reads
 from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits, decide, may_read
 from engine.permissions.rules import suggest
 from engine.ports import StorageError
 from engine.ports.profiles import SPAWN_TOOLS
 from engine.records import ConversationRecord
-from engine.rewinding.keeper import CHANGING
 from engine.updates import Question, ToolProgressed, ToolStarted
 from tools.contract import (
     Foreseeing,
@@ -32,6 +32,7 @@ from tools.contract import (
     ProcessStarted,
     Progress,
     Report,
+    SandboxMode,
     Tool,
     ToolClass,
     ToolContext,
@@ -81,7 +82,7 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
     decision = decide_call(session, act, ready, limits)
     match decision:
         case Allow():
-            await _look_before(session, ready)
+            await _look_before(session, ready, decision)
             facts.started = session.ports.clock.monotonic()
             output = await _run(session, act.call, ready, decision, facts)
             if output.agents:
@@ -97,11 +98,22 @@ async def run_tool(session: Session, act: ExecTool, facts: CallFacts) -> None:
             assert_never(decision)
 
 
-async def _look_before(session: Session, ready: ReadyCall) -> None:
-    """How the folder is before the first tool of a run that may change it, so that it can be brought back."""
-    rewinding = session.rewinding
-    if rewinding is not None and ready.tool.spec.tool_class in CHANGING:
-        await rewinding.keeper.before_tool(session.record)
+async def _look_before(session: Session, ready: ReadyCall, grant: Allow) -> None:
+    """Keep what stands there before a tool that may change it, so that it can be brought back."""
+    if session.rewinding is None:
+        return
+    keeper = session.rewinding.keeper
+    match ready.tool.spec.tool_class:
+        case ToolClass.EDIT:
+            await keeper.before_edit(session.record, ready.request.paths)
+        case ToolClass.RUN if grant.sandbox.mode is SandboxMode.READ_ONLY or only_reads(ready.request.command):
+            return
+        case ToolClass.RUN | ToolClass.SPAWN:
+            await keeper.before_command(session.record)
+        case ToolClass.READ:
+            return
+        case _ as never:
+            assert_never(never)
 
 
 async def prepare(session: Session, call: ToolCall) -> ReadyCall:

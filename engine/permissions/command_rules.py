@@ -93,6 +93,13 @@ def _offered(words: tuple[str, ...]) -> Reader | None:
     return reader if reader is not None and reader.reads and "/" not in inner[0] else None
 
 
+def only_reads(command: str) -> bool:
+    """True for one plain command of a program that is known to change nothing, with no option that does."""
+    words = plain_words(command)
+    reader = _offered(words)
+    return reader is not None and not refused_option(reader, started(words))
+
+
 def command_effect(pattern: str) -> str:
     """What a pattern lets through, in one sentence."""
     first = prefix_words(pattern)

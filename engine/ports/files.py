@@ -73,9 +73,37 @@ class Coverage(Struct, frozen=True):
     """
     left_out_count: int = 0
     too_large: tuple[str, ...] = ()
-    """Files whose content is not kept, at most 20 of them."""
+    """Files above the size limit for one file, at most 20 of them."""
     refusal: str = ""
-    """Not empty when nothing at all is covered: why, in one sentence."""
+    """Not empty when commands are not covered at all: why, in one sentence."""
+    secret: tuple[str, ...] = ()
+    """Files that hold keys, whose content is never copied; at most 20 of them."""
+    over: int = 0
+    """Files whose content is not kept since the folder holds more than its share of the limit, or is unreadable."""
+    gone: tuple[str, ...] = ()
+    """What was passed over and stood there no more at the end: it does not come back. At most 20 of them."""
+
+
+class CheckpointLimits(Struct, frozen=True):
+    """How much of what was in files is kept, in bytes (settings `checkpoint_file_mb`, `checkpoint_total_mb`)."""
+
+    file: int = 10 * 1024 * 1024
+    """A larger file is known by size and time only."""
+    total: int = 1024 * 1024 * 1024
+    """Of the whole file of contents: above it the oldest goes first. 0: nothing is kept."""
+
+    @property
+    def folder(self) -> int:
+        """Of one folder as it is now: a quarter, so that no folder drives out all others."""
+        return self.total // 4
+
+
+class CheckpointUse(Struct, frozen=True):
+    """How much is kept of what was in files, and the limits."""
+
+    used: int
+    """Bytes on the disk."""
+    limits: CheckpointLimits
 
 
 class Look(Struct, frozen=True):
@@ -95,14 +123,18 @@ class Restored(Struct, frozen=True):
 class Folders(Protocol):
     """Remembers how folders were. Every method may raise FilesError."""
 
-    async def look(self, folder: Path) -> Look:
+    async def look(self, folder: Path, since: str = "") -> Look:
         """Remember the folder as it is now. A file that changes before it is read counts as not kept, so whoever
-        waits no longer loses no more than that.
+        waits no longer loses no more than that. `since`: an earlier look, which tells what was passed over and is gone.
         """
         ...
 
-    async def warm(self, folder: Path) -> None:
-        """Look for the first time ahead of need; nothing where the folder was looked at before."""
+    async def knows(self, folder: Path) -> bool:
+        """True if the folder was looked at before, so that another look reads what changed since alone."""
+        ...
+
+    async def before_edit(self, folder: Path, paths: Sequence[bytes], look: str = "") -> dict[bytes, FileState | None]:
+        """What stands at these paths, kept ahead of a tool that names them; without those that a look kept already."""
         ...
 
     async def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
@@ -115,6 +147,10 @@ class Folders(Protocol):
 
     async def diff(self, change: FileChange) -> DiffDisplay | None:
         """The change as a diff; None where it is no text or not kept."""
+        ...
+
+    async def lost(self, states: Sequence[FileState]) -> frozenset[bytes]:
+        """The contents of these that were kept and made room for newer ones since."""
         ...
 
     async def count(self, changes: Sequence[FileChange]) -> tuple[FileChange, ...]:
@@ -135,6 +171,10 @@ class Folders(Protocol):
 
         What was stored in the last day stays: another process may be about to name it.
         """
+        ...
+
+    def use(self) -> CheckpointUse | None:
+        """How much is kept; None where nothing ever is."""
         ...
 
     async def tidy(self) -> bool:

@@ -1,26 +1,27 @@
-"""Watches turns: a look at the folder before the first tool that may change it, another when the run has ended."""
+"""Watches turns: what stood before the first tool that may change it, and what stands when the run has ended.
+
+A tool that edits names its files, so those alone are kept; before a command the whole folder is looked at. A run
+without either costs nothing (docs/decisions/checkpoints.md).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.ports import Clock, Ids, StorageError
-from engine.ports.files import Coverage, FilesError, Folders, Look
+from engine.ports.files import Coverage, FileChange, FilesError, Folders, Look
 from engine.ports.turns import FileStep, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
-from tools.contract import ToolClass
+from engine.rewinding.named import coverage_of, ended, joined, merged, sorted_paths
 
 log = logging.getLogger(__name__)
 
-CHANGING = frozenset({ToolClass.EDIT, ToolClass.RUN, ToolClass.SPAWN})
-"""Classes of tools before which a look is taken."""
-AHEAD = 0.25
-"""Seconds a request gets to go out before its run's folder is looked at: another thread would hold it up."""
 PATIENCE = 2.0
 """Seconds the tools of a run wait for its first look at a large folder; the look goes on beside them."""
 SETTLING = 10.0
@@ -35,16 +36,20 @@ FRESH = 2.0
 
 
 class Begun(Struct, eq=False):
-    """The first look of a run."""
+    """What stood before the tools of a run."""
 
     step_id: str
     task: asyncio.Task[FileStep | None]
+    """The step as it is stored, when everything that was asked for is kept."""
     began: float
     """Monotonic."""
+    whole: bool
+    """The folder is looked at, not named files alone."""
     early: bool
     """Taken while the call was still being written, so no tool has run since."""
     waited: bool = False
     """Whether a tool has waited for it in vain; the next ones do not."""
+    named: set[Path] = field(default_factory=set[Path])
 
 
 class TurnKeeper(Struct, eq=False):
@@ -54,7 +59,6 @@ class TurnKeeper(Struct, eq=False):
     log: TurnLog
     clock: Clock
     ids: Ids
-    ahead: float = AHEAD
     patience: float = PATIENCE
     settling: float = SETTLING
     closing: float = CLOSING
@@ -66,23 +70,47 @@ class TurnKeeper(Struct, eq=False):
     _resting: asyncio.TimerHandle | None = None
     """Until what is kept in memory goes: one for all runs, set anew by each."""
 
-    def run_began(self, record: ConversationRecord) -> None:
-        """A run begins: the first look at a folder may take seconds, so it is taken while the model thinks."""
-        self._later(self._warm(record))
-
-    def tool_drafted(self, record: ConversationRecord) -> None:
-        """The model writes a call that may change files: look meanwhile."""
+    def command_drafted(self, record: ConversationRecord) -> None:
+        """The model writes a command that may run: look meanwhile, where that means to read what changed alone."""
         if record.id not in self.begun:
             self._start(record, early=True)
 
-    async def before_tool(self, record: ConversationRecord) -> None:
-        """Make sure that this run's first look is taken; gives up waiting after a while, never raises."""
-        look = self.begun.get(record.id)
+    async def before_command(self, record: ConversationRecord) -> None:
+        """Look at the folder unless this run did; gives up waiting after a while, never raises."""
+        look = await self._usable(record)
         if look is None:
-            look = self._start(record, early=False)
-        elif look.early and look.task.done() and self.clock.monotonic() - look.began > FRESH:
-            look = self._start(record, early=False)  # somebody may have worked while the question was open
+            look = self._start(record)
+        elif not look.whole:
+            look.whole, look.waited = True, False
+            look.task = asyncio.create_task(self._widen(record, look.task))
         look.early = False
+        await self._wait_for(look)
+
+    async def before_edit(self, record: ConversationRecord, paths: Sequence[Path]) -> None:
+        """Keep what stands at these paths, the first time that this run names them; never raises."""
+        look = await self._usable(record)
+        new = tuple(path for path in paths if look is None or path not in look.named)
+        if not new:
+            return
+        if look is None:
+            look = self._start(record, new)
+        else:
+            look.task, look.early = asyncio.create_task(self._name(look.task, new)), False
+            look.named.update(new)
+        await self._wait_for(look)
+
+    async def _usable(self, record: ConversationRecord) -> Begun | None:
+        """The look of this run, unless it was taken early and came to nothing, or is out of date by now."""
+        look = self.begun.get(record.id)
+        if look is None or not look.early:
+            return look
+        await self._wait_for(look)
+        if not look.task.done():
+            return look
+        old = self.clock.monotonic() - look.began > FRESH  # somebody may have worked while the question was open
+        return None if old or look.task.result() is None else look
+
+    async def _wait_for(self, look: Begun) -> None:
         if not look.task.done() and not look.waited:
             await asyncio.wait({look.task}, timeout=self.patience)
             look.waited = not look.task.done()
@@ -178,28 +206,25 @@ class TurnKeeper(Struct, eq=False):
         except FilesError as error:
             log.warning("looks stay in memory: %s", error)
 
-    async def _warm(self, record: ConversationRecord) -> None:
-        await asyncio.sleep(self.ahead)
-        try:
-            await self.folders.warm(record.cwd)
-        except FilesError as error:
-            log.debug("no look ahead: %s", error)  # said with the look that counts
-
-    def _start(self, record: ConversationRecord, *, early: bool) -> Begun:
+    def _start(self, record: ConversationRecord, paths: Sequence[Path] = (), *, early: bool = False) -> Begun:
+        """Begin with what stands at these paths, without any with a look at the folder."""
         before = self.begun.get(record.id)
         step_id = before.step_id if before is not None else self.ids.new()
-        task = asyncio.create_task(self._begin(record, step_id))
-        self.begun[record.id] = look = Begun(step_id, task, self.clock.monotonic(), early)
+        task = asyncio.create_task(self._begin(record, step_id, paths, only_known=early))
+        now = self.clock.monotonic()
+        self.begun[record.id] = look = Begun(step_id, task, now, not paths, early, named=set(paths))
         return look
 
-    async def _begin(self, record: ConversationRecord, step_id: str) -> FileStep | None:
+    async def _begin(
+        self, record: ConversationRecord, step_id: str, paths: Sequence[Path] = (), *, only_known: bool = False
+    ) -> FileStep | None:
         ending = self._ending.get(record.id)
         if ending is not None:
             await asyncio.wait({ending})
         try:
+            if only_known and not await self.folders.knows(record.cwd):
+                return None
             await self._close_open(record.id, but=step_id)
-            began = self.clock.now()
-            look = await self._look(record)
             step = FileStep(
                 id=step_id,
                 conversation_id=record.id,
@@ -207,20 +232,59 @@ class TurnKeeper(Struct, eq=False):
                 state=StepState.OPEN,
                 seq=record.message_count,
                 folder=record.cwd,
-                look=look.id,
-                began=began,
-                coverage=look.coverage,
+                look="",
+                began=self.clock.now(),
             )
+            step = await self._with_names(step, paths) if paths else await self._with_look(step)
             await self.log.save(step)
         except (FilesError, StorageError) as error:
             log.warning("a turn goes on without a look at its files: %s", error)
             return None
         return step
 
-    async def _look(self, record: ConversationRecord) -> Look:
+    async def _widen(self, record: ConversationRecord, before: asyncio.Task[FileStep | None]) -> FileStep | None:
+        """A command follows edits: look at the folder, too."""
+        step = await before
+        if step is None:
+            return None
+        try:
+            wider = await self._with_look(step)
+            await self.log.save(wider)
+        except StorageError as error:
+            log.warning("a turn goes on with a look at its edited files alone: %s", error)
+            return step
+        return wider
+
+    async def _name(self, before: asyncio.Task[FileStep | None], paths: Sequence[Path]) -> FileStep | None:
+        step = await before
+        if step is None:
+            return None
+        try:
+            named = await self._with_names(step, paths)
+            if named is not step:
+                await self.log.save(named)
+        except (FilesError, StorageError) as error:
+            log.warning("an edited file cannot come back: %s", error)
+            return step
+        return named
+
+    async def _with_look(self, step: FileStep) -> FileStep:
+        look = await self._look(step.folder)
+        return replace(step, look=look.id, coverage=joined(step.coverage, look.coverage))
+
+    async def _with_names(self, step: FileStep, paths: Sequence[Path]) -> FileStep:
+        named, outside = sorted_paths(step.folder, paths)
+        states = await self.folders.before_edit(step.folder, named, step.look)
+        coverage = joined(step.coverage, coverage_of(states, outside))
+        if not states and coverage == step.coverage:
+            return step
+        found = tuple(FileChange(path, state, state) for path, state in states.items())
+        return replace(step, changes=(*step.changes, *found), coverage=coverage)
+
+    async def _look(self, folder: Path) -> Look:
         """A look; a folder that cannot be looked at is said to be so, where a rewind would miss it."""
         try:
-            return await self.folders.look(record.cwd)
+            return await self.folders.look(folder)
         except FilesError as error:
             return Look("", Coverage(refusal=str(error)))
 
@@ -246,11 +310,14 @@ class TurnKeeper(Struct, eq=False):
         await self.log.save(await self._found_out(step))
 
     async def _found_out(self, step: FileStep) -> FileStep:
-        """The step with what differs by now from the look it began with."""
-        if not step.look:
-            return replace(step, state=StepState.DONE)
-        after = await self.folders.look(step.folder)
-        changes = () if after.id in {"", step.look} else await self.folders.changes(step.look, after.id)
-        refusal = after.coverage.refusal
-        coverage = replace(step.coverage, refusal=refusal) if refusal else step.coverage
+        """The step with what differs by now from what it began with."""
+        changes: tuple[FileChange, ...] = ()
+        coverage = step.coverage
+        if step.look:
+            after = await self.folders.look(step.folder, step.look)
+            changes = () if after.id in {"", step.look} else await self.folders.changes(step.look, after.id)
+            coverage = ended(coverage, after.coverage)
+        if step.changes:
+            now = await self.folders.states(step.folder, [one.path for one in step.changes])
+            changes = await self.folders.count(merged(changes, step.changes, now))
         return replace(step, state=StepState.DONE, changes=changes, coverage=coverage)

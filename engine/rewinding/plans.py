@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.ports.files import FileChange, FileState, same_state
 from engine.ports.turns import FileStep, StepKind
@@ -49,6 +50,16 @@ def wanted(steps: Sequence[FileStep], seq: int) -> tuple[Wanted, ...]:
 def turned_around(changes: Sequence[FileChange]) -> tuple[Wanted, ...]:
     """What takes these changes back."""
     return tuple(Wanted(change.path, change.after, change.before) for change in changes)
+
+
+def without(wishes: Sequence[Wanted], lost: Collection[bytes]) -> list[Wanted]:
+    """The same; of contents that made room for newer ones it is said that they are not kept."""
+    return [
+        replace(wish, target=replace(wish.target, kept=False))
+        if wish.target is not None and wish.target.content in lost
+        else wish
+        for wish in wishes
+    ]
 
 
 def previewed(wishes: Sequence[Wanted], now: Mapping[bytes, FileState | None]) -> list[PreviewFile]:

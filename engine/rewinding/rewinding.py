@@ -15,7 +15,7 @@ from engine.ports.files import Coverage, FileChange, FilesError, Folders, Restor
 from engine.ports.turns import BranchRow, FileStep, NewBranch, StepKind, StepState, TurnLog
 from engine.records import ConversationRecord
 from engine.rewinding.keeper import TurnKeeper
-from engine.rewinding.plans import Wanted, as_done, previewed, turned_around, wanted
+from engine.rewinding.plans import Wanted, as_done, previewed, turned_around, wanted, without
 from engine.rewinding.values import Changed, Done, Preview, PreviewFile, RewindList, RewindPoint, Scope, Takeback
 from tools.contract import DiffDisplay
 
@@ -46,7 +46,7 @@ class Rewinding(Struct, eq=False):
     async def points(self, record: ConversationRecord) -> RewindList:
         """What can be gone back to. Raises StorageError, FilesError."""
         await self.keeper.settled(record.id)
-        steps = await self.log.steps(record.id)
+        steps = [_without_open(one) for one in await self.log.steps(record.id)]
         prompts = await self.log.prompts(record.id, MOST_POINTS)
         points: list[RewindPoint] = []
         turns = sorted((one for one in steps if one.kind is StepKind.TURN), key=lambda one: one.seq)
@@ -65,7 +65,7 @@ class Rewinding(Struct, eq=False):
         """What this conversation did to its folder, its run under way included. Raises StorageError."""
         await self.keeper.settled(record.id)
         running = await self.keeper.so_far(record.id)
-        steps = await self.log.steps(record.id)
+        steps = [_without_open(one) for one in await self.log.steps(record.id)]
         steps = [running if running is not None and one.id == running.id else one for one in steps]
         preview = await self._preview(record.cwd, wanted(steps, 0), _coverage(steps, 0))
         return Changed(as_done(preview.files), preview.coverage, preview.refusal)
@@ -73,7 +73,7 @@ class Rewinding(Struct, eq=False):
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         """What going back to before the prompt `seq` would do to files. Raises StorageError."""
         await self.keeper.settled(record.id)
-        steps = await self.log.steps(record.id)
+        steps = [_without_open(one) for one in await self.log.steps(record.id)]
         return await self._preview(record.cwd, wanted(steps, seq), _coverage(steps, seq))
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
@@ -204,7 +204,8 @@ class Rewinding(Struct, eq=False):
         try:
             async with asyncio.timeout(self.answering):
                 now = await self.folders.states(folder, [wish.path for wish in wishes])
-                files = previewed(wishes, now)
+                lost = await self.folders.lost([wish.target for wish in wishes if wish.target is not None])
+                files = previewed(without(wishes, lost), now)
                 counted = await self.folders.count([one.change for one in files])
         except TimeoutError:
             return Preview((), coverage, NO_ANSWER)
@@ -250,6 +251,11 @@ async def _refuse_busy(log: TurnLog, conversation_id: str) -> None:
     """Looking at files takes its time: a queued message may have begun a run since."""
     if not await log.at_rest(conversation_id):
         raise CannotRewind(BUSY)
+
+
+def _without_open(step: FileStep) -> FileStep:
+    """An open step holds what stood at its files, no changes yet."""
+    return replace(step, changes=()) if step.state is StepState.OPEN else step
 
 
 def _chosen(preview: Preview, overwrite: Collection[bytes]) -> tuple[FileChange, ...]:

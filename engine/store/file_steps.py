@@ -55,6 +55,9 @@ def _speakable(coverage: Coverage) -> Coverage:
         coverage.left_out_count,
         tuple(storable(name) for name in coverage.too_large),
         coverage.refusal,
+        tuple(storable(name) for name in coverage.secret),
+        coverage.over,
+        tuple(storable(name) for name in coverage.gone),
     )
 
 

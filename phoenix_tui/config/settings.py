@@ -107,6 +107,8 @@ KEYS = {
         Key("cheap_model", str, "", meaning="model that supervises, sums up and proposes; empty: the conversation's"),
         Key("retention_days", int, 0, meaning="days until archive and trash are removed for good; 0: never"),
         Key("memory_limit", str, sizes.AUTO, meaning="memory Phoenix may use; commands not counted", is_size=True),
+        Key("checkpoint_file_mb", int, 10, meaning="larger files do not come back with /rewind", least=1, most=500),
+        Key("checkpoint_total_mb", int, 1024, meaning="kept of files for /rewind, oldest goes first", most=1_000_000),
         Key("mouse", bool, True, meaning="off: the terminal itself selects and copies", live=True),
         Key("suggestions", bool, False, meaning="the model proposes your next message; Tab takes it", live=True),
         Key("vim", bool, False, meaning="vim's keys where you write", live=True),
@@ -126,6 +128,7 @@ EMPTY = dict.fromkeys(("max_turns", "max_budget_usd", "timeout", "agent_budget_u
     "route_wait": "at once",
     "cheap_model": "the conversation's",
     "retention_days": "for good",
+    "checkpoint_total_mb": "no checkpoints of files",
 }
 """What no text, or 0, means."""
 UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
@@ -138,6 +141,8 @@ UNITS = dict.fromkeys(("max_turns", "agent_turns"), "replies") | {
     "max_agents": "at once",
     "agent_depth": "level",
     "retention_days": "days",
+    "checkpoint_file_mb": "MB",
+    "checkpoint_total_mb": "MB",
 }
 """What a number counts."""
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
-from phoenix_tui.going_back import GoingBack, HowFar, Instead, Order, OtherWay, Way, left_alone, others_of
+from phoenix_tui.checkpoint_words import left_alone
+from phoenix_tui.going_back import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
 from phoenix_tui.labels import age
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.summarizing import summarize

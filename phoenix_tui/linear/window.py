@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.context_desk import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
+from phoenix_tui.checkpoint_words import use_in_words
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
 from tools.clean import clean, clean_line
 from tools.wording import counted
@@ -74,6 +75,8 @@ def _report(report: ContextReport) -> Iterator[str]:
         yield f"Message {part.seq}, {part.filling.value}, about {part.tokens:,} tokens: {clean_line(part.label)}"
     at = f"at {report.compact_percent} per cent" if report.compact_percent <= HIGHEST else "never"
     yield f"Older messages are summarized {at}. /context threshold NUMBER changes that."
+    if report.checkpoints is not None:
+        yield use_in_words(report.checkpoints)
     yield from _ways(report)
 
 

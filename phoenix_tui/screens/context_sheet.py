@@ -17,6 +17,7 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Role
 from engine.records import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
+from phoenix_tui.checkpoint_words import use_in_words
 from phoenix_tui.choosing import first_in_sight, moved
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
@@ -197,6 +198,8 @@ class ContextSheet(Sheet[str]):
             counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
             counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
             notes.append(Content.styled(f"Last request: {counted} · ~ is a guess", Tone.QUIET.value))
+        if report.checkpoints is not None:
+            notes.append(Content.styled(use_in_words(report.checkpoints), Tone.QUIET.value))
         if report.earlier is not None and (again := hint(("context_restore", "sends them again"))):
             notes.append(Content.styled(f"Older messages stand as a summary; {again}.", Tone.QUIET.value))
         return notes

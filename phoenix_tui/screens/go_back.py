@@ -16,8 +16,9 @@ from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
 from phoenix_tui import keymap
 from phoenix_tui.changes import words_of
+from phoenix_tui.checkpoint_words import left_alone
 from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.going_back import HowFar, Instead, left_alone
+from phoenix_tui.going_back import HowFar, Instead
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet

@@ -13,8 +13,9 @@ from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
 from phoenix_tui.changes import files_of, when
+from phoenix_tui.checkpoint_words import left_alone
 from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.going_back import Order, OtherWay, left_alone
+from phoenix_tui.going_back import Order, OtherWay
 from phoenix_tui.keymap import Scope, bindings
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone

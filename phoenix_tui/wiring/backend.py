@@ -9,11 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from engine.checkpoints.folders import CheckpointFolders
-from engine.checkpoints.none import NoFolders
+from engine.checkpoints.none import SWITCHED_OFF, NoFolders
 from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.session import NEVER, EngineSettings, Ports
 from engine.ports import Library
+from engine.ports.files import CheckpointLimits, Folders
 from engine.rewinding.keeper import TurnKeeper
 from engine.rewinding.rewinding import Rewinding
 from engine.store import BUSY_SECONDS, SqliteStore, StorePaths, open_ephemeral_store, open_store
@@ -23,6 +24,7 @@ from phoenix_tui.config.instructions import Instructions
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rules import RuleFile
+from phoenix_tui.config.settings import Settings
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
@@ -95,7 +97,7 @@ async def open_backend(
         rules=rules.in_memory() if setup.ephemeral else rules,
         clock=SystemClock(),
         ids=RandomIds(),
-        rewinding=rewinding(store, paths),
+        rewinding=rewinding(store, paths, checkpoint_limits(setup.settings)),
         agents=store.agents,
         profiles=profiles,
         enforcement=processes.enforcement,
@@ -155,11 +157,20 @@ def own_paths(paths: Paths, cwd: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path.resolve() for path in (*folders, *files)))
 
 
-def rewinding(store: SqliteStore, paths: Paths) -> Rewinding:
+def checkpoint_limits(settings: Settings) -> CheckpointLimits:
+    """How much of what was in files is kept."""
+    megabyte = 1024 * 1024
+    most = int(settings.number("checkpoint_total_mb"))
+    return CheckpointLimits(int(settings.number("checkpoint_file_mb")) * megabyte, most * megabyte)
+
+
+def rewinding(store: SqliteStore, paths: Paths, limits: CheckpointLimits) -> Rewinding:
     """Going back, files too where anything is kept on disk."""
     kept = not store.warning and store.path == paths.database
     own = (paths.config, paths.data, paths.state)
-    folders = CheckpointFolders(paths.checkpoints, own) if kept else NoFolders()
+    folders: Folders = NoFolders() if not kept else NoFolders(SWITCHED_OFF)
+    if kept and limits.total:
+        folders = CheckpointFolders(paths.checkpoints, own, limits)
     clock, ids = SystemClock(), RandomIds()
     return Rewinding(folders, store.turn_log, TurnKeeper(folders, store.turn_log, clock, ids), clock, ids)
 

@@ -11,11 +11,14 @@ from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 
+from engine.checkpoints.folders import use_of
+from engine.checkpoints.none import SWITCHED_OFF
 from engine.ports import ImportTerms, ProviderError
 from engine.records import PermissionMode
 from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
 from phoenix_tui import memory
+from phoenix_tui.checkpoint_words import use_in_words
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
 from phoenix_tui.cli.doctor import machine_findings, report
@@ -24,7 +27,7 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup, checked_folder
 from phoenix_tui.config.settings import ConfigError, Settings
-from phoenix_tui.wiring.backend import model_files, open_the_store, process_settings
+from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profiles import profile_files, profile_findings
@@ -105,10 +108,20 @@ async def findings(setup: Setup) -> list[Finding]:
     found += profile_findings(profile_files(setup), setup.cwd)
     found.append(_sub_agents(setup.settings))
     found.append(Finding("memory", Health.OK, memory.in_words(memory.MemoryLimit.of(setup.settings))))
+    found.append(_checkpoints(setup))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))
     found += await asyncio.to_thread(_put_away, setup.paths.database, setup.settings.number("retention_days"))
     return found
+
+
+def _checkpoints(setup: Setup) -> Finding:
+    """What is kept so that files can go back, and where the limits are changed."""
+    limits = checkpoint_limits(setup.settings)
+    if not limits.total:
+        return Finding("checkpoints", Health.NOTE, SWITCHED_OFF)
+    words = use_in_words(use_of(setup.paths.checkpoints, limits)).removeprefix("Checkpoints: ")
+    return Finding("checkpoints", Health.OK, words)
 
 
 def _sub_agents(settings: Settings) -> Finding:

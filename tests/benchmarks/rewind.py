@@ -70,10 +70,10 @@ async def _milliseconds(folders: CheckpointFolders, folder: Path) -> float:
 async def _wait_of_a_tool(store: SqliteStore, keeper: TurnKeeper, folder: Path, *, ahead: bool = False) -> float:
     record = await store.create(new_conversation(cwd=str(folder)), 1.0)
     if ahead:
-        keeper.tool_drafted(record)
+        keeper.command_drafted(record)
         await asyncio.sleep(0.5)
     began = time.perf_counter()
-    await keeper.before_tool(record)
+    await keeper.before_command(record)
     waited = (time.perf_counter() - began) * 1000
     keeper.run_ended(record)
     await keeper.settled(record.id)

@@ -14,6 +14,7 @@ from engine.conversation import Conversation
 from engine.engine import ConversationOptions, Engine
 from engine.executor.session import Ports
 from engine.machine.states import Idle
+from engine.ports.files import CheckpointLimits
 from engine.providers.scripted import Call, Reply, Script, ScriptedProvider, Text
 from engine.records import PermissionMode
 from engine.rewinding.keeper import TurnKeeper
@@ -32,19 +33,43 @@ class DeedTool:
     deeds: list[Deed] = field(default_factory=list[Deed])
     started: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event | None = None
+    command: str = ""
 
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec("bash", "", {"type": "object"}, ToolClass.RUN)
 
     async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
-        return ToolRequest("a deed")
+        return ToolRequest("a deed", command=self.command)
 
     async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
         self.started.set()
         if self.release is not None:
             await self.release.wait()
         self.deeds.pop(0)(context.working_dir)
+        return ToolOutput("done")
+
+
+@dataclass
+class EditTool:
+    """Writes the next file by name, as a tool that edits would; `tool_class` may make it one that only reads."""
+
+    edits: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    tool_class: ToolClass = ToolClass.EDIT
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec("write_file", "", {"type": "object"}, self.tool_class)
+
+    async def request(self, args: JsonObject, working_dir: Path) -> ToolRequest:
+        return ToolRequest("an edit", (working_dir / self.edits[0][0],)) if self.edits else ToolRequest("nothing")
+
+    async def run(self, args: JsonObject, context: ToolContext) -> ToolOutput:
+        if self.edits:
+            name, text = self.edits.pop(0)
+            path = context.working_dir / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         return ToolOutput("done")
 
 
@@ -59,6 +84,8 @@ class Scene:
     cwd: Path
     home: Path
     provider: ScriptedProvider
+    editor: EditTool
+    reader: EditTool
 
     async def conversation(self) -> Conversation:
         options = ConversationOptions(self.cwd, "scripted/main", permission_mode=PermissionMode.AUTO)
@@ -73,31 +100,37 @@ class Scene:
         await self.rewinding.keeper.settled(conversation.id)
 
 
-def replies(*turns: int) -> tuple[Reply, ...]:
-    """Replies for turns of so many calls each."""
+TOOLS = {"c": "bash", "e": "write_file", "r": "read_file"}
+"""A letter for each tool of a scene: a command, an edit, a read."""
+
+
+def replies(*turns: int | str) -> tuple[Reply, ...]:
+    """Replies for turns of so many commands each, or of the tools that letters name."""
     made: list[Reply] = []
     for calls in turns:
-        made += [Reply((Call("bash"),)) for _ in range(calls)]
+        letters = "c" * calls if isinstance(calls, int) else calls
+        made += [Reply((Call(TOOLS[letter]),)) for letter in letters]
         made.append(Reply((Text("Done."),)))
     return tuple(made)
 
 
 @asynccontextmanager
-async def scene(home: Path, *turns: int) -> AsyncGenerator[Scene]:
-    """An engine whose model makes so many calls in each turn."""
+async def scene(home: Path, *turns: int | str, limits: CheckpointLimits | None = None) -> AsyncGenerator[Scene]:
+    """An engine whose model makes so many calls in each turn, or those that letters name (`replies`)."""
     cwd = home / "project"
     cwd.mkdir(parents=True, exist_ok=True)
     store = await open_store(StorePaths.under(home / "data"))
     provider = ScriptedProvider({"main": Script(replies(*turns))})
-    folders = CheckpointFolders(home / "data" / "checkpoints" / "contents.db", (home / "data",))
+    folders = CheckpointFolders(home / "data" / "checkpoints" / "contents.db", (home / "data",), limits)
     clock, ids, tool = SystemClock(), RandomIds(), DeedTool()
+    editor, reader = EditTool(), EditTool(tool_class=ToolClass.READ)
     rewinding = Rewinding(folders, store.turn_log, TurnKeeper(folders, store.turn_log, clock, ids), clock, ids)
     ports = Ports(
         store=store,
         library=store.library,
         queue=store.queue,
         providers=Providers(provider),
-        tools={"bash": tool},
+        tools={"bash": tool, "write_file": editor, "read_file": reader},
         jobs=NoJobs(),  # type: ignore[arg-type] # only what the engine calls
         images=PlainImages(),
         rules=MemoryRules(),
@@ -108,7 +141,7 @@ async def scene(home: Path, *turns: int) -> AsyncGenerator[Scene]:
     engine = Engine(ports)
     try:
         await engine.start()
-        yield Scene(engine, store, rewinding, tool, cwd, home, provider)
+        yield Scene(engine, store, rewinding, tool, cwd, home, provider, editor, reader)
     finally:
         await engine.close()
 

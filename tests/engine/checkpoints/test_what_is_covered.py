@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from engine.checkpoints import capture, walk
+from engine.checkpoints import walk
 from engine.checkpoints import work as work_module
 from engine.checkpoints.folders import CheckpointFolders
-from engine.ports.files import FileChange, FileKind, FilesError, FileState
+from engine.ports.files import CheckpointLimits, FileChange, FileKind, FilesError, FileState
 
 
 @pytest.fixture
@@ -111,10 +112,8 @@ async def test_a_path_that_climbs_out_is_refused(folders: CheckpointFolders, fol
     assert await folders.states(folder, [b"../victim"]) == {b"../victim": None}
 
 
-async def test_a_large_file_is_known_but_not_kept(
-    folders: CheckpointFolders, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(capture, "MOST_BYTES", 100)
+async def test_a_large_file_is_known_but_not_kept(tmp_path: Path, folder: Path) -> None:
+    folders = CheckpointFolders(tmp_path / "kept" / "contents.db", limits=CheckpointLimits(100, 10_000))
     (folder / "large.bin").write_bytes(b"1" * 101)
     look = await folders.look(folder)
     assert look.coverage.too_large == ("large.bin",)
@@ -125,6 +124,7 @@ async def test_a_large_file_is_known_but_not_kept(
     assert not change.before.kept
     (outcome,) = await folders.restore(folder, [FileChange(change.path, change.after, change.before)])
     assert outcome.problem == "its earlier content is not kept"
+    await folders.close()
 
 
 async def test_a_folder_with_too_many_files_is_not_covered_and_says_so(
@@ -204,3 +204,26 @@ async def test_a_pipe_in_the_place_of_rules_is_never_opened(
     after = await folders.look(project)
     changed = await folders.changes(before.id, after.id)
     assert [change.name for change in changed] == ["inner/new.txt", "other.txt"]
+
+
+async def test_folders_of_long_ago_make_room_and_are_covered_again_when_work_goes_on(tmp_path: Path) -> None:
+    limits = CheckpointLimits(100_000, 400_000)
+    file = tmp_path / "kept" / "contents.db"
+    for number in range(6):  # each by a process of its own
+        (place := tmp_path / str(number)).mkdir()
+        (place / "data").write_bytes(Random(number).randbytes(90_000))
+        one = CheckpointFolders(file, limits=limits)
+        await one.look(place)
+        while await one.tidy():
+            pass
+        await one.close()
+    assert file.stat().st_size <= limits.total
+    again = CheckpointFolders(file, limits=limits)
+    assert [await again.knows(tmp_path / str(number)) for number in (0, 5)] == [False, True]
+    first = tmp_path / "0"
+    before = await again.look(first)
+    (first / "data").unlink()
+    (change,) = await again.changes(before.id, (await again.look(first)).id)
+    (outcome,) = await again.restore(first, [FileChange(change.path, None, change.before)])
+    assert (outcome.problem, (first / "data").read_bytes()) == ("", Random(0).randbytes(90_000))
+    await again.close()

@@ -15,7 +15,9 @@ from engine.rewinding.values import Scope
 from tests.support.rewinding import Deed, Scene, scene, tree
 
 NAMES = st.sampled_from(["a", "b", "d/c", "d/e/f"])
-TURN = st.lists(st.tuples(NAMES, st.sampled_from(["", "1", "2", "gone"])), min_size=1, max_size=3)
+COMMAND = st.lists(st.tuples(NAMES, st.sampled_from(["", "1", "2", "gone"])), min_size=1, max_size=3)
+EDIT = st.tuples(NAMES, st.sampled_from(["", "1", "2"]))
+TURN = st.lists(st.one_of(COMMAND, EDIT), min_size=1, max_size=4)
 STEPS = st.lists(
     st.one_of(
         TURN,
@@ -24,8 +26,9 @@ STEPS = st.lists(
     min_size=2,
     max_size=6,
 )
-Step = list[tuple[str, str]] | int
-"""A turn that writes files, or going back to one of the prompts."""
+Deeds = list[list[tuple[str, str]] | tuple[str, str]]
+Step = Deeds | int
+"""A turn of commands that write several files and of edits of one, or going back to one of the prompts."""
 Snapshot = dict[str, tuple[str, int, bytes]]
 
 
@@ -45,7 +48,8 @@ def deed_of(wishes: list[tuple[str, str]]) -> Deed:
 
 
 async def play(home: Path, steps: list[Step]) -> None:
-    async with scene(home, *[1] * len(steps)) as it:
+    turns = [what for what in steps if isinstance(what, list)]
+    async with scene(home, *("".join("c" if isinstance(one, list) else "e" for one in what) for what in turns)) as it:
         current = await it.conversation()
         before: dict[str, dict[int, Snapshot]] = {current.id: {}}
         """By conversation and prompt: the files when the prompt was sent."""
@@ -54,7 +58,8 @@ async def play(home: Path, steps: list[Step]) -> None:
             now = tree(it.cwd)
             if isinstance(what, list):
                 before[current.id][current.record.message_count + 1] = now
-                await it.turn(current, "Do it", deed_of(what))
+                it.editor.edits += [one for one in what if isinstance(one, tuple)]
+                await it.turn(current, "Do it", *(deed_of(one) for one in what if isinstance(one, list)))
             elif points:
                 seq = points[what % len(points)].seq
                 done = await it.rewinding.rewind(current.record, current.state, seq, Scope.BOTH)
@@ -73,7 +78,7 @@ async def record_of(it: Scene, conversation_id: str) -> ConversationRecord:
     return (await it.engine.open(conversation_id)).record
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(STEPS)
 def test_any_history_can_be_gone_back_in(steps: list[Step]) -> None:
     home = Path(mkdtemp(prefix="phoenix-history-"))

@@ -48,7 +48,10 @@ class Silent(NoFolders):
         self.answers = True
         self.asked = asyncio.Event()
 
-    async def look(self, folder: Path) -> Look:
+    async def knows(self, folder: Path) -> bool:
+        return True
+
+    async def look(self, folder: Path, since: str = "") -> Look:
         self.asked.set()
         if not self.answers:
             await asyncio.Event().wait()
@@ -102,7 +105,7 @@ async def test_the_keeper_closes_while_the_end_of_a_turn_is_looked_at(tmp_path: 
         keeper = TurnKeeper(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, closing=0.01)
         conversation = await it.conversation()
         folders.answers = False
-        keeper.tool_drafted(conversation.record)
+        keeper.command_drafted(conversation.record)
         await folders.asked.wait()
         keeper.run_ended(conversation.record)
         before = asyncio.all_tasks()
@@ -116,10 +119,10 @@ async def test_tools_of_a_run_wait_for_a_folder_that_hangs_once(tmp_path: Path) 
         folders.answers = False
         keeper = TurnKeeper(folders, it.store.turn_log, it.rewinding.clock, it.rewinding.ids, patience=0.01)
         conversation = await it.conversation()
-        await keeper.before_tool(conversation.record)
+        await keeper.before_command(conversation.record)
         keeper.patience = 1e9
         async with asyncio.timeout(PATIENCE):
-            await keeper.before_tool(conversation.record)
+            await keeper.before_command(conversation.record)
         keeper.closing = 0.0
         await keeper.close()
 

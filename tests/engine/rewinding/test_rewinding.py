@@ -143,7 +143,7 @@ async def test_a_folder_that_is_gone_refuses_files_but_not_the_conversation(tmp_
 async def test_a_turn_cut_off_by_a_crash_still_knows_what_it_changed(tmp_path: Path) -> None:
     async with scene(tmp_path, 1) as it:
         conversation = await it.conversation()
-        await it.rewinding.keeper.before_tool(conversation.record)
+        await it.rewinding.keeper.before_command(conversation.record)
         (it.cwd / "half.txt").write_text("half")
         steps = await it.store.turn_log.steps(conversation.id)
         assert [one.kind for one in steps] == [StepKind.TURN]
@@ -217,7 +217,7 @@ async def test_a_tool_waits_no_longer_than_the_patience_and_the_look_goes_on(tmp
         (it.cwd / "a.txt").write_text("1")
         conversation = await it.conversation()
         it.rewinding.keeper.patience = 0.0
-        await it.rewinding.keeper.before_tool(conversation.record)
+        await it.rewinding.keeper.before_command(conversation.record)
         it.rewinding.keeper.run_ended(conversation.record)
         await it.rewinding.keeper.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
@@ -228,20 +228,20 @@ async def test_a_look_ahead_of_its_tool_counts_unless_it_has_grown_old(tmp_path:
     async with scene(tmp_path) as it:
         conversation = await it.conversation()
         keeper = it.rewinding.keeper
-        keeper.tool_drafted(conversation.record)
-        await keeper.before_tool(conversation.record)
-        keeper.tool_drafted(conversation.record)
+        keeper.command_drafted(conversation.record)
+        await keeper.before_command(conversation.record)
+        keeper.command_drafted(conversation.record)
         (it.cwd / "a.txt").write_text("1")
         keeper.run_ended(conversation.record)
         await keeper.settled(conversation.id)
         (step,) = await it.store.turn_log.steps(conversation.id)
         assert [change.name for change in step.changes] == ["a.txt"]
-        keeper.tool_drafted(conversation.record)
+        keeper.command_drafted(conversation.record)
         look = keeper.begun[conversation.id]
         await look.task
         look.began -= 60.0
         (it.cwd / "b.txt").write_text("by hand, while the question was open")
-        await keeper.before_tool(conversation.record)
+        await keeper.before_command(conversation.record)
         keeper.run_ended(conversation.record)
         await keeper.settled(conversation.id)
         assert [len(step.changes) for step in await it.store.turn_log.steps(conversation.id)] == [1, 0]

@@ -1,0 +1,51 @@
+"""Checkpoints of files in words: what they take, their limits, and what does not come back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tools.clean import clean_line
+from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.ports.files import CheckpointUse, Coverage
+
+NAMES_SHOWN: Final = 5
+"""Names in a sentence, before the rest is a number."""
+VERSION_CONTROL: Final = frozenset({".git", ".hg", ".svn", ".jj"})
+MEGABYTE: Final = 1024 * 1024
+
+
+def use_in_words(use: CheckpointUse) -> str:
+    """What checkpoints take of what they may, in one sentence."""
+    used, total, file = (round(size / MEGABYTE) for size in (use.used, use.limits.total, use.limits.file))
+    return f"Checkpoints: {used:,} of {total:,} MB (checkpoint_total_mb), files up to {file} MB (checkpoint_file_mb)."
+
+
+def left_alone(coverage: Coverage) -> str:
+    """What going back does not touch, so that nobody trusts in it; empty where that is nothing."""
+    if coverage.refusal:
+        return coverage.refusal
+    words = [*_passed_over(coverage), *_not_kept(coverage)]
+    if any(name in VERSION_CONTROL for name in coverage.left_out):
+        words.append("Commits are not taken back.")
+    return " ".join(words)
+
+
+def _passed_over(coverage: Coverage) -> list[str]:
+    words = [f"Deleted and not kept: {_names(coverage.gone)}."] if coverage.gone else []
+    names = [name for name in coverage.left_out if name not in VERSION_CONTROL]
+    left = _names(names, coverage.left_out_count - len(coverage.left_out))
+    return [*words, f"Left as now, what was deleted there too: {left}."] if left else words
+
+
+def _not_kept(coverage: Coverage) -> list[str]:
+    parts = [f"{_names(coverage.too_large)} (too large)"] if coverage.too_large else []
+    parts += [f"{_names(coverage.secret)} (may hold keys)"] if coverage.secret else []
+    parts += [f"{counted(coverage.over, 'file')} above this folder's share of the limit"] if coverage.over else []
+    return [f"Not kept: {', '.join(parts)}."] if parts else []
+
+
+def _names(names: tuple[str, ...] | list[str], unnamed: int = 0) -> str:
+    more = len(names) - NAMES_SHOWN + unnamed if len(names) > NAMES_SHOWN else unnamed
+    return ", ".join([*map(clean_line, names[:NAMES_SHOWN]), *([f"{more} more"] if more > 0 else [])])

@@ -1,0 +1,45 @@
+"""What checkpoints take and what does not come back, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.ports.files import CheckpointLimits, CheckpointUse, Coverage
+from phoenix_tui.checkpoint_words import left_alone, use_in_words
+from phoenix_tui.config.settings import KEYS, in_words
+
+MEGABYTE = 1024 * 1024
+
+
+def test_use_names_the_limits_and_the_settings_that_change_them() -> None:
+    use = CheckpointUse(12 * MEGABYTE, CheckpointLimits(10 * MEGABYTE, 1024 * MEGABYTE))
+    assert use_in_words(use) == (
+        "Checkpoints: 12 of 1,024 MB (checkpoint_total_mb), files up to 10 MB (checkpoint_file_mb)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("coverage", "words"),
+    [
+        (Coverage(), ""),
+        (Coverage(refusal="Nothing."), "Nothing."),
+        (Coverage((".git",), 1), "Commits are not taken back."),
+        (Coverage(("build", "x.log"), 9), "Left as now, what was deleted there too: build, x.log, 7 more."),
+        (Coverage(gone=("node_modules",)), "Deleted and not kept: node_modules."),
+        (
+            Coverage(too_large=("a\x1b[31m.bin",), secret=(".env",), over=2),
+            "Not kept: a.bin (too large), .env (may hold keys), 2 files above this folder's share of the limit.",
+        ),
+        (
+            Coverage(tuple("abcdefgh"), 8),
+            "Left as now, what was deleted there too: a, b, c, d, e, 3 more.",
+        ),
+    ],
+)
+def test_what_does_not_come_back_is_said(coverage: Coverage, words: str) -> None:
+    assert left_alone(coverage) == words
+
+
+def test_no_limit_means_no_checkpoints() -> None:
+    assert in_words("checkpoint_total_mb", 0) == "no checkpoints of files"
+    assert KEYS["checkpoint_total_mb"].in_bounds(0)
