@@ -200,6 +200,12 @@ class Noticed(Struct, frozen=True):
     text: str
 
 
+class Paced(Struct, frozen=True):
+    """The next call waits so many seconds, to stay below the rate limit of its model."""
+
+    seconds: float
+
+
 class RunEnded(Struct, frozen=True):
     """A run is over: its status as in `runs.status`, and what the user should know."""
 
@@ -259,6 +265,7 @@ Update: TypeAlias = (
     | CallEnded
     | RetryScheduled
     | Noticed
+    | Paced
     | RunEnded
     | ConversationChanged
     | JobsChanged

@@ -14,6 +14,7 @@ from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     Noticed,
+    Paced,
     QueueChanged,
     RetryScheduled,
     Routed,
@@ -66,6 +67,7 @@ def follow(update: Update, model: TranscriptModel) -> None:  # noqa: C901, PLR09
             | ContextChanged()
             | CallEnded()
             | RetryScheduled()
+            | Paced()
             | JobsChanged()
             | QueueChanged()
             | AgentsChanged()

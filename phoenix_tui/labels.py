@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from math import ceil
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -95,6 +96,8 @@ class Moment(Struct, frozen=True):
     """Sub-agents that work, or wait to."""
     results: int = 0
     """Ends of sub-agents that wait to be read with the next message."""
+    paced_until: float = 0.0
+    """Monotonic time until which the call waits, to stay below the rate limit of its model."""
     suggestion: str = ""
     """What the user may well say next."""
 
@@ -193,6 +196,8 @@ def _routing(moment: Moment) -> str:
 
 def _requesting(state: AwaitingLlm, moment: Moment) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
+    if (left := moment.paced_until - moment.now) > 0:
+        return f"paced: {ceil(left)} s to stay below the rate limit"
     if moment.drafting:
         return f"writing {clean_line(moment.drafting)}… {clock(moment.elapsed)}{step}"
     if moment.writing:
@@ -334,10 +339,19 @@ def clock(seconds: float) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+AGES_EVERY: Final = 60.0
+"""Seconds after which the ages of a list are put into words again while nothing runs."""
+
+
 def age(seconds: float) -> str:
     """How long ago: 12s, 9m, 3h, 2d."""
     whole = int(max(seconds, 0))
     return next((f"{whole // size}{unit}" for size, unit in SECOND_UNITS if whole >= size), "0s")
+
+
+def ago(seconds: float) -> str:
+    """The same of what rests and is looked at again once a minute: `now` within the first."""
+    return age(seconds) if seconds >= AGES_EVERY else "now"
 
 
 def tokens(count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,8 +35,11 @@ from engine.ports import (
 )
 from engine.records import PermissionMode, StoredMessage
 from engine.rewinding.told import files_note
-from engine.updates import LiveTextDropped, Noticed, TextArrived, ThinkingArrived, ToolDrafted
+from engine.updates import LiveTextDropped, Paced, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
+
+LEAST_TOLD: Final = 1.0
+"""Seconds of a wait ahead of a call from which it is told of."""
 
 
 class ToolDraft(Struct, eq=False):
@@ -171,8 +174,8 @@ async def _hold_back(session: Session) -> None:
     """Wait before the call where the model has been throttling (SPEC UNI-18); cancellable."""
     seconds = session.governor.delay(session.record.model)
     if seconds > 0:
-        factor = session.governor.multiplier(session.record.model)
-        session.publisher.publish(Noticed(f"waiting {seconds:.0f} s (rate limit ×{factor:.1f})"))
+        if seconds >= LEAST_TOLD:
+            session.publisher.publish(Paced(seconds))
         await asyncio.sleep(seconds)
 
 

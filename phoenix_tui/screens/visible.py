@@ -23,6 +23,7 @@ from engine.updates import (
     LiveTextDropped,
     MessageSaved,
     Noticed,
+    Paced,
     QueueChanged,
     Routed,
     RunEnded,
@@ -151,7 +152,7 @@ class Visible:
                 self._moved(update)
             case Asked(question=question):
                 self._ask(question is not None)
-            case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed():
+            case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed() | Paced():
                 self._happened(update)
             case QueueChanged(waiting=waiting, held=held):
                 self._queue(waiting, held=held)
@@ -217,11 +218,10 @@ class Visible:
         title = self._parts.title
         status = self._parts.status.status
         title.heading = replace(
-            title.heading,
+            title.heading.at(short_path(record.cwd)),
             title=record.title,
             parent=self._agents.parent,
             place=self._agents.place,
-            folder=short_path(record.cwd),
             context=status.context,
         )
 
@@ -275,7 +275,7 @@ class Visible:
             question = as_asked(question, record)
         self._parts.dock.ask(question, Path(record.cwd), place, self._clock())
 
-    def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed) -> None:
+    def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
         match update:
             case MessageSaved(message=message):
                 self._show_transcript(True)
@@ -294,6 +294,8 @@ class Visible:
                 self.say_moment(stopped_after=None)
             case Noticed(text=text):
                 self._tell(self._named(text))
+            case Paced(seconds=seconds):
+                self.say_moment(paced_until=self._clock() + seconds)
 
     def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
         match update:

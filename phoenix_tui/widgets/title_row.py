@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
+from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.reactive import reactive
 
+from phoenix_tui.keys_in_force import hint, key
 from phoenix_tui.labels import ASKING, UNREAD, Glyph, Tone
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
@@ -19,6 +22,11 @@ WIDE: Final = 80
 LIST_FROM: Final = 100
 """Columns of the screen from which the list stays in view."""
 SHORTEST_TITLE: Final = 8
+SHORTEST_FOLDER: Final = 8
+"""Cells of a folder below which it is left out."""
+LONGEST_BRANCH: Final = 24
+SPELLED_FROM: Final = 72
+"""Columns from which the key of the list says what it opens."""
 SHORTEST_PARENT: Final = 8
 """Cells of its parent's title below which a sub-agent names none."""
 LEAST_GAP: Final = 2
@@ -30,6 +38,8 @@ class Heading(Struct, frozen=True):
 
     title: str = ""
     folder: str = ""
+    branch: str = ""
+    """What is checked out there."""
     parent: str = ""
     """Title of the conversation whose sub-agent it is; gives way to its own."""
     place: str = ""
@@ -43,6 +53,10 @@ class Heading(Struct, frozen=True):
     """Whether another one has the focus."""
     tabbed: bool = False
     """Whether a row of tabs above says state and title."""
+
+    def at(self, folder: str) -> Heading:
+        """The same in a folder, without the branch of another one."""
+        return replace(self, folder=folder, branch=self.branch if folder == self.folder else "")
 
 
 class TitleRow(Still, MeterRow):
@@ -66,10 +80,10 @@ class TitleRow(Still, MeterRow):
             (f"{heading.glyph.mark(self._plain)} ", heading.glyph.tone.value) if heading.glyph else "",
             (clean_line(heading.title) or "New conversation", Tone.QUIET.value if heading.aside else "bold"),
         )
-        folder = Content.styled(f" · {clean_line(heading.folder)}" if heading.folder else "", Tone.QUIET.value)
         gap = LEAST_GAP - right.plain.startswith(" ") if right.cell_length else 0
         room = max(width - right.cell_length - gap, SHORTEST_TITLE)
         place = _place(heading, room - (0 if heading.tabbed else title.cell_length))
+        folder = _where(heading, room - place.cell_length - (0 if heading.tabbed else title.cell_length))
         left = Content.assemble(title, place, folder)
         if heading.tabbed:
             left = (place + folder if place else folder[2:])[1:].truncate(room, ellipsis=True)
@@ -93,10 +107,28 @@ class TitleRow(Still, MeterRow):
         if heading.others_unread and list_hidden:
             parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
         if list_hidden:
-            parts.append((" ^L", Tone.QUIET.value))
+            opens = (
+                hint(("list", "list"))
+                if width >= SPELLED_FROM and not heading.parent
+                else key("list").replace("Ctrl+", "^")
+            )
+            parts.append((f" {opens}", Tone.QUIET.value))
         elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
             parts.append((meter, heading.context.tone.value))
         return Content.assemble(*parts)
+
+
+def _where(heading: Heading, room: int) -> Content:
+    """Folder and branch; of a folder too long for `room` its end, as long as some of it is left."""
+    if not heading.folder:
+        return Content("")
+    branch = Content(clean_line(heading.branch)).truncate(LONGEST_BRANCH, ellipsis=True).plain
+    behind = f" ({branch})" if branch else ""
+    folder, before = clean_line(heading.folder), " · "
+    most = room - cell_len(before + behind)
+    if SHORTEST_FOLDER <= most < cell_len(folder):
+        folder = f"…{set_cell_size(folder[::-1], most - 1)[::-1]}"
+    return Content.styled(f"{before}{folder}{behind}", Tone.QUIET.value)
 
 
 def _place(heading: Heading, room: int) -> Content:

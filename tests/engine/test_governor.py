@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.executor import governor
+from engine.executor import governor, model_call
 from engine.executor.governor import Governor
 from engine.machine.states import Idle
 from engine.providers.scripted import Fail, Reply, Text
-from engine.updates import Noticed
+from engine.updates import Noticed, Paced
 from tests.support.engine import engine_bench, until
 
 HELLO = Reply((Text("hello"),))
@@ -35,15 +35,20 @@ def test_one_model_does_not_slow_another() -> None:
     assert seen.delay("b") == 0
 
 
-async def test_a_call_after_a_rate_limit_waits_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("least", "told"), [(0.005, [0.005]), (1.0, [])])
+async def test_a_call_after_a_rate_limit_waits_and_says_so_where_it_is_felt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float, told: list[float]
+) -> None:
     monkeypatch.setattr(governor, "DELAY_PER_STEP", 0.01)
+    monkeypatch.setattr(model_call, "LEAST_TOLD", least)
     async with engine_bench(tmp_path, LIMITED, HELLO) as bench:
         conversation = await bench.conversation()
         await conversation.say("one")
         await conversation.wait_idle()
         await conversation.say("two")
         assert isinstance(await conversation.wait_idle(), Idle)
-        assert [notice.text for notice in bench.seen(Noticed)] == ["waiting 0 s (rate limit ×1.5)"]
+        assert [one.seconds for one in bench.seen(Paced)] == told
+        assert not bench.seen(Noticed), "a wait is no event of the conversation"
         assert len(bench.provider.requests) == 2
 
 
@@ -54,7 +59,7 @@ async def test_escape_ends_the_wait_before_the_call(tmp_path: Path, monkeypatch:
         await conversation.say("one")
         await conversation.wait_idle()
         await conversation.say("two")
-        await until(lambda: bench.seen(Noticed))
+        await until(lambda: bench.seen(Paced))
         conversation.cancel()
         assert isinstance(await conversation.wait_idle(), Idle)
         assert len(bench.provider.requests) == 1

@@ -41,6 +41,12 @@ CASES: list[tuple[State, Moment, str]] = [
     (Idle(0), Moment(stopped_after=12.4), "ready · stopped after 12 s"),
     (AwaitingLlm(1, RUN, Requesting()), Moment(4), "thinking… 4 s"),
     (AwaitingLlm(1, Run("r", 50, 3), Requesting()), Moment(4), "thinking… 4 s · step 3/50"),
+    (
+        AwaitingLlm(1, RUN, Requesting()),
+        Moment(4, paced_until=12.0, now=10.7),
+        "paced: 2 s to stay below the rate limit",
+    ),
+    (AwaitingLlm(1, RUN, Requesting()), Moment(4, paced_until=12.0, now=12.0), "thinking… 4 s"),
     (AwaitingLlm(1, RUN, Requesting()), Moment(4, writing=True, rate=41.2), "writing… 41 tok/s"),
     (AwaitingLlm(1, RUN, Requesting()), Moment(4, drafting="bash"), "writing bash… 4 s"),
     (AwaitingLlm(1, RUN, Requesting(), continuations=2), Moment(4), "continuing (output limit) 2/3"),
