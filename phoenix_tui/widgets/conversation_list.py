@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from engine.records import ConversationSummary
 from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.labels import Tone
+from phoenix_tui.labels import AGES_EVERY, Tone
 from phoenix_tui.still import Still, Ticker
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_painter import ListPainter
@@ -91,6 +91,8 @@ class ConversationList(Still, Widget):
         self._stands = (0, "", 0)
         """Where the window began then, what its foot said, and the row of the cursor."""
         self.ticker = Ticker(self, 1.0, lambda: self._look(everything=False))
+        self.ages = Ticker(self, AGES_EVERY, lambda: self._look(everything=False))
+        """For the ages of what rests; wakes once a minute, and paints the rows that say something else then."""
         self._way_out = ""
 
     @property
@@ -125,7 +127,9 @@ class ConversationList(Still, Widget):
             self.refresh(*(Region(0, row, self.size.width, 1) for row in changed))
 
     def _keep_time(self) -> None:
-        self.ticker.run(self.display and self.is_on_screen and self.model.moves)
+        seen = self.display and self.is_on_screen
+        self.ticker.run(seen and self.model.moves)
+        self.ages.run(seen and bool(self.model.order) and not self.model.moves)
 
     def render_line(self, y: int) -> Strip:
         """One line: a heading, a conversation, or the foot of the list."""
@@ -164,6 +168,7 @@ class ConversationList(Still, Widget):
         """Keep the chosen one in view; the last row is the foot."""
         self.model.resize(self.size.height - 1)
         self._look()
+        self._keep_time()
 
     def on_click(self, event: events.Click) -> None:
         """Open what was clicked; of what was put away it is only chosen."""

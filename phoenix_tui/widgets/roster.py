@@ -22,6 +22,7 @@ from phoenix_tui.labels import (
     UNREAD,
     Label,
     age,
+    ago,
     money,
     short_model,
     short_state,
@@ -204,9 +205,9 @@ def names(title: str, cwd: Path, model: str) -> tuple[str, str, str]:
 def _when(summary: ConversationSummary, live: Live | None, here: Here) -> str:
     """How long it waits for the user, else how old it is; a working one shows its own clock."""
     if summary.put_away_at:
-        return age(here.wall - summary.put_away_at)
+        return ago(here.wall - summary.put_away_at)
     if live is None or not is_busy(live.state):
-        return age(here.wall - summary.updated_at)
+        return ago(here.wall - summary.updated_at)
     return age(here.monotonic - live.since) if isinstance(live.state, AwaitingApproval) else ""
 
 

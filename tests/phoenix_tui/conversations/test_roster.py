@@ -217,7 +217,12 @@ def test_a_line_knows_folder_model_context_cost_and_age() -> None:
         "16m",
     )
     assert row.near_full
-    assert compose(summary(put_away_at=9_990.0), None, HERE).when == "10s"
+    assert compose(summary(put_away_at=9_930.0), None, HERE).when == "1m"
+    assert [compose(summary(updated_at=at), None, HERE).when for at in (10_005.0, 9_941.0, 9_940.0)] == [
+        "now",
+        "now",
+        "1m",
+    ], "what is looked at once a minute names no seconds"
 
 
 def test_a_hostile_title_becomes_plain_words() -> None:

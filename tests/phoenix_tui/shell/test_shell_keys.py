@@ -342,11 +342,11 @@ async def test_the_clock_runs_only_during_a_run(open_shell: Any) -> None:
         assert not status.ticking
         conversation = await shell.say("go")
         assert status.ticking
-        assert rows.ticker.runs
+        assert (rows.ticker.runs, rows.ages.runs) == (True, False)
         conversation.answer_with("done")
         await shell.pilot.pause()
         assert not status.ticking
-        assert not rows.ticker.runs
+        assert (rows.ticker.runs, rows.ages.runs) == (False, True), "ages are looked at once a minute"
 
 
 async def test_the_status_line_says_writing_once_text_arrives(open_shell: Any) -> None:
