@@ -171,10 +171,8 @@ class Desk:
                 way_out=before.way_out,
                 vim_way_out=before.vim_way_out,
             )
-            heading = self.parts.title.heading
-            self.parts.title.heading = replace(
-                heading, title="", parent="", place="", folder=short_path(self.launch.cwd), context=ContextUse()
-            )
+            heading = self.parts.title.heading.at(short_path(self.launch.cwd))
+            self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse())
             self.parts.greet(True)
             self.overview.select("")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec.structs import replace
+
 from engine.executor.requests import EngineError
+from engine.machine.states import is_busy
 from phoenix_tui.attention.attention import Attention, Terminal, Wishes
 from phoenix_tui.attention.signals import skills_of
 from phoenix_tui.keymap import to_textual
@@ -70,6 +74,8 @@ class Surroundings:
         self._files = LiveFiles(self._watched)
         self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
         self._looks = 0
+        self._branch_of: tuple[Path, bool] | None = None
+        """Folder and state for which the branch was looked up last."""
 
     def start(self) -> None:
         """Show the title, notify from now on, look at the files."""
@@ -139,6 +145,19 @@ class Surroundings:
     def _show_state(self, _: object = None) -> None:
         parts = self._desk.parts
         self._attention.show(parts.title.heading, parts.status.status)
+        conversation = self._desk.conversation
+        folder = conversation.record.cwd if conversation is not None else self._launch.cwd
+        where = folder, is_busy(parts.status.status.state)
+        if where != self._branch_of:
+            self._branch_of = where
+            self._screen.run_worker(self._name_branch(folder), group="branch")
+
+    async def _name_branch(self, folder: Path) -> None:
+        """Where another conversation came into view, and where a run that began or ended may have changed it."""
+        branch = await asyncio.to_thread(_branch_of, folder)
+        title = self._desk.parts.title
+        if self._branch_of is not None and self._branch_of[0] == folder and title.heading.branch != branch:
+            title.heading = replace(title.heading, branch=branch)
 
     def _watched(self) -> Iterator[Path]:
         launch = self._launch
@@ -174,3 +193,13 @@ class Surroundings:
         for setting in settings:
             if setting.live:
                 self.apply(setting.name, setting.value)
+
+
+def _branch_of(folder: Path) -> str:
+    """The branch of a folder; empty where it cannot be read."""
+    from tools.git.places import branch_of  # noqa: PLC0415 - not before the first frame
+
+    try:
+        return branch_of(folder)
+    except (OSError, ValueError):
+        return ""

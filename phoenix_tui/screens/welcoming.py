@@ -12,7 +12,7 @@ from engine.executor.requests import EngineError
 from phoenix_tui.labels import MODE_MEANINGS
 from phoenix_tui.onboarding_surface import InstallProgress, Onboarding
 from phoenix_tui.screens.parts import Parts, Teller
-from phoenix_tui.widgets.welcome_panel import GUIDE, MEGABYTE, Welcome
+from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
 
 REPAINT_SECONDS: Final = 0.1
 """Shortest time between two paints of the progress bar."""
@@ -36,7 +36,7 @@ class Welcoming:
         self._tell = tell
         self._begin = begin
         """Does something behind what the screen does."""
-        self._facts = Welcome("", "", "", offer_chosen=True)
+        self._facts = Welcome("")
         self._task: asyncio.Task[str] | None = None
         self._painted = 0.0
         self._asked = False
@@ -51,15 +51,14 @@ class Welcoming:
         self._paint()
 
     def show(self, wanted: bool) -> None:
-        """Show the panel for an empty conversation, or put it away."""
+        """Show the panel for an empty conversation, or put it away; its examples can be written while it stands."""
+        self._parts.dock.composer.keys.examples = EXAMPLES if wanted else ()
         if not wanted:
             self._panel.show(None)
             return
-        folder, status = self._parts.title.heading.folder, self._parts.status.status
+        status = self._parts.status.status
         meaning = f"{status.mode.value}: {MODE_MEANINGS[status.mode]}"
-        self._facts = replace(
-            self._facts, folder=folder, model=status.model, mode=meaning, needs_model=status.model == GUIDE
-        )
+        self._facts = replace(self._facts, mode=meaning, needs_model=status.model == GUIDE)
         self._panel.show(self._facts)
         if self._facts.needs_model:
             self._begin(self.look())
@@ -69,15 +68,11 @@ class Welcoming:
             self._panel.show(self._facts)
 
     @property
-    def _offers(self) -> bool:
+    def can_install(self) -> bool:
+        """Whether Enter on an empty line asks about the download: the offer is in sight."""
         facts = self._facts
         offered = facts.offer is not None and not facts.offer.refusal
         return self._panel.display and facts.needs_model and offered and self._task is None
-
-    @property
-    def can_install(self) -> bool:
-        """Whether Enter means yes now: the offer is in sight and visibly chosen."""
-        return self._offers and self._facts.offer_chosen
 
     @property
     def install_question(self) -> str:
@@ -87,20 +82,9 @@ class Welcoming:
             return "Install a model?"
         return f"Download {offer.name}, {offer.download_bytes / MEGABYTE:,.0f} MB, from {offer.source}?"
 
-    def choose(self, chosen: bool) -> bool:
-        """Choose the offer, or drop the choice: who writes wants something else. False when there is none."""
-        if not self._offers:
-            chosen, changed = False, self._facts.offer_chosen
-        else:
-            changed = self._facts.offer_chosen is not chosen
-        if changed:
-            self._facts = replace(self._facts, offer_chosen=chosen)
-            self._paint()
-        return self._offers
-
     async def install(self) -> None:
         """Install the offered model and use it; Esc stops it."""
-        self._facts = replace(self._facts, offer_chosen=False, trouble="")
+        self._facts = replace(self._facts, trouble="")
         self._show(InstallProgress(0, 0, "Starting"))
         self._task = asyncio.create_task(self._onboarding.install(self._progress))
         trouble, reference = "", ""

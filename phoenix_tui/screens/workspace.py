@@ -121,7 +121,6 @@ class WorkspaceScreen(PhoenixScreen[None]):
 
     @on(Composer.Submitted)
     @on(Composer.QueueWanted)
-    @on(Composer.ChoiceWanted)
     @on(Composer.HelpWanted)
     @on(Composer.LeaveWanted)
     @on(Composer.ModeChanged)

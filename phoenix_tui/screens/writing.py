@@ -35,7 +35,6 @@ ABOVE: Final = "The line above is being written"
 Asked: TypeAlias = (
     Composer.Submitted
     | Composer.QueueWanted
-    | Composer.ChoiceWanted
     | Composer.HelpWanted
     | Composer.LeaveWanted
     | Composer.ModeChanged
@@ -63,8 +62,6 @@ class Writing:
                 self._submit(asked.text)
             case Composer.QueueWanted():
                 self._queue(asked.text)
-            case Composer.ChoiceWanted():
-                self._choose_offer()
             case Composer.HelpWanted():
                 self._ready.command("help")
             case Composer.LeaveWanted():
@@ -158,15 +155,8 @@ class Writing:
         has_text, words = bool(text), is_prose(text)
         if (status.status.has_text, status.status.is_prose) != (has_text, words):
             status.status = replace(status.status, has_text=has_text, is_prose=words)
-        if text and self._ready.welcoming is not None:
-            self._ready.welcoming.choose(False)
         if self._ready.bench_in_use is not None:
             self._ready.bench_in_use.desk.drafts.typed(text)
-
-    def _choose_offer(self) -> None:
-        """Tab on an empty line chooses the model on offer; the keys stay with the composer."""
-        if self._ready.welcoming is not None and self._ready.welcoming.choose(True):
-            self._screen.call_later(self._screen.set_focus, self._composer)
 
     def _name_mode(self) -> None:
         """Say whether Esc is vim's."""

@@ -55,7 +55,6 @@ class Composer(Still, ShellKeys, TextArea):
     QueueWanted: TypeAlias = messages.QueueWanted
     PasteOpened: TypeAlias = messages.PasteOpened
     PasteTaken: TypeAlias = messages.PasteTaken
-    ChoiceWanted: TypeAlias = messages.ChoiceWanted
     HelpWanted: TypeAlias = messages.HelpWanted
     ImageDropped: TypeAlias = messages.ImageDropped
     LeaveWanted: TypeAlias = messages.LeaveWanted

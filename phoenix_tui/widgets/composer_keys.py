@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -49,6 +49,10 @@ class Entered(Enum):
     """The text answered, or is the reason of a no."""
     HELD = auto()
     """Nothing yet: the text was begun before the question."""
+
+
+def _next_of(examples: Sequence[str], text: str) -> str:
+    return examples[(examples.index(text) + 1) % len(examples) if text in examples else 0]
 
 
 def is_prose(text: str) -> bool:
@@ -134,6 +138,8 @@ class ComposerKeys:
         """Whether something is queued: Up on an empty line leads there."""
         self.suggested = ""
         """What completes an empty text."""
+        self.examples: Sequence[str] = ()
+        """Messages to begin with: an empty text, or one of them, becomes the next."""
         self.starting = True
         """Until the first frame: Ctrl+J is then an Enter typed before the terminal was raw (SPIKE.md 4c)."""
         self.above: Callable[[], Widget | None] = lambda: None
@@ -253,9 +259,10 @@ class ComposerKeys:
             self._switch_sending()
         elif self.suggested and not self._area.text:
             self._put(self.suggested)
+        elif self.examples and self._area.text in {"", *self.examples}:
+            self._put(_next_of(self.examples, self._area.text))
         elif not self._area.text:
             if not (self.busy or self.sending or self.has_queue):
-                self._area.post_message(messages.ChoiceWanted())
                 self._area.screen.focus_next()
         elif not (self.busy or self.sending or self.has_queue):
             self._area.screen.post_message(messages.NothingToComplete())

@@ -74,10 +74,6 @@ class PasteTaken(Message, namespace="composer"):
         self.length = length
 
 
-class ChoiceWanted(Message, namespace="composer"):
-    """Tab on an empty line: what the panel above offers is chosen."""
-
-
 class NothingToComplete(Message, namespace="composer"):
     """Tab behind a text that nothing completes, while nothing runs."""
 

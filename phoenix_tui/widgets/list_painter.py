@@ -18,7 +18,7 @@ from phoenix_tui.widgets.roster import Group, Row
 TONE_OF: Final[dict[Ink, Tone]] = {Ink.QUIET: Tone.QUIET, Ink.WARNING: Tone.NEEDS_YOU, Ink.YOU: Tone.YOU}
 """Inks that are one colour in every row."""
 EMPTY: Final[dict[Group | None, tuple[str, ...]]] = {
-    None: ("No conversations yet.", "Type to start one."),
+    None: ("No conversations yet.",),
     Group.ARCHIVED: ("Nothing is archived.", "/archive puts a conversation here."),
     Group.TRASH: ("The trash is empty.",),
 }

@@ -23,21 +23,19 @@ if TYPE_CHECKING:
     from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
 
 GUIDE: Final = "demo/guide"
+NAME: Final = "Phoenix"
+EXAMPLES: Final = ("What is this project?", "What changed since the last commit?", "Run the tests")
 BAR: Final = 30
 MEGABYTE: Final = 1_000_000
-_KEY: Final = re.compile(r"[›\s]*(?:/\w+|[\w+]+(?:, [\w+]+)?)  +")
+_KEY: Final = re.compile(r"\s*(?:/\w+|[\w+]+(?:, [\w+]+)?)  +")
 
 
 class Welcome(Struct, frozen=True):
-    """What the panel says. Without `needs_model` it is three lines and three things to type."""
+    """What the panel says beside the title row, which has the folder, and the status line, which has the model."""
 
-    folder: str
-    model: str
     mode: str
     needs_model: bool = False
     offer: LocalOffer | None = None
-    offer_chosen: bool = False
-    """Whether Enter on an empty line takes the offer."""
     servers: Sequence[ModelInfo] = ()
     installing: InstallProgress | None = None
     trouble: str = ""
@@ -90,20 +88,24 @@ def _indent(line: str) -> int:
 
 def words(welcome: Welcome) -> Content:
     """Everything the panel says, by what is there."""
-    lines: list[tuple[str, str]] = [
-        (f"{clean_line(welcome.folder)}\n", "bold"),
-        (f"{clean_line(welcome.model)} · {welcome.mode}\n\n", Tone.QUIET.value),
-    ]
-    lines += _without_model(welcome) if welcome.needs_model else _things_to_type()
+    lines: list[tuple[str, str]] = [(f"{NAME}\n", "bold"), (f"{welcome.mode}\n\n", Tone.QUIET.value)]
+    if welcome.needs_model:
+        lines += _without_model(welcome)
     if welcome.trouble:
-        lines.append((f"\n{clean_line(welcome.trouble)}\n", Tone.BAD.value))
+        lines.append((f"{clean_line(welcome.trouble)}\n\n", Tone.BAD.value))
+    lines += _examples()
+    if not welcome.needs_model:
+        lines.append(("\n@ names a file · / lists commands · ! runs a command · ? shows every key\n", Tone.QUIET.value))
     return Content.assemble(*lines).rstrip()
 
 
-def _things_to_type() -> list[tuple[str, str]]:
+def _examples() -> list[tuple[str, str]]:
+    """Messages that can be sent as they stand; the guide too has an answer to each."""
+    writes = hint(("complete", "writes one of these"), ("send", "sends it"))
     return [
-        ("What is in this folder?\n", ""),
-        ("@ names a file · / lists commands · ! runs a command · ? shows every key\n", Tone.QUIET.value),
+        ("Three things to begin with:\n", ""),
+        *((f"  {example}\n", Tone.YOU.value) for example in EXAMPLES),
+        (f"{writes}\n", Tone.QUIET.value),
     ]
 
 
@@ -118,24 +120,21 @@ def _without_model(welcome: Welcome) -> list[tuple[str, str]]:
     if welcome.installing is not None:
         lines += [*_progress(welcome.installing), (f"{hint(('stop', 'stops the download'))}\n", Tone.QUIET.value)]
     elif welcome.offer is not None:
-        lines += _offer(welcome.offer, chosen=welcome.offer_chosen)
+        lines += _offer(welcome.offer)
     lines.append((
-        "\n/key  paste an API key, or paste it right here (kept in your keyring or a private file, never shown)\n",
+        "\n/key  paste an API key, or paste it right here (kept in your keyring or a private file, never shown)\n\n",
         "",
     ))
     return lines
 
 
-def _offer(offer: LocalOffer, *, chosen: bool) -> list[tuple[str, str]]:
+def _offer(offer: LocalOffer) -> list[tuple[str, str]]:
     if offer.refusal:
         return [(f"{clean_line(offer.refusal)}\n", Tone.QUIET.value)]
     sizes = f"{offer.download_bytes / MEGABYTE:,.0f} MB to download, {offer.memory_bytes / MEGABYTE:,.0f} MB of memory"
-    send, bold = keys_in_force.key("send"), f"bold reverse {Tone.YOU.value}"
-    key, style = (send, bold) if chosen else (f"{keys_in_force.key('complete')}, {send}", Tone.YOU.value)
     return [
-        (f"{'›' if chosen else ' '} ", Tone.YOU.value),
-        (key, style),
-        (f"  installs {clean_line(offer.name)}, which runs on this machine and needs no account\n", ""),
+        (keys_in_force.key("send"), Tone.YOU.value),
+        (f"  installs {clean_line(offer.name)}, which runs on this machine and needs no account; asks first\n", ""),
         (f"  {sizes}, from {clean_line(offer.source)}\n", Tone.QUIET.value),
     ]
 

@@ -34,6 +34,22 @@ async def test_without_key_or_model_the_guide_answers_and_says_how_to_get_a_mode
         await running.shows("For a real model, any one of these:")
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_the_first_screen_says_nothing_twice_and_its_examples_can_be_sent(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="")
+    (phoenix.cwd / ".git" / "objects").mkdir(parents=True)
+    (phoenix.cwd / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
+    async with program(phoenix, columns=size[0], rows=size[1]) as running:
+        await running.shows("Phoenix", "(trunk)", "What is this project?", "Run the tests", "/key paste an API key")
+        assert (running.words.count(phoenix.cwd.name), running.words.count("Type to start")) == (1, 1)
+        running.type("\t\t")
+        await running.shows("┃ What changed since the last commit?")
+        running.type(ENTER)
+        await running.shows("┃ git status --short --branch")
+
+
 async def test_enter_with_text_never_starts_the_installation(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="")
     async with program(phoenix) as running:
@@ -48,12 +64,9 @@ async def test_the_installation_starts_where_it_was_chosen_and_esc_stops_it(tmp_
     elsewhere = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")}
     async with program(phoenix_in(tmp_path, PHOENIX_MODEL="", **elsewhere)) as running:
         await running.shows("Enter installs")
-        running.type(ENTER)  # on an empty line: nothing was chosen
-        running.type("\t")
-        await running.lacks("Tab, Enter installs")
-        assert "Esc stops the download" not in running.words
         running.type(ENTER)
         await running.shows("download it")
+        assert "Esc stops the download" not in running.words
         running.type("y")
         await running.until(lambda: "Esc stops the download" in running.words or "cannot" in running.words.lower())
         running.type(ESC)

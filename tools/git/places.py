@@ -18,6 +18,8 @@ MOST_REFERENCES: Final = 64 * 1024 * 1024
 """Bytes of packed references; a million of them have that many."""
 MOST_STEPS: Final = 5
 """Symbolic references one behind the other, as git follows them."""
+SHORT_NAME: Final = 7
+"""Characters of the name of a commit that are shown."""
 NAME: Final = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 EMPTY_TREES: Final = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -62,6 +64,18 @@ def find_repository(folder: Path) -> Repository | None:
                 return Repository(place, own, common, unreadable=sentence)
             return Repository(place, own, common, _head(own, common))
     return None
+
+
+def branch_of(folder: Path) -> str:
+    """The branch that is checked out where `folder` lies, the short name of a commit without one; empty outside."""
+    real = folder.resolve()
+    for place in (real, *real.parents):
+        own = _git_folder(place / ".git")
+        if own is not None:
+            said = read_small(own / "HEAD").strip()
+            name = os.fsdecode(said.removeprefix(b"ref:").strip()).removeprefix("refs/heads/")
+            return name[:SHORT_NAME] if NAME.fullmatch(said) else name if said.startswith(b"ref:") else ""
+    return ""
 
 
 def read_small(path: Path, limit: int = SMALL) -> bytes:

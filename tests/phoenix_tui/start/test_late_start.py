@@ -107,8 +107,8 @@ async def test_esc_stops_what_was_sent_before_anything_was_open(tmp_path: Path, 
 
 def test_what_greets_takes_its_words_before_it_stands_anywhere() -> None:
     panel = WelcomePanel()
-    panel.show(Welcome("~/project", "demo/guide", "ask"))
-    assert panel.welcome == Welcome("~/project", "demo/guide", "ask")
+    panel.show(Welcome("ask"))
+    assert panel.welcome == Welcome("ask")
 
 
 def test_nothing_is_open_in_a_dock_that_stands_nowhere_yet() -> None:

@@ -172,13 +172,25 @@ def test_up_goes_to_what_stands_above_else_through_older_prompts_and_down_comes_
     assert texts == ["second", "first", "second", "draft"]
 
 
+def test_tab_writes_the_examples_one_after_the_other_and_leaves_another_text_alone() -> None:
+    bench = Bench()
+    bench.keys.examples = ("one", "two")
+    texts: list[str] = []
+    for _ in range(3):
+        bench.order("complete")
+        texts.append(bench.area.text)
+    bench.area.text = "one more"
+    bench.order("complete")
+    assert (texts, bench.area.text, bench.area.around.focused) == (["one", "two", "one"], "one more", [])
+
+
 @pytest.mark.parametrize(
     ("text", "busy", "told", "left"),
     [
         ("a draft", True, ["QueueWanted"], ""),
         ("", True, [], ""),
         ("a draft", False, ["NothingToComplete"], "a draft"),
-        ("", False, ["ChoiceWanted"], ""),
+        ("", False, [], ""),
         ("!ls", True, [], "!!ls"),
         ("!!ls", False, [], "!ls"),
     ],
