@@ -127,7 +127,6 @@ class ComposerKeys:
         self._put, self._take = put, take
         """Shows another text in its place; gives it away and empties the box."""
         self.prompts: PromptHistory | None = None
-        """The prompts of the folder."""
         self.completing = False
         """Whether completions are open that can be taken."""
         self.busy = False
