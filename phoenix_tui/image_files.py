@@ -46,6 +46,12 @@ def dropped_images(text: str) -> tuple[Path, ...]:
     return ()
 
 
+def named_images(folder: Path, text: str) -> tuple[Path, ...]:
+    """The files that the argument of a command names: as when they are dropped, or one by its path from `folder`."""
+    name = text.strip().strip("'\"")
+    return dropped_images(text) or (folder / _path(name),)
+
+
 def _shell_words(text: str) -> list[str]:
     try:
         return shlex.split(text)

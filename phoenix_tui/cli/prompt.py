@@ -20,8 +20,8 @@ IMAGE_LIMIT = 64 * 1024 * 1024
 """Bytes read of one image file; what is larger is no photo."""
 
 
-def read_prompt(given: str | None) -> str:
-    """PROMPT, piped stdin, or both: the prompt first, then stdin.
+def read_prompt(given: str | None, images: int = 0) -> str:
+    """PROMPT, piped stdin, or both: the prompt first, then stdin; with images and neither, what is to be seen.
 
     Raises:
         CommandError: there is neither.
@@ -30,6 +30,8 @@ def read_prompt(given: str | None) -> str:
     piped = _read_stdin() if wants_stdin else ""
     spoken = "" if given is None or given == "-" else given
     prompt = "\n\n".join(part for part in (spoken, piped) if part.strip())
+    if not prompt and images:
+        return "Describe what is in this image." if images == 1 else "Describe what is in these images."
     if not prompt:
         raise CommandError("There is no prompt; write one after -p or pipe it in.")
     return prompt

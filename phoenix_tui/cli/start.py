@@ -55,7 +55,7 @@ def _without_screen(arguments: RunArguments, setup: Setup) -> Exit:
 
     start_log(setup.paths.log_file, setup.credentials.secrets(), debug=setup.settings.flag("debug"))
     images = read_images(arguments.images)
-    prompt = read_prompt(arguments.prompt)
+    prompt = read_prompt(arguments.prompt, len(images))
     for notice in setup.notices():
         write_progress(notice)
     return asyncio.run(run_headless(arguments, setup, prompt, images))

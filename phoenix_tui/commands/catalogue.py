@@ -49,6 +49,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         "btw", "a question beside the conversation: no tools, nothing is stored, the agent works on", "QUESTION", True
     ),
     Command("history", "search the prompts sent before, here or everywhere", "WORDS"),
+    Command("image", "attach an image file to the next message", "FILE", True),
     Command("images", "look at the images of the next message"),
     Command("copy", "copy the last answer"),
     Command("turns", "every turn and what it did; Enter goes there"),
@@ -82,6 +83,7 @@ _COMMAND: Final = re.compile(r"/[A-Za-z][A-Za-z-]*+([^\w./].*)?")
 BY_NAME: Final[dict[str, Command]] = {command.name: command for command in COMMANDS}
 
 ALIASES: Final[dict[str, str]] = {
+    "attach": "image",
     "bashes": "jobs",
     "bg": "background",
     "branch": "fork",

@@ -1,11 +1,13 @@
-"""The images of the next message: look at them, take one away."""
+"""The images of the next message: attach one, look at them, take one away."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from engine.records import Attachment
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.image_files import named_images
 from phoenix_tui.keys_in_force import key
 from phoenix_tui.screens.image_sheet import ImageSheet
 
@@ -14,7 +16,7 @@ async def images(bench: Bench, argument: str) -> None:
     """Look at them; the argument may be the number of one."""
     chips = bench.dock.chips
     if not chips.images:
-        bench.tell(f"No image is attached. {key('paste')} pastes one, a dropped file is taken too.")
+        bench.tell(f"No image is attached. {key('paste')} pastes one, /image FILE or a dropped file is taken too.")
         return
 
     def take_away(image: Attachment) -> None:
@@ -25,4 +27,12 @@ async def images(bench: Bench, argument: str) -> None:
     await bench.sheets.show(sheet)
 
 
-RUNS: Final[dict[str, Run]] = {"images": images}
+async def image(bench: Bench, argument: str) -> None:
+    """Attach a file, named as it is dropped or by its path from the working directory."""
+    if not argument:
+        bench.tell("Say which: /image FILE.")
+        return
+    await bench.sending.attach(await asyncio.to_thread(named_images, bench.desk.folder, argument))
+
+
+RUNS: Final[dict[str, Run]] = {"image": image, "images": images}

@@ -31,7 +31,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
     "rules": ("rules",),
     "rewinding": ("branches", "rewind", "undo"),
     "history": ("history",),
-    "images": ("images",),
+    "images": ("image", "images"),
 }
 """The modules of this folder and the commands in their `RUNS`: with their screens they would cost every start 30 ms."""
 NOT_IN_SUB_AGENTS: Final = frozenset({

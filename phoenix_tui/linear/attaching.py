@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from engine.records import Attachment
 from phoenix_tui.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.engine_errors import ENGINE_ERRORS
-from phoenix_tui.image_files import dropped_images, read_image
+from phoenix_tui.image_files import dropped_images, named_images, read_image
 from phoenix_tui.linear.command import LinearCommand
 from tools.clean import clean_line
 from tools.contract import ImageRejected
@@ -48,8 +48,7 @@ async def attach_dropped(front: LinearFront, text: str) -> bool:
 async def _attach(front: LinearFront, name: str) -> None:
     name = name or await front.ask_line("Image file: ")
     if name:
-        path = await asyncio.to_thread(_path, front.launch.cwd, name)
-        await attach_all(front, dropped_images(name) or (path,))
+        await attach_all(front, await asyncio.to_thread(named_images, front.launch.cwd, name))
 
 
 async def _paste(front: LinearFront, _: str) -> None:
@@ -82,17 +81,13 @@ def _words(image: Attachment) -> str:
     return f"image, {image.width} by {image.height}"
 
 
-def _path(folder: Path, name: str) -> Path:
-    wanted = Path(name.strip("'\""))
-    return folder / (wanted.expanduser() if name.startswith("~/") else wanted)
-
-
 def _drop(_: str) -> None:
     return None
 
 
 COMMANDS: Final[dict[str, LinearCommand]] = {
     "attach": LinearCommand("/attach FILE attaches an image to the next message; a dropped file is taken too", _attach),
+    "image": LinearCommand("the same as /attach", _attach),
     "paste": LinearCommand("attach the image on the clipboard, or take its text into the line", _paste),
     "images": LinearCommand("the images of the next message; take one away", _images),
 }

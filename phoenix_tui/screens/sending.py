@@ -96,7 +96,10 @@ class Sending:
             try:
                 content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
                 attachment = await (await desk.current()).attach(content)
-            except (*ENGINE_ERRORS, ImageRejected, OSError) as error:
+            except OSError as error:
+                name = "The image" if isinstance(image, bytes) else clean_line(image.name)
+                self._tell(f"{name} cannot be read: {error.strerror}.", bad=True)
+            except (*ENGINE_ERRORS, ImageRejected) as error:
                 self._tell(str(error), bad=True)
             else:
                 desk.parts.dock.chips.images = (*desk.parts.dock.chips.images, attachment)

@@ -295,6 +295,22 @@ async def test_images_are_checked_before_anything_is_sent(tmp_path: Path) -> Non
     assert b'"type":"image"' in server.requests[0].body
 
 
+async def test_an_image_alone_asks_what_is_in_it(tmp_path: Path) -> None:
+    async with serve(plays(HELLO)) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        (phoenix.cwd / "dot.png").write_bytes(TINY_PNG)
+        alone = await phoenix.run("-p", "-i", "dot.png")
+        two = await phoenix.run("-p", "-i", "dot.png", "-i", "dot.png")
+        piped = await phoenix.run("-p", "-i", "dot.png", stdin=b"How large is it?")
+    assert [each.code for each in (alone, two, piped)] == [0, 0, 0]
+    asked: list[Any] = [request.json["messages"] for request in server.requests]
+    assert [messages[0]["content"][-1]["text"] for messages in asked] == [
+        "Describe what is in this image.",
+        "Describe what is in these images.",
+        "How large is it?",
+    ]
+
+
 async def test_a_conversation_goes_on_by_folder_prefix_title_and_as_a_copy(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
     first = (await phoenix.run("-p", "--output-format", "json", "-n", "My talk", "hello")).json["session_id"]

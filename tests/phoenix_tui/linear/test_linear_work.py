@@ -35,7 +35,7 @@ async def test_an_image_is_attached_by_its_path_said_and_sent(tmp_path: Path) ->
         await running.shows("2 images go with the next message.", "1. image, 1 by 1", "Number, or Enter for none:")
         running.type("2\r")
         await running.shows("Taken away. 1 image attached.")
-        running.type("/attach nothing.png\r")
+        running.type("/image nothing.png\r")
         await running.shows("Refused: nothing.png cannot be read: No such file or directory.")
         running.type("what is it\r")
         await running.shows("Assistant: A dot.")

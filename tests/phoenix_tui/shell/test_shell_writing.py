@@ -177,6 +177,19 @@ async def test_a_dropped_image_path_becomes_an_attachment(open_shell: Any, tmp_p
             assert shell.screen.parts.dock.chips.images == ()
 
 
+async def test_a_command_attaches_a_file_by_its_path_from_the_folder(open_shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "my picture.png").write_bytes(PNG)
+    async with open_shell() as shell:
+        for number, name in enumerate(("my picture.png", f'"{tmp_path / "my picture.png"}"'), 1):
+            shell.composer.load(f"/image {name}")
+            await shell.pilot.press("enter")
+            await shell.until(lambda number=number: len(shell.screen.parts.dock.chips.images) == number)
+        shell.composer.load("/image nowhere.png")
+        await shell.pilot.press("enter")
+        await shell.until(lambda: "nowhere.png cannot be read: No such file or directory." in shell.toasts)
+        assert len(shell.screen.parts.dock.chips.images) == 2
+
+
 async def test_a_dropped_text_file_stays_text(open_shell: Any, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     async with open_shell() as shell:
