@@ -13,7 +13,8 @@ from engine.executor.compacting import compact
 from engine.executor.model_call import call_model
 from engine.executor.requests import RunCaps
 from engine.executor.routing import route
-from engine.executor.session import RunFacts, Session
+from engine.executor.run_facts import RunFacts
+from engine.executor.session import Session
 from engine.executor.tool_call import CallFacts, run_tool
 from engine.machine.effects import (
     AbortLlm,

@@ -19,8 +19,8 @@ from engine.executor.call_log import CallLog
 from engine.executor.governor import Governor
 from engine.executor.inbox import Entry, Inbox, Priority
 from engine.executor.publisher import Publisher
-from engine.executor.requests import RunCaps
 from engine.executor.reviewing import Review
+from engine.executor.run_facts import RunFacts
 from engine.executor.time_limit import TimeLimit
 from engine.machine.events import Event
 from engine.machine.messages import UNANSWERED, LastMessage, Role, TextBlock, ToolResultBlock, ToolUseBlock, Usage
@@ -145,20 +145,6 @@ class EngineSettings(Struct, frozen=True):
     """
     close_grace: float = 2.0
     """Seconds that cancelled runs have to end at close (SPEC c12.7)."""
-
-
-class RunFacts(Struct, eq=False):
-    """What is known of the run under way beside its state."""
-
-    started: float = 0.0
-    """Monotonic."""
-    caps: RunCaps = field(default_factory=RunCaps)
-    cost_usd: float | None = 0.0
-    agents_cost_usd: float | None = 0.0
-    """Of sub-agents, while the run is the newest one."""
-    told_of_budget: bool = False
-    files_note: str | None = None
-    """What the model is told of files that went back ahead of it; None until the first request."""
 
 
 class CompactionDraft(Struct, frozen=True):

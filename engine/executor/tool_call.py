@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from engine.codec import encode_display
 from engine.executor.approving import approved, limits_of, place_of, rules_of
+from engine.executor.loop_guard import STOP_AT, warning
 from engine.executor.session import Session
 from engine.machine.agent_texts import heading_of
 from engine.machine.effects import ExecTool
@@ -263,6 +264,7 @@ async def _ask(session: Session, act: ExecTool, ready: ReadyCall, limits: Limits
 def _finish(session: Session, act: ExecTool, output: ToolOutput, images: tuple[ImageBlock, ...] = ()) -> None:
     status = ToolStatus.ERROR if output.is_error else ToolStatus.SUCCESS
     display = encode_display(output.display) if output.display is not None else ""
-    result = ToolResult(act.call.id, output.text, status, images, display, output.truncated)
+    times = session.run.loop_guard.count(act.call, output.text)
+    result = ToolResult(act.call.id, output.text + warning(times), status, images, display, output.truncated)
     message_id = session.ports.ids.new()
-    session.post(lambda: ToolFinished(act.gen, result, message_id))
+    session.post(lambda: ToolFinished(act.gen, result, message_id, stop_run=times >= STOP_AT))

@@ -301,8 +301,8 @@ async def test_a_model_that_cannot_retell_leaves_it_to_rules(tmp_path: Path) -> 
 
 
 async def test_one_long_round_of_tools_gets_shorter_results_instead(tmp_path: Path) -> None:
-    big = '{"command": "' + "y" * 9_000 + '"}'
-    calls = [Reply((Call("bash", big),), usage=FULL if n == 7 else NEARLY, when="[go]") for n in range(8)]
+    big = [f'{{"command": "{n}' + "y" * 9_000 + '"}' for n in range(8)]
+    calls = [Reply((Call("bash", big[n]),), usage=FULL if n == 7 else NEARLY, when="[go]") for n in range(8)]
     async with engine_bench(tmp_path, SUMMARY, *calls, answer("done"), settings=QUIET) as bench:
         conversation = await talked(bench, 1)
         assert isinstance(conversation.state, Idle)

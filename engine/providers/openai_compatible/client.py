@@ -18,6 +18,7 @@ from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import ReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
+from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request
 from engine.providers.wire import encoded_size, tool_ids
 
@@ -51,6 +52,8 @@ class OpenAiCompatibleProvider:
         """By model: one server may hold models with tools and models without."""
         self._windows: dict[str, int] = {}
         """By model: what /models said."""
+        self._callers: set[str] = set()
+        """Models whose calls this server reads itself: what stands in their text is no call."""
 
     @property
     def name(self) -> str:
@@ -127,8 +130,12 @@ class OpenAiCompatibleProvider:
                     break
         if not builder.finished:
             raise broken(self._service)
+        for item in builder.flush():
+            yield item
         if not (self._settings.local and runs_free(self.name, request.model)):
             await prices.load(request.model)
+        if builder.called:
+            self._callers.add(request.model)
         yield builder.reply()
 
     def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> ReplyBuilder:
@@ -138,8 +145,17 @@ class OpenAiCompatibleProvider:
             request.model,
             tool_ids(request.messages),
             max(0, size - pictures),
-            StepReader() if request.tools and dialect.tool_protocol == "json" else None,
+            self._reader(request, dialect),
         )
+
+    def _reader(self, request: ModelRequest, dialect: Dialect) -> StepReader | CallSpotter | None:
+        """Who reads calls out of the text: only where there are tools, and nobody else does."""
+        if not request.tools:
+            return None
+        if dialect.tool_protocol == "json":
+            return StepReader()
+        reads_itself = self._settings.base_url == OPENAI_BASE_URL or request.model in self._callers
+        return None if reads_itself else CallSpotter(request.tools)
 
     async def _encoded(self, request: ModelRequest, dialect: Dialect) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""

@@ -11,8 +11,10 @@ from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolC
 from engine.providers.bounds import MOST_NAME, Tally, step_problem, tokens
 from engine.providers.failures import Refusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
+from engine.providers.openai_compatible.answer_text import AnswerText
 from engine.providers.openai_compatible.calls import CallList, WireCall
 from engine.providers.openai_compatible.json_protocol import StepReader
+from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.wire import decoded, estimated_tokens, unique_tool_id
 
 DONE = b"[DONE]"
@@ -97,7 +99,12 @@ class ReplyBuilder:
     """Takes the chunks of one stream in order; `done` once the server said that was all."""
 
     def __init__(
-        self, service: Service, model: str, used_ids: set[str], prompt_bytes: int, steps: StepReader | None = None
+        self,
+        service: Service,
+        model: str,
+        used_ids: set[str],
+        prompt_bytes: int,
+        reader: StepReader | CallSpotter | None = None,
     ) -> None:
         self.done = False
         self._service = service
@@ -105,9 +112,10 @@ class ReplyBuilder:
         self._id = ""
         self._used_ids = set(used_ids)
         self._prompt_bytes = prompt_bytes
-        self._steps = steps
-        """Reads the JSON protocol where the request used it."""
-        self._text: list[str] = []
+        self._by_protocol = isinstance(reader, StepReader)
+        self._text = AnswerText(reader)
+        self._characters = 0
+        """Of the text."""
         self._refusal: list[str] = []
         """Words by which the model declines; they have a field of their own."""
         self._reasoning: list[str] = []
@@ -120,6 +128,11 @@ class ReplyBuilder:
     def finished(self) -> bool:
         """Whether the stream may end here: some servers leave out `[DONE]`."""
         return self.done or bool(self._finish)
+
+    @property
+    def called(self) -> bool:
+        """Whether the server has read a call out of the reply itself."""
+        return len(self._calls) > 0
 
     def feed(self, payload: bytes) -> Iterator[StreamItem]:
         """What one event adds for the eye.
@@ -150,19 +163,22 @@ class ReplyBuilder:
             if self._finish in _BREAKS:
                 raise refused(self._service, Refusal(200, "server_error", f"the reply ended with `{self._finish}`"))
 
+    def flush(self) -> Iterator[StreamItem]:
+        """Text that was held back as the beginning of something else, and is none; ahead of `reply`."""
+        yield from self._text.flush(cut=self._stop is StopReason.MAX_TOKENS, called=self.called)
+
     def reply(self) -> ModelReply:
         """The whole reply; only meaningful once `finished`."""
-        stop = StopReason.REFUSAL if self._refusal else _STOPS.get(self._finish, StopReason.END_TURN)
+        stop = self._stop
         blocks: list[Block] = []
-        if self._reasoning:
-            blocks.append(ThinkingBlock("".join(self._reasoning), ""))
-        text = "".join(self._text)
+        whole = self._text.finish(cut=stop is StopReason.MAX_TOKENS, called=self.called)
+        if thinking := "".join(self._reasoning) + whole.thinking:
+            blocks.append(ThinkingBlock(thinking, ""))
         cut = self._calls.drop_cut_call() if stop is StopReason.MAX_TOKENS else False
         calls = self._calls.whole()
-        if self._steps is not None:
-            step = self._steps.finish(cut=stop is StopReason.MAX_TOKENS)
-            text, calls, cut = step.reply, step.calls, step.truncated
-        text += "".join(self._refusal)
+        if self._by_protocol or not self.called:
+            calls, cut = whole.calls, whole.is_cut or cut
+        text = whole.text + "".join(self._refusal)
         if text.strip():
             blocks.append(TextBlock(text))
         if stop not in {StopReason.REFUSAL, StopReason.CONTENT_FILTER}:
@@ -186,17 +202,19 @@ class ReplyBuilder:
         if content := delta.content:
             text = content if isinstance(content, str) else "".join(part.text for part in content)
             self._check(self._tally.text(text))
-            self._text.append(text)
-            if self._steps is not None:
+            self._characters += len(text)
+            if self._by_protocol:
                 self._check(step_problem(self._tally.characters))
-                yield from self._steps.feed(text)
-            elif text:
-                yield TextDelta(text)
+            yield from self._text.feed(text)
         for call in delta.tool_calls or ():
             name, arguments = self._calls.add(call)
             self._check(self._tally.text(name, arguments) or self._tally.block(len(self._calls)))
             if name or arguments:
                 yield ToolCallDelta(name, arguments)
+
+    @property
+    def _stop(self) -> StopReason:
+        return StopReason.REFUSAL if self._refusal else _STOPS.get(self._finish, StopReason.END_TURN)
 
     def _check(self, problem: str) -> None:
         if problem:
@@ -211,9 +229,7 @@ class ReplyBuilder:
     def _counted(self) -> Usage:
         usage = self._usage
         if usage is None or usage.prompt_tokens is None:
-            written = (
-                sum(map(len, self._text + self._refusal)) + sum(map(len, self._reasoning)) + self._calls.characters
-            )
+            written = sum(map(len, (*self._refusal, *self._reasoning))) + self._characters + self._calls.characters
             return Usage(estimated_tokens(self._prompt_bytes), estimated_tokens(written))
         details = usage.prompt_tokens_details
         cached = (details.cached_tokens if details else None) or usage.prompt_cache_hit_tokens or 0

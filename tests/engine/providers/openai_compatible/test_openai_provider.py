@@ -236,6 +236,17 @@ async def test_a_content_filter_is_told_as_such_and_runs_no_call() -> None:
     assert (reply.blocks, reply.stop) == ((TextBlock("No"),), StopReason.CONTENT_FILTER)
 
 
+async def test_a_call_in_the_text_is_read_until_the_server_reads_one_itself() -> None:
+    in_text = plays([chunk({"content": '<tool_call>{"name": "bash", "arguments": {}}</tool_call>'}), chunk({}, "stop")])
+    native = plays([chunk(call(0, "bash", "{}", "t1")), chunk({}, "tool_calls"), DONE])
+    async with serve(in_text, native, in_text) as loopback:
+        provider = OpenAiCompatibleProvider(OpenAiCompatibleSettings(base_url=loopback.url, api_key=KEY))
+        replies = [[item async for item in provider.stream(HELLO)][-1] for _ in range(3)]
+        await provider.close()
+    kinds = [[type(block) for block in reply.blocks] for reply in replies if isinstance(reply, ModelReply)]
+    assert kinds == [[ToolUseBlock], [ToolUseBlock], [TextBlock]]
+
+
 async def test_content_in_parts_is_text() -> None:
     reply = await reply_to(chunk({"content": [{"type": "text", "text": "Hi"}]}), chunk({}, "stop"), DONE)
     assert reply.blocks == (TextBlock("Hi"),)

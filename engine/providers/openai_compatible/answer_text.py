@@ -1,0 +1,78 @@
+"""The text of one reply while it comes: reasoning, answer and calls, told apart where the server does not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from engine.ports import StreamItem, TextDelta, ThinkingDelta
+from engine.providers.openai_compatible.json_protocol import StepReader
+from engine.providers.openai_compatible.text_calls import CallSpotter
+from engine.providers.openai_compatible.thinking_tags import Piece, ThinkingSplitter, split_at_closing
+
+
+class WholeText(Struct, frozen=True):
+    """What the text of a reply came to. `calls` are (id, name, arguments); the id is always empty."""
+
+    thinking: str = ""
+    text: str = ""
+    calls: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    is_cut: bool = False
+    """Whether a call was left in the middle by the output limit."""
+
+
+class AnswerText:
+    """Feed it the text as it arrives. `reader` knows calls: by the JSON protocol, or those left in the text."""
+
+    def __init__(self, reader: StepReader | CallSpotter | None = None) -> None:
+        self._reader = reader
+        self._splitter = ThinkingSplitter()
+        self._plain: list[str] = []
+        self._thinking: list[str] = []
+
+    def feed(self, text: str) -> Iterator[StreamItem]:
+        """What `text` adds for the eye."""
+        for piece in self._splitter.feed(text):
+            yield from self._take(piece)
+
+    def flush(self, *, cut: bool, called: bool) -> Iterator[StreamItem]:
+        """What was held back and turns out to be plain text; the arguments are those of `finish`."""
+        for piece in self._splitter.finish():
+            yield from self._take(piece)
+        if isinstance(self._reader, CallSpotter):
+            yield from self._reader.flush(cut=cut, called=called)
+
+    def finish(self, *, cut: bool, called: bool = False) -> WholeText:
+        """The whole. `cut`: the output limit ended it; `called`: the server has read calls, so none is in the text."""
+        for piece in self._splitter.finish():
+            for _ in self._take(piece):
+                pass
+        whole = self._read(cut=cut, called=called)
+        thinking = "".join(self._thinking)
+        if self._splitter.unclosed and not cut and not whole.text.strip() and not whole.calls:
+            # It never ended: nobody can tell that it was no answer (SPEC T-SAN 14).
+            return WholeText(text=self._splitter.unclosed + thinking)
+        before, text = split_at_closing(whole.text)
+        return WholeText(thinking or before, text, whole.calls, whole.is_cut)
+
+    def _take(self, piece: Piece) -> Iterator[StreamItem]:
+        if piece.is_thinking:
+            self._thinking.append(piece.text)
+            yield ThinkingDelta(piece.text)
+        elif self._reader is not None:
+            yield from self._reader.feed(piece.text)
+        else:
+            self._plain.append(piece.text)
+            yield TextDelta(piece.text)
+
+    def _read(self, *, cut: bool, called: bool) -> WholeText:
+        match self._reader:
+            case StepReader() as steps:
+                step = steps.finish(cut=cut)
+                return WholeText("", step.reply, step.calls, step.truncated)
+            case CallSpotter() as spotter:
+                found = spotter.finish(cut=cut, called=called)
+                return WholeText("", found.text, [("", *call) for call in found.calls], found.is_cut)
+            case None:
+                return WholeText(text="".join(self._plain))

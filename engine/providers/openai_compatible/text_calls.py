@@ -1,0 +1,250 @@
+"""Tool calls that a server leaves in the text instead of reading them: found while it comes, or at its end. Pure.
+
+Seen with llama.cpp, Ollama and vLLM where the chat template of a model is not theirs: Hermes and Qwen write
+`<tool_call>{...}</tool_call>`, Qwen Coder `<function=NAME><parameter=KEY>`, Mistral `[TOOL_CALLS]`, Llama
+`<|python_tag|>`, and smaller models bare JSON or a ```json block. A text is a call only where it names a tool on
+offer, has nothing but the fields of a call, and nothing follows it but other calls; everything else stays text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from engine.ports import StreamItem, TextDelta, ToolCallDelta
+from engine.providers.wire import encode_json
+from tools.contract import JsonObject, JsonValue, ToolSpec
+
+Call: TypeAlias = tuple[str, str]
+"""Name and arguments, as JSON text."""
+
+_MARKS: Final = ("<tool_call>", "<function_call>", "[tool_calls]", "<|python_tag|>", "<function=")
+_MARK: Final = re.compile("|".join(map(re.escape, _MARKS)), re.IGNORECASE)
+_LINE_MARK: Final = re.compile(r"[ \t]*(```(json|tool_call)?[ \t]*\n\s*[\[{]|\{|\[\s*\{)")
+"""How a bare call begins: a line of its own."""
+_LINE_WAIT: Final = re.compile(r"[ \t]*(`{0,3}|~{1,2}|```\w{0,10}[ \t]*|```(json|tool_call)?[ \t]*\n\s*|\[\s*)\Z")
+"""The beginning of a line that may become that, or the fence of a code block."""
+_FENCE_WAIT: Final = re.compile(r"[ \t]*[`~]{0,2}\Z")
+_NAMES: Final = ("name", "function", "tool", "tool_name")
+_ARGUMENTS: Final = ("arguments", "parameters", "args", "input")
+_FIELDS: Final = frozenset({*_NAMES, *_ARGUMENTS, "id", "type"})
+_AROUND: Final = re.compile(
+    r"</?(?:tool_calls?|function_calls?)>|\[/?TOOL_CALLS\]|<\|python_tag\|>|<\|eom_id\|>|```\w*", re.IGNORECASE
+)
+"""What stands around calls and says nothing itself."""
+_END: Final = "</tool_call>"
+_XML: Final = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_PARAMETER: Final = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_OPENING: Final = re.compile(r"[\s`]*(?:json|tool_call)?[\s\[{]*")
+_FIRST: Final = re.compile(r'"(\w*)("?)\s*:?\s*(?:"([^"]*)("?))?')
+"""The first key of bare JSON, and its value where that is a text."""
+_TOOL_NAME: Final = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<function=([\w.-]+)>')
+_HEAD: Final = 2_000
+"""Characters by which is told whether a text may be a call, and of which tool."""
+
+
+class Found(Struct, frozen=True):
+    """What a whole text turned out to be."""
+
+    text: str = ""
+    calls: list[Call] = field(default_factory=list[Call])
+    is_cut: bool = False
+    """Whether a call was left in the middle; it is not among `calls`."""
+
+
+class CallSpotter:
+    """Feed it the text of one reply: what may be a call is held back until that is known."""
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._told: list[str] = []
+        self._held = ""
+        """May be a call, or the mark of one; its beginning where it is long."""
+        self._more: list[str] = []
+        self._is_call = False
+        """Whether `_held` begins with a mark."""
+        self._named = False
+        self._in_code = False
+        self._at_line = True
+        self._ticks = 0
+        """Backticks on the line under way: an odd number begins code."""
+
+    def feed(self, text: str) -> Iterator[StreamItem]:
+        """What `text` adds for the eye."""
+        if self._is_call and len(self._held) > _HEAD:
+            self._more.append(text)
+            return
+        self._held += text
+        while self._held:
+            if self._is_call and self._may_be_call():
+                yield from self._name()
+                return
+            if self._is_call:
+                self._is_call = False
+                yield self._tell(self._first_line())
+                continue
+            shown = self._up_to_mark()
+            if shown:
+                yield self._tell(shown)
+            elif not self._is_call:
+                return
+
+    def finish(self, *, cut: bool, called: bool = False) -> Found:
+        """What the whole text means. `cut`: the output limit ended it; `called`: calls came apart from it."""
+        before, held = "".join(self._told), self._held + "".join(self._more)
+        if self._is_call and not called:
+            if calls := read_calls(held, self._tools):
+                return Found(before.rstrip(), calls)
+            inside, end, behind = held.rpartition(_END)
+            if end and (calls := read_calls(inside, self._tools)):
+                return Found((before + behind).strip(), calls)
+            if cut and self._named:
+                return Found(before.rstrip(), is_cut=True)
+        return Found(before + held)
+
+    def flush(self, *, cut: bool, called: bool = False) -> Iterator[StreamItem]:
+        """What was held back and is no call, as text; the arguments are those of `finish`."""
+        held, found = self._held + "".join(self._more), self.finish(cut=cut, called=called)
+        if held and not found.calls and not found.is_cut:
+            self._held, self._more, self._is_call = "", [], False
+            yield self._tell(held)
+
+    def _tell(self, text: str) -> TextDelta:
+        self._told.append(text)
+        return TextDelta(text)
+
+    def _first_line(self) -> str:
+        """Let go of what is no call: its first line, so that the rest is looked at anew."""
+        line, newline, self._held = self._held.partition("\n")
+        self._note(line + newline)
+        return line + newline
+
+    def _up_to_mark(self) -> str:
+        """The text ahead of the next mark, which is taken off what is held; empty where more must come first."""
+        if self._at_line and not self._in_code and _LINE_MARK.match(self._held):
+            self._is_call = True
+            return ""
+        if self._at_line and (_FENCE_WAIT if self._in_code else _LINE_WAIT).match(self._held):
+            return ""
+        line, newline, _ = self._held.partition("\n")
+        mark = None if self._in_code else _MARK.search(line)
+        if mark is not None and (self._ticks + line[: mark.start()].count("`")) % 2 == 0:
+            self._is_call = mark.start() == 0
+            size = mark.start()
+        else:
+            size = len(line) + len(newline) - (0 if newline or self._in_code else _tail(line))
+        shown, self._held = self._held[:size], self._held[size:]
+        self._note(shown)
+        return shown
+
+    def _note(self, shown: str) -> None:
+        """Follow lines and code blocks."""
+        if shown:
+            self._in_code ^= self._at_line and shown.lstrip(" \t").startswith(("```", "~~~"))
+            self._at_line = shown.endswith("\n")
+            self._ticks = 0 if self._at_line else self._ticks + shown.count("`")
+
+    def _may_be_call(self) -> bool:
+        """False as soon as bare JSON shows another first key, or names no tool on offer."""
+        if _MARK.match(self._held):
+            return True
+        opening = _OPENING.match(self._held)
+        rest = self._held[opening.end() if opening else 0 :]
+        first = _FIRST.match(rest)
+        if not rest or first is None:
+            return not rest
+        key, is_whole, value, ended = first.groups()
+        known = (*_FIELDS, "tool_calls")
+        if not (key in known if is_whole else first.end() == len(rest) and any(name.startswith(key) for name in known)):
+            return False
+        return not (key in _NAMES and ended and value not in self._tools)
+
+    def _name(self) -> Iterator[StreamItem]:
+        """Tell which tool is being called, once."""
+        found = None if self._named else _TOOL_NAME.search(self._held)
+        if found is not None and (name := found[1] or found[2]) in self._tools:
+            self._named = True
+            yield ToolCallDelta(name, "")
+
+
+def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
+    """The calls that `text` is made of; none where anything else stands in it."""
+    if "<function=" in text:
+        calls = [_from_xml(name, body, tools) for name, body in _XML.findall(text)]
+        left = _AROUND.sub("", _XML.sub("", text)).strip()
+        return [call for call in calls if call] if all(calls) and not left else []
+    values = _values(_AROUND.sub(" ", text))
+    calls = [_from_json(value, tools) for value in values or ()]
+    return [call for call in calls if call] if all(calls) else []
+
+
+def _values(text: str) -> list[JsonValue] | None:
+    """The JSON values that stand one after the other, lists opened; None where anything else does."""
+    decoder, at, found = json.JSONDecoder(strict=False), 0, cast("list[JsonValue]", [])
+    text = text.strip().rstrip(";")
+    while at < len(text):
+        try:
+            value, at = cast("tuple[JsonValue, int]", decoder.raw_decode(text, at))
+        except (ValueError, RecursionError):
+            return None
+        at += len(text[at:]) - len(text[at:].lstrip(" \n\r\t,;"))
+        fields: JsonObject = value if isinstance(value, dict) else {}
+        inner = fields["tool_calls"] if list(fields) == ["tool_calls"] else value
+        found += inner if isinstance(inner, list) else [value]
+    return found
+
+
+def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> Call | None:
+    if isinstance(value, dict) and isinstance(value.get("function"), dict) and set(value) <= {"function", "id", "type"}:
+        value = value["function"]
+    if not isinstance(value, dict) or not set(value) <= _FIELDS:
+        return None
+    name = next((value[key] for key in _NAMES if key in value), None)
+    arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    if isinstance(arguments, str):
+        try:
+            arguments = cast("JsonValue", json.loads(arguments, strict=False))
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(name, str) or name not in tools or not isinstance(arguments, dict):
+        return None
+    return _call(name, arguments)
+
+
+def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
+    if name not in tools:
+        return None
+    arguments: JsonObject = {key: _typed(tools[name], key, value) for key, value in _PARAMETER.findall(body)}
+    return _call(name, arguments)
+
+
+def _call(name: str, arguments: JsonObject) -> Call | None:
+    try:
+        return name, encode_json(arguments).decode("utf-8")
+    except (msgspec.MsgspecError, OverflowError, RecursionError):  # numbers and depths that no request can hold
+        return None
+
+
+def _typed(tool: ToolSpec, key: str, value: str) -> JsonValue:
+    """A parameter as its tool wants it: everything but a text is JSON."""
+    properties = tool.input_schema.get("properties")
+    wanted = properties.get(key) if isinstance(properties, dict) else None
+    if isinstance(wanted, dict) and wanted.get("type") == "string":
+        return value
+    try:
+        return cast("JsonValue", json.loads(value))
+    except (ValueError, RecursionError):
+        return value
+
+
+def _tail(line: str) -> int:
+    """How many characters at the end of an open line may begin a mark."""
+    for size in range(min(max(map(len, _MARKS)) - 1, len(line)), 0, -1):
+        if any(mark.startswith(line[-size:].lower()) for mark in _MARKS):
+            return size
+    return 0
