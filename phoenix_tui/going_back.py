@@ -63,6 +63,8 @@ class Asker(Protocol):
 
     undo_keys: str
     """How the last way back is taken back, such as `/undo`."""
+    undo_keys_over_text: str
+    """The same while a prompt stands in the box."""
     branching_keys: str
     """What makes a branch."""
 
@@ -209,6 +211,7 @@ class GoingBack:
         files = f"{counted(done.restored, 'file')} went back. " if done.restored else ""
         keys = self._asker.undo_keys
         if done.conversation_id != self._conversation.id:
+            keys = self._asker.undo_keys_over_text if done.text or done.image_ids else keys
             return f"{files or 'Files stay as they are. '}This is another branch; {keys} goes back to the other one."
         if files:
             return f"{files}The agent is told with your next message. {keys} takes it back."

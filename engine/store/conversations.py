@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +44,8 @@ NO_FOLDER: Final = Path("/dev/null/no folder")
 
 TITLE_LENGTH = 50
 """Characters of the first message that name a conversation (SPEC c11)."""
+_NUMBER: Final = re.compile(r"^\(\d+\) ")
+"""Which copy of that title it is; in front, since a narrow list cuts the end."""
 
 _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS message_count,
     (SELECT status FROM runs WHERE conversation_id = c.id ORDER BY rowid DESC LIMIT 1) AS last_status,
@@ -309,6 +313,31 @@ def name_after_command(connection: sqlite3.Connection, conversation_id: str, com
     """Give a conversation without a title the command that its user ran, until something is said in it."""
     title = _as_title(f"{COMMAND_TITLE}{command}")
     connection.execute("UPDATE conversations SET title = ? WHERE id = ? AND title = ''", (title, conversation_id))
+
+
+def tell_apart(connection: sqlite3.Connection, conversation_id: str) -> None:
+    """Put a number ahead of the title of a copy; a copy of no message is named by its first one, as any other."""
+    row = connection.execute(
+        "SELECT title, title_by, EXISTS (SELECT 1 FROM messages WHERE conversation_id = c.id) AS begun"
+        " FROM conversations AS c WHERE id = ?",
+        (conversation_id,),
+    ).fetchone()
+    title = _numbered(connection, row["title"]) if row["begun"] or row["title_by"] else ""
+    connection.execute("UPDATE conversations SET title = ? WHERE id = ?", (title, conversation_id))
+
+
+def _numbered(connection: sqlite3.Connection, title: str) -> str:
+    """The title with the least number that no other conversation has."""
+    name = _NUMBER.sub("", title)
+    if not name:
+        return ""
+    taken = {
+        str(row["title"])
+        for row in connection.execute(
+            "SELECT title FROM conversations WHERE title LIKE ? ESCAPE '\\'", (f"(%) {escape_like(name)}",)
+        )
+    }
+    return next(one for number in itertools.count(2) if (one := f"({number}) {name}") not in taken)
 
 
 def _as_title(text: str) -> str:

@@ -40,6 +40,7 @@ class SqliteLibrary:
 
         def last(connection: sqlite3.Connection) -> ConversationRecord:
             self._instance.claim(connection, new_id, at)
+            conversations.tell_apart(connection, new_id)
             return conversations.record(connection, new_id, self._instance)
 
         return await self.slices.make(Fork(source_id, new_id, at, up_to_seq), at, last)

@@ -34,6 +34,7 @@ class SheetAsker:
         self._bench = bench
         twice = f"{key('stop')} {key('stop')}"
         self.undo_keys = f"{twice}, then {key('rewind_undo')}"
+        self.undo_keys_over_text = f"{twice} to empty the line, then {self.undo_keys}"
         self.branching_keys = f"going back ({twice}) or /fork"
         self.tell = bench.tell
         self._rewinding = rewinding

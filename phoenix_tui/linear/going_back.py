@@ -33,7 +33,7 @@ WORDS: Final[dict[Way, str]] = {
 class LineAsker:
     """Asks with numbered rows."""
 
-    undo_keys = "/undo"
+    undo_keys = undo_keys_over_text = "/undo"
     branching_keys = "/rewind or /fork"
 
     def __init__(self, front: LinearFront, conversation: ConversationSurface) -> None:

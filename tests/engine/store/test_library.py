@@ -249,7 +249,7 @@ async def test_a_fork_has_all_that_was_said_and_goes_its_own_way(store: SqliteSt
     assert [(each.seq, each.turn_number, each.origin, each.model) for each in after] == [
         (each.seq, each.turn_number, each.origin, each.model) for each in before
     ]
-    assert (fork.title, fork.draft, fork.totals, fork.state) == ("Look at this picture", "", Totals(), Idle(0))
+    assert (fork.title, fork.draft, fork.totals, fork.state) == ("(2) Look at this picture", "", Totals(), Idle(0))
     assert (fork.created_at, fork.context_tokens, fork.owner_pid is None) == (3000.0, 50, False)
     assert [call.tool_use_id for call in await store.tool_calls(fork.id, [each.id for each in after])] == ["t1"]
     await store.library.purge(source)
@@ -258,6 +258,22 @@ async def test_a_fork_has_all_that_was_said_and_goes_its_own_way(store: SqliteSt
     (block,) = [block for each in after for block in each.blocks if isinstance(block, ToolResultBlock)]
     picture = cast("ImageBlock", block.content[1])
     assert (await store.attachments([picture.attachment_id]))[picture.attachment_id].path.exists()
+
+
+async def test_copies_of_a_conversation_are_told_apart_by_their_titles(store: SqliteStore) -> None:
+    source = await store.create(new_conversation(), 1.0)
+    await store.commit(move(source.id, say("100% of (it)")))
+    first = await store.library.fork(source.id, new_id(), 2.0)
+    second = await store.library.fork(first.id, new_id(), 3.0)
+    nothing = await store.library.fork(source.id, new_id(), 4.0, 0)
+    await store.commit(move(nothing.id, say("Something else")))
+    (named,) = [one.title for one in await store.conversations(ConversationQuery()) if one.id == nothing.id]
+    assert (first.title, second.title, nothing.title, named) == (
+        "(2) 100% of (it)",
+        "(3) 100% of (it)",
+        "",
+        "Something else",
+    )
 
 
 async def test_a_fork_up_to_an_open_tool_round_closes_it_with_the_real_result(store: SqliteStore) -> None:

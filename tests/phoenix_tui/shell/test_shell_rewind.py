@@ -141,7 +141,8 @@ async def test_going_back_shows_the_branch_with_the_prompt_in_the_box(open_shell
         assert shell.composer.text == "the prompt"
         assert left not in shell.engine.opened
         assert shell.toasts == [
-            "1 file went back. This is another branch; Esc Esc, then u goes back to the other one.",
+            "1 file went back. This is another branch; "
+            "Esc Esc to empty the line, then Esc Esc, then u goes back to the other one.",
             "Left as they are: a.txt (holds other files).",
         ]
 
