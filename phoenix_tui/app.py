@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
 from textual import events
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import BindingType
 from textual.driver import Driver
@@ -31,6 +32,7 @@ from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.style_caches import let_painted_rows_go
 from phoenix_tui.surface import CannotOpen, Launch, Services
+from phoenix_tui.terminal_shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal_size import LEAST, drawable, is_too_small
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.widgets.notices import Standing
@@ -108,15 +110,26 @@ class PhoenixApp(App[None]):
 
     # Textual's own signature says Screen without its parameter.
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Draw; where nothing could be read, say so once instead."""
+        """Draw what the terminal does not show yet; where nothing could be read, say so once instead."""
+        shadow = self._shadow
         columns, rows = self.size
         if is_too_small(columns, rows) and self._driver is not None and not self.is_headless:
             if self._said_too_small != (columns, rows):
                 self._said_too_small = (columns, rows)
                 self._driver.write(f"\x1b[2J\x1b[H{TOO_SMALL[: columns * rows]}")
+                if shadow is not None:
+                    shadow.forget()
             return
         self._said_too_small = None
+        if shadow is not None and isinstance(renderable, LayoutUpdate | ChopsUpdate):
+            shadow.fit(self.size)
+            renderable = Shortened(renderable, shadow)
         super()._display(screen, renderable)  # pyright: ignore[reportUnknownMemberType] - as above
+
+    @property
+    def _shadow(self) -> ShadowScreen | None:
+        """What the terminal shows, where a driver of our own knows it."""
+        return getattr(self._driver, "shadow", None)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What every row passes last: ASCII signs where the terminal knows no others."""
@@ -130,6 +143,8 @@ class PhoenixApp(App[None]):
         """Hold what is typed until the composer can take it, and each key until the one before is done."""
         if isinstance(event, events.Resize):
             event.size = Size(*drawable(event.size.width, event.size.height))
+            if self._shadow is not None:
+                self._shadow.forget()
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
         elif self._typed_early is not None:

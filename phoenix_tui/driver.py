@@ -24,6 +24,7 @@ from phoenix_tui.impatience import Impatience
 from phoenix_tui.stop_signals import hang_up
 from phoenix_tui.terminal_input import InputFilter, QuietParser
 from phoenix_tui.terminal_output import drawing_only, with_overlays
+from phoenix_tui.terminal_shadow import ShadowScreen, is_capable
 from phoenix_tui.terminal_size import STREAMS, terminal_size
 
 _READ_BYTES = 4096
@@ -95,6 +96,7 @@ class QuietDriver(LinuxDriver):
         """Are told in the loop what the terminal answers, while somebody asks."""
         self._frame: list[str] | None = None
         """What was written of a frame that has not ended: each write costs a wake-up of the writing thread."""
+        self.shadow = ShadowScreen(capable=is_capable(os.environ))
         # In the loop, never in the midst of its work: a stock handler that runs while this thread holds the lock of
         # the writer's queue waits for that lock for ever.
         self._loop = asyncio.get_running_loop()
@@ -106,10 +108,12 @@ class QuietDriver(LinuxDriver):
         if data == FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
-            self.write_own(self._drawn(data))
+            if not self.shadow.is_repeated(data):
+                self.write_own(self._drawn(data))
         elif data == FRAME_ENDS:
-            frame, self._frame = self._frame, None
-            self.write_own("".join((FRAME_BEGINS, *frame, FRAME_ENDS)))
+            frame, self._frame = "".join(self._frame), None
+            if not self.shadow.is_repeated(frame):
+                self.write_own(f"{FRAME_BEGINS}{frame}{FRAME_ENDS}")
         else:
             self._frame.append(self._drawn(data))
 
@@ -133,6 +137,7 @@ class QuietDriver(LinuxDriver):
             self._put += 1
             super().write(sequence)
             return
+        self.shadow.forget()
         self._file.when_empty = self._draw_again
         if self._put == self._file.writes:
             self._draw_again()
@@ -168,6 +173,7 @@ class QuietDriver(LinuxDriver):
         """Take the screen."""
         self._wake = os.pipe()
         self._put = self._file.writes = 0
+        self.shadow.forget()
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual left it untyped
         if not self._listening:
             return  # stopped in the background: SIGCONT starts again

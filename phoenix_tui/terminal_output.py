@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-# SGR and cursor position; private modes; kitty keys; mode and cursor queries; erase and cursor shape.
-_DRAWS: Final = r"\[(?:[0-9;:]*[mHABCDJK]|\?[0-9;]*[hl]|[><]?[0-9;]*u|\?[0-9;]*\$p|6n|[0-9] q)"
+# SGR, cursor position, erasing, moved lines and their region; private modes; kitty keys; queries; cursor shape.
+_DRAWS: Final = r"\[(?:[0-9;:]*[mHABCDJKLMXr]|\?[0-9;]*[hl]|[><]?[0-9;]*u|\?[0-9;]*\$p|6n|[0-9] q)"
 _STRINGS: Final = r"\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
 _CONTROLS: Final = r"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 _FORBIDDEN: Final = re.compile(rf"{_STRINGS}|\x1b(?!{_DRAWS})(?:\[[0-9;:<=>?]*[ -/]*[@-~])?|{_CONTROLS}")
@@ -34,10 +34,12 @@ def drawing_only(written: str) -> str:
     return _FORBIDDEN.sub("", written)
 
 
-_MARKS: Final = re.compile("[\U000f0000-\U000ffffd]")
-"""A plane that no text uses."""
+MARKS: Final = re.compile("[\U000f0000-\U000ffffd]")
+"""Stand for images that the driver draws; a plane that no text uses."""
+PLACEHOLDER: Final = "\U0010eeee"
+"""Kitty's: a cell whose colour names an image and whose marks name row and column."""
 
 
 def with_overlays(drawn: str, overlays: Mapping[str, str]) -> str:
     """`drawn` with each mark replaced by a blank and its sequence, the cursor left where it was behind the blank."""
-    return _MARKS.sub(lambda found: overlays.get(found[0], " "), drawn)
+    return MARKS.sub(lambda found: overlays.get(found[0], " "), drawn)

@@ -11,10 +11,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
+from phoenix_tui.terminal_output import PLACEHOLDER
+
 _HALF: Final = "▀"
 _RGBA: Final = 4
-PLACEHOLDER: Final = "\U0010eeee"
-"""Kitty's: a cell whose colour names the image and whose marks name row and column."""
 MARKS: Final = "".join(
     map(
         chr,

@@ -35,14 +35,19 @@ class PacketWriter:
         self._put += 1
         self._packets.put(packet)
 
-    def offer(self, packet: bytes) -> None:
-        """Write this packet, or drop it if too many wait: `when_empty` is called, on the thread, when none does."""
+    def offer(self, packet: bytes) -> bool:
+        """Write this packet, or drop it if too many wait: `when_empty` is called, on the thread, when none does.
+
+        Returns:
+            Whether it will be written.
+        """
         if self._put - self._written < MOST_WAITING:
             self.put(packet)
-            return
+            return True
         self._dropped = True
         if self._put == self._written:  # the last one was written since
             self._tell()
+        return False
 
     def end(self) -> None:
         """Wait until all is written, but not for a server that does not read."""

@@ -15,6 +15,7 @@ from textual.geometry import Size
 from phoenix_tui.driver import FRAME_BEGINS, FRAME_ENDS
 from phoenix_tui.serving.packets import PacketWriter
 from phoenix_tui.terminal_output import drawing_only
+from phoenix_tui.terminal_shadow import ShadowScreen
 from phoenix_tui.terminal_size import drawable, terminal_size
 
 GREETING: Final = b"__GANGLION__\n"
@@ -42,22 +43,26 @@ class QuietWebDriver(WebDriver):
         self._write: Any = self._packets.put
         self._frame: list[str] | None = None
         """What was written of a frame that has not ended."""
+        self.shadow = ShadowScreen(capable=True)
 
     def write(self, data: str) -> None:
         """Write what draws, a frame in one piece; nothing else passes."""
         if data == FRAME_BEGINS:
             self._frame = []
         elif self._frame is None:
-            self._offer(drawing_only(data))
+            if not self.shadow.is_repeated(data):
+                self._offer(drawing_only(data))
         elif data == FRAME_ENDS:
-            frame, self._frame = self._frame, None
-            self._offer("".join((FRAME_BEGINS, *frame, FRAME_ENDS)))
+            frame, self._frame = "".join(self._frame), None
+            if not self.shadow.is_repeated(frame):
+                self._offer(f"{FRAME_BEGINS}{frame}{FRAME_ENDS}")
         else:
             self._frame.append(drawing_only(data))
 
     def _offer(self, text: str) -> None:
         content = text.encode()
-        self._packets.offer(b"D%s%s" % (len(content).to_bytes(4, "big"), content))
+        if not self._packets.offer(b"D%s%s" % (len(content).to_bytes(4, "big"), content)):
+            self.shadow.forget()
 
     def _draw_again(self) -> None:
         if not self._loop.is_closed():

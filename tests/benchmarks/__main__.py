@@ -52,6 +52,7 @@ FAMILIES: Final = (
     Family("turns", turns.turns, 90, 35),
     Family("paced", stream.paced, 60, 30),
     Family("typing", stream.typing, 120, 45),
+    Family("far-away", stream.far_away, 120, 60),
     Family("mention", mention.mention, 150, 60),
     Family("panes", panes.panes, 150, 80),
     Family("pane-keys", panes.opening, 60, 40),

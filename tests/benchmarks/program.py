@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.benchmarks.costs import TAG
-from tests.benchmarks.terminal import Terminal
+from tests.benchmarks.terminal import HERE, Link, Terminal
 
 ROOT: Final = Path(__file__).parents[2]
 MODEL: Final = "anthropic/claude-sonnet-5-5"
@@ -176,14 +176,19 @@ def serving(*arguments: str) -> Generator[Model]:
 
 @contextlib.contextmanager
 def running(
-    model: Model, home: Path, *arguments: str, ready: bool = True, settings: Mapping[str, str] = NOTHING
+    model: Model,
+    home: Path,
+    *arguments: str,
+    ready: bool = True,
+    settings: Mapping[str, str] = NOTHING,
+    link: Link = HERE,
 ) -> Generator[Program]:
     """Phoenix in a terminal; with `ready` its composer is drawn and nothing more is being written."""
     folder = home / "work"
     folder.mkdir(parents=True, exist_ok=True)
     argv = phoenix("--permission-mode", "auto", "--model", MODEL, *arguments)
     tag = new_tag()
-    terminal = Terminal(argv, {**environment(home, model.url, tag), **settings}, folder, tag)
+    terminal = Terminal(argv, {**environment(home, model.url, tag), **settings}, folder, tag, link)
     program = Program(terminal, model, home)
     try:
         if ready:

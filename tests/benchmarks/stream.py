@@ -12,6 +12,7 @@ from tests.benchmarks.costs import cpu, memory
 from tests.benchmarks.keys import type_keys
 from tests.benchmarks.program import Model, Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median
+from tests.benchmarks.terminal import FAR_AWAY
 
 CODEX_RATE: Final = 11.5
 """% of a core, codex (Rust): peer table, "CPU % of one core during that"."""
@@ -20,6 +21,8 @@ VIBE_ECHO: Final = (2.6, 18.9)
 VIBE_CPU: Final = 0.085
 VIBE_WALL: Final = {2000: 0.112, 20000: 1.12}
 """CPU s per 1,000 tokens and s, vibe3 (Rust): peer table, "2k md" and "20k md"."""
+CLAUDE_TRAFFIC: Final = (8.0, 28.0)
+"""kB/s at 80 tokens a second, and kB of 2,000 tokens, claude: peer table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Burst:
     """Seconds from the first token on the wire to the last on the screen."""
     growth: float
     """Megabytes of RSS."""
+    written: float
+    """kB to the terminal."""
 
 
 def paced(bench: Bench) -> Iterator[Row]:
@@ -48,7 +53,8 @@ def paced(bench: Bench) -> Iterator[Row]:
         written = (program.terminal.bytes_written - sent) / length / 1000
         program.terminal.wait(rf"ENDMARK-{asked.number}\b", 20)
     yield Row("stream, 80 tok/s: CPU of a core", share, "%", f"{seconds} s").beside("codex", CODEX_RATE).at_most(8)
-    yield Row("stream, 80 tok/s: written to the terminal", written, "kB/s")
+    row = Row("stream, 80 tok/s: written to the terminal", written, "kB/s")
+    yield row.beside("claude", CLAUDE_TRAFFIC[0]).at_most(8)
 
 
 def typing(bench: Bench) -> Iterator[Row]:
@@ -66,6 +72,20 @@ def typing(bench: Bench) -> Iterator[Row]:
     yield Row("keys: not seen on the screen", idle.missed + echo.missed, "", f"{2 * count} keys").at_most(0)
 
 
+def far_away(bench: Bench) -> Iterator[Row]:
+    """Key echo at 80 tokens a second over a link of 100 ms there and back."""
+    count = bench.rounds(100, 30)
+    with serving() as model, running(model, fresh_home(bench.folder), link=FAR_AWAY) as program:
+        program.turn("hi [[text:10]]")
+        program.asked(program.say(f"go [[md:{80 * (count // 4 + 20)},80]]"))
+        program.terminal.drain(1.5)
+        echo = type_keys(program, count, seed=3)
+    trip = 2 * FAR_AWAY.delay * 1000
+    row = Row("keys: echo at 80 tok/s, link of 100 ms and 100 kB/s, p50", echo.p50, "ms", echo.note)
+    yield row.beside("round trip", trip).at_most(trip + 20, "trip + 20 ms")
+    yield Row("keys: echo at 80 tok/s over that link, p99", echo.p99, "ms")
+
+
 def full_speed(bench: Bench) -> Iterator[Row]:
     """2,000 and 20,000 tokens as fast as the server writes them."""
     with serving() as model:
@@ -76,6 +96,8 @@ def full_speed(bench: Bench) -> Iterator[Row]:
     yield row.beside("vibe3", VIBE_CPU).at_most(0.08)
     row = Row("stream, 2,000 at full speed: first token -> all shown", few.wall, "s")
     yield row.beside("vibe3", VIBE_WALL[2000])
+    row = Row("stream, 2,000 at full speed: written to the terminal", few.written, "kB")
+    yield row.beside("claude", CLAUDE_TRAFFIC[1]).at_most(30)
     row = Row("stream, 20,000 at full speed: CPU per 1,000", many.cpu, "s", f"n{len(long)}")
     yield row.beside("2,000 tokens", few.cpu).at_most_times(1)
     row = Row("stream, 20,000 at full speed: first token -> all shown", many.wall, "s")
@@ -84,7 +106,7 @@ def full_speed(bench: Bench) -> Iterator[Row]:
 
 
 def _median(bursts: Sequence[Burst]) -> Burst:
-    return Burst(*(median([getattr(each, name) for each in bursts]) for name in ("cpu", "wall", "growth")))
+    return Burst(*(median([getattr(each, name) for each in bursts]) for name in ("cpu", "wall", "growth", "written")))
 
 
 def _burst(bench: Bench, model: Model, tokens: int) -> Burst:
@@ -93,14 +115,15 @@ def _burst(bench: Bench, model: Model, tokens: int) -> Burst:
         wait_quiet(program)
         program.terminal.write(f"go [[md:{tokens}]]")
         program.terminal.settle(0.3)
-        spent, before = cpu(program.pid), memory(program.pid).rss
+        spent, before, sent = cpu(program.pid), memory(program.pid).rss, program.terminal.bytes_written
         asked = program.asked(program.terminal.write("\r"))
         model.wait("done", number=asked.number, seconds=60)
         wait_quiet(program)
         cost, after = cpu(program.pid) - spent, memory(program.pid).rss
         ended = program.terminal.wait(rf"ENDMARK-{asked.number}\b", 30)
     first = model.wait("first", number=asked.number)
-    return Burst(cost / tokens * 1000, ended - first.at, after - before)
+    written = (program.terminal.bytes_written - sent) / 1000
+    return Burst(cost / tokens * 1000, ended - first.at, after - before, written)
 
 
 def wait_quiet(program: Program, seconds: float = 30.0) -> None:

@@ -11,12 +11,14 @@ import contextlib
 import fcntl
 import os
 import pty
+import queue
 import re
 import struct
 import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -35,11 +37,33 @@ _UNKNOWN: Final = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What lies between the program and its terminal."""
+
+    delay: float = 0.0
+    """Seconds each way."""
+    rate: float = 0.0
+    """Bytes a second to the terminal; 0 without a limit."""
+    piece: int = 65536
+    """Bytes read at once."""
+
+
+HERE: Final = Link()
+"""The terminal of this machine."""
+FAR_AWAY: Final = Link(0.05, 100_000, 4096)
+"""100 ms there and back, as SSH over a mobile line."""
+
+
 class Terminal:
     """One program in a pty of 120x40."""
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, tag: str) -> None:
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, tag: str, link: Link = HERE
+    ) -> None:
         self.tag = tag
+        self._link = link
+        self._sent: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
         self.bytes_written = 0
         self.ended = False
         self.screen = pyte.Screen(COLUMNS, ROWS)
@@ -55,13 +79,16 @@ class Terminal:
         self.resize(COLUMNS, ROWS)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        if link.delay:
+            threading.Thread(target=self._deliver, daemon=True).start()
 
     def write(self, text: str | bytes) -> float:
         """Send keys; gives the moment after they were sent."""
-        try:
-            os.write(self.descriptor, text.encode() if isinstance(text, str) else text)
-        except OSError:
-            self.ended = True
+        data = text.encode() if isinstance(text, str) else text
+        if self._link.delay:
+            self._sent.put((time.monotonic() + self._link.delay, data))
+        else:
+            self._pass_on(data)
         return time.monotonic()
 
     def resize(self, columns: int, rows: int) -> None:
@@ -90,8 +117,8 @@ class Terminal:
     def drain(self, seconds: float = 0.0) -> None:
         """Feed the screen with all that comes within `seconds`."""
         deadline = time.monotonic() + seconds
-        while self._feed() or time.monotonic() < deadline:
-            if not self._chunks:
+        while (fed := self._feed()) or time.monotonic() < deadline:
+            if not fed:
                 time.sleep(0.002)
 
     def forget(self) -> None:
@@ -129,7 +156,7 @@ class Terminal:
 
     def _feed(self) -> bool:
         """One chunk to the screen; False when there is none."""
-        if not self._chunks:
+        if not self._chunks or self._chunks[0][0] > time.monotonic():
             return False
         self.seen_at, chunk = self._chunks.popleft()
         whole = self._held + chunk
@@ -138,16 +165,31 @@ class Terminal:
         self._stream.feed(_UNKNOWN.sub(b"", whole[:cut]))
         return True
 
+    def _pass_on(self, data: bytes) -> None:
+        try:
+            os.write(self.descriptor, data)
+        except OSError:
+            self.ended = True
+
+    def _deliver(self) -> None:
+        """Keys arrive as late as the link makes them."""
+        while not self.ended:
+            due, data = self._sent.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            self._pass_on(data)
+
     def _read(self) -> None:
         while True:
             try:
-                chunk = os.read(self.descriptor, 65536)
+                chunk = os.read(self.descriptor, self._link.piece)
             except OSError:
                 chunk = b""
-            now = time.monotonic()
             if not chunk:
                 self.ended = True
                 return
+            if self._link.rate:
+                time.sleep(len(chunk) / self._link.rate)
+            now = time.monotonic() + self._link.delay
             self.bytes_written += len(chunk)
             self._chunks.append((now, chunk))
             if b"\x1b" in chunk:

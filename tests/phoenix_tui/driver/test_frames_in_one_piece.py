@@ -7,6 +7,7 @@ import io
 from textual.drivers._writer_thread import WriterThread
 
 from phoenix_tui.driver import LastingFile, QuietDriver
+from phoenix_tui.terminal_shadow import ShadowScreen
 
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
 
@@ -26,7 +27,7 @@ class Written(WriterThread):
 
 def driver() -> tuple[QuietDriver, list[str]]:
     made, thread = QuietDriver.__new__(QuietDriver), Written()
-    made._frame, made._writer_thread = None, thread
+    made._frame, made._writer_thread, made.shadow = None, thread, ShadowScreen(capable=True)
     made._file, made._put = LastingFile(io.StringIO()), 0
     return made, thread.pieces
 
