@@ -91,6 +91,7 @@ async def test_errors_sent_to_a_file_leave_the_screen_on_the_terminal(tmp_path: 
         await running.ready()
         await running.send("first")
         await running.shows("One.")
+        await running.shows("○ ready")  # while a run is under way, quitting asks
         running.type(CTRL_Q)
         assert await running.exit_code() == 0
     assert errors.read_bytes() == b""
