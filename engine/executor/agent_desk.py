@@ -97,7 +97,7 @@ class AgentDesk:
 
         def arrived() -> InboxArrived:
             put_away = session.record.archived or session.record.deleted
-            return InboxArrived(not put_away, run_id, limit)
+            return InboxArrived(not put_away, session.last, run_id, limit)
 
         session.inbox.put(Priority.OUTCOME, Entry(arrived, caps=caps, wanted=self._wakes))
 

@@ -21,3 +21,5 @@ class RunFacts(Struct, eq=False):
     loop_guard: LoopGuard = field(default_factory=LoopGuard)
     files_note: str | None = None
     """What the model is told of files that went back ahead of it; None until the first request."""
+    instructions: str | None = None
+    """AGENTS.md as the first request found it (SPEC UNI-30)."""

@@ -8,6 +8,7 @@ from engine.agents.prompting import SUBMISSIONS, agent_sections
 from engine.context.measure import measure
 from engine.context.prompt import PromptFacts
 from engine.executor.session import Session
+from engine.machine.states import is_busy
 from engine.records import ContextView, StoredMessage
 
 
@@ -20,10 +21,19 @@ def prompt_facts(session: Session) -> PromptFacts:
         model=record.model,
         permission_mode=record.permission_mode.value,
         tools=(*(tool.spec for tool in session.tools.values()), *(SUBMISSIONS if record.agent else ())),
-        instructions=session.settings.instructions(record.cwd),
+        instructions=_instructions(session),
         replacement=record.system_prompt,
         appended=_appended(session),
     )
+
+
+def _instructions(session: Session) -> str:
+    """Read once for a run (SPEC UNI-30): a system prompt that changes in the middle is cached by no provider."""
+    if not is_busy(session.state):
+        return session.settings.instructions(session.record.cwd)
+    if session.run.instructions is None:
+        session.run.instructions = session.settings.instructions(session.record.cwd)
+    return session.run.instructions
 
 
 def _appended(session: Session) -> str:

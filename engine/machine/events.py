@@ -243,6 +243,8 @@ class InboxArrived(Struct, frozen=True):
     """A completion stands in the inbox; `wakes` where an idle conversation may start a run for it."""
 
     wakes: bool
+    last: LastMessage
+    """Decides whether it opens a turn, as for a message of the user (SPEC UNI-06, UNI-10)."""
     run_id: str
     max_iterations: int
 

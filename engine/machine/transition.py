@@ -65,10 +65,10 @@ def request(gen: int, run: Run) -> Step:
     return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(), ask))
 
 
-def read_inbox(gen: int, run: Run, saves: tuple[Save, ...] = ()) -> Step:
-    """Begin a run with what stands in the inbox, in a turn of its own; `saves` come behind it."""
+def read_inbox(gen: int, run: Run, saves: tuple[Save, ...] = (), *, new_turn: bool = True) -> Step:
+    """Begin a run with what stands in the inbox; `saves` come behind it."""
     ask = RequestLlm(gen, run.id, run.iteration, run.max_iterations)
-    return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=True), *saves, StartRun(run.id), ask))
+    return Step(AwaitingLlm(gen, run, Requesting()), (DrainInbox(new_turn=new_turn), *saves, StartRun(run.id), ask))
 
 
 def compact_first(gen: int, run: Run) -> Step:

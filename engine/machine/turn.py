@@ -115,4 +115,5 @@ def _shell(gen: int, event: UserShell) -> Step:
 def _inbox(state: State, event: InboxArrived) -> Step:
     if not (isinstance(state, Idle) and event.wakes):
         return Step(state)  # it stays in the inbox: drained before the next request, or shown as a count
-    return read_inbox(state.gen + 1, Run(event.run_id, event.max_iterations))
+    run = Run(event.run_id, event.max_iterations)
+    return read_inbox(state.gen + 1, run, new_turn=opens_turn(event.last))

@@ -142,7 +142,7 @@ def refused(service: Service, refusal: Refusal) -> ProviderError:
 
 
 def retry_after_seconds(value: str) -> float:
-    """The seconds of a `retry-after` header; 0 where it names a date or nothing."""
+    """The seconds of a `retry-after` header, a number or an HTTP date; 0 where it names neither."""
     return seconds(value)
 
 

@@ -231,7 +231,7 @@ class Walk:
                 return about if self.for_agent else RetryAsked(self.last, run, 250)
             case 3:
                 wakes = not self.for_agent and self.rng.random() < 0.5
-                arrived = InboxArrived(wakes, run, 250)
+                arrived = InboxArrived(wakes, self.last, run, 250)
                 return arrived if self.for_agent else self.rng.choice((CompactAsked("tables"), arrived))
             case _:
                 if self.for_agent:  # nobody types there

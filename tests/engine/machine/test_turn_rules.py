@@ -102,15 +102,28 @@ def test_escape_in_idle_does_nothing_and_dismisses_an_error() -> None:
     assert Driver(Errored(2, "x", "y", retryable=True, run_id="r")).on(UserCancelled("m")).state == Idle(3)
 
 
-def test_a_completion_wakes_an_idle_conversation_into_a_new_turn() -> None:
-    driver = Driver().on(InboxArrived(wakes=True, run_id="run-9", max_iterations=250))
-    assert driver.effect(DrainInbox).new_turn is True
+@pytest.mark.parametrize(
+    ("last", "opens"),
+    [
+        (LastMessage.NONE, True),
+        (LastMessage.ANSWER, True),
+        (LastMessage.TOOL_RESULT, False),
+        (LastMessage.USER, False),
+        (LastMessage.CUT, False),
+    ],
+)
+def test_a_completion_wakes_an_idle_conversation_into_a_turn_by_its_last_message(
+    last: LastMessage, opens: bool
+) -> None:
+    driver = Driver().on(InboxArrived(wakes=True, last=last, run_id="run-9", max_iterations=250))
+    assert driver.effect(DrainInbox).new_turn is opens
     assert isinstance(driver.state, AwaitingLlm)
 
 
 @pytest.mark.parametrize("state", [Idle(1), Errored(1, "k", "m", retryable=True, run_id="r")])
 def test_a_completion_that_may_not_wake_stays_in_the_inbox(state: Idle | Errored) -> None:
-    driver = Driver(state).on(InboxArrived(wakes=isinstance(state, Errored), run_id="r", max_iterations=250))
+    arrived = InboxArrived(wakes=isinstance(state, Errored), last=LastMessage.ANSWER, run_id="r", max_iterations=250)
+    driver = Driver(state).on(arrived)
     assert (driver.state, driver.effects) == (state, ())
 
 

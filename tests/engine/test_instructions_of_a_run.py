@@ -1,0 +1,41 @@
+"""AGENTS.md is read once for a run, so that every request of it begins alike (SPEC UNI-30)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.executor.session import EngineSettings
+from engine.providers.scripted import Call, Reply, Text
+from tests.support.engine import engine_bench
+
+CALL = Reply((Call("bash", '{"command": "ls"}'),))
+DONE = Reply((Text("Done."),))
+
+
+@dataclass
+class Rules:
+    """Another text each time it is read."""
+
+    read: list[Path] = field(default_factory=list[Path])
+
+    def __call__(self, folder: Path) -> str:
+        self.read.append(folder)
+        return f"Version {len(self.read)} of the rules."
+
+
+async def test_every_request_of_a_run_says_what_its_first_one_said(tmp_path: Path) -> None:
+    rules = Rules()
+    settings = EngineSettings(instructions=rules, auto_title=False)
+    async with engine_bench(tmp_path, CALL, CALL, DONE, DONE, settings=settings) as bench:
+        conversation = await bench.conversation()
+        await conversation.say("first")
+        await conversation.wait_idle()
+        said = [request.system[0] for request in bench.provider.requests]
+        assert len(said) == 3
+        assert len(set(said)) == 1
+        assert "Version 1 of the rules." in said[0]
+        assert len(rules.read) == 1
+        await conversation.say("second")
+        await conversation.wait_idle()
+        assert "Version 2 of the rules." in bench.provider.requests[-1].system[0]
