@@ -40,11 +40,10 @@ from engine.updates import ConversationChanged, Question, Snapshot
 
 
 class Conversation:
-    """A conversation that is open here; `read_only` is not empty when another process owns it."""
+    """A conversation that is open here."""
 
     def __init__(self, session: Session, performer: Performer) -> None:
         self.id = session.record.id
-        self.read_only = session.read_only
         self._session = session
         self._performer = performer
         self._loop = MoveLoop(session, performer)
@@ -76,6 +75,11 @@ class Conversation:
         if not self.read_only:
             self.jobs.follow()
             self._task = asyncio.get_running_loop().create_task(self._loop.run())
+
+    @property
+    def read_only(self) -> str:
+        """Why it cannot be changed here: another process owns it; empty once that has let it go."""
+        return self._session.read_only
 
     @property
     def record(self) -> ConversationRecord:
@@ -137,7 +141,7 @@ class Conversation:
     async def interrupt_and_say(self, text: str, image_ids: Sequence[str] = (), caps: RunCaps | None = None) -> Receipt:
         """Cancel what runs, then send (SPEC C1)."""
         held = self.queue.held
-        if why := self._session.settings.why_full():
+        if why := self.read_only or self._session.settings.why_full():
             return Refused(why)
         self.cancel()
         await self.wait_idle()

@@ -22,6 +22,7 @@ from engine.executor.requests import ConversationOptions as ConversationOptions
 from engine.executor.requests import EngineError as EngineError
 from engine.executor.requests import MemoryShort
 from engine.executor.session import EngineSettings, Ports, Session
+from engine.following import Following, why_read_only
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
 from engine.records import (
     Attachment,
@@ -55,6 +56,7 @@ class Engine:
         self._followers: list[AgentFollower] = []
         self._opening = asyncio.Lock()
         self._askers: dict[str, tuple[Titler, TurnNotes]] = {}
+        self._following: dict[str, Following] = {}
         self.resting = Resting(self._open, self._needed, partial(self._close, rests=True))
         """Closes conversations that were left."""
         self.shelf = Shelf(ports, self._open)
@@ -188,6 +190,8 @@ class Engine:
             return
         self._closing[conversation_id] = closed = asyncio.Event()
         try:
+            if (following := self._following.pop(conversation_id, None)) is not None:
+                await following.close()
             for asker in self._askers.pop(conversation_id):
                 await asker.close()
             await conversation.close(rests=rests)
@@ -248,7 +252,7 @@ class Engine:
         try:
             await self.ports.store.take(conversation_id)
         except OwnedElsewhere as owner:
-            read_only = f"Process {owner.pid} has this conversation open: it is read-only here. /fork makes a copy."
+            read_only = why_read_only(owner.pid)
         except NoConversation as error:
             raise EngineError(str(error)) from error
         record = await self.ports.store.conversation(conversation_id)
@@ -275,6 +279,10 @@ class Engine:
             publisher.add(partial(_tell, self._followers, conversation))
         await conversation.load()
         self._open[record.id] = conversation
+        if read_only:
+            self._following[record.id] = following = Following(conversation, session)
+            await following.catch_up()
+            following.begin()
         if self.crew is not None:
             await self.crew.welcome(conversation, publisher)
         return conversation

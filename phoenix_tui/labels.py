@@ -57,6 +57,7 @@ class Glyph(Struct, frozen=True):
         return self.plain if plain else self.sign
 
 
+WRITABLE: Final = "The other Phoenix has let this conversation go: it goes on here."
 READY: Final = Glyph("○", ".", Tone.GOOD)
 THINKING: Final = Glyph("◐", "*", Tone.WORK)
 RUNNING: Final = Glyph("▸", ">", Tone.WORK)

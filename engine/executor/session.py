@@ -184,7 +184,6 @@ class Session(Struct, eq=False):
     inbox: Inbox = field(default_factory=Inbox)
     run: RunFacts = field(default_factory=RunFacts)
     limit: TimeLimit = field(default_factory=TimeLimit)
-    """Of the run under way."""
     restores_known: int = -1
     """How many restores the log had stored when none was found that the model is to be told of."""
     rules: dict[Rule, float] = field(default_factory=dict[Rule, float])

@@ -11,10 +11,20 @@ from engine.executor.requests import Answer, Receipt, Refused
 from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import Attachment, PermissionMode
-from engine.updates import AgentsChanged, Asked, MessageSaved, Question, RunEnded, Snapshot, StateChanged, Update
+from engine.updates import (
+    AgentsChanged,
+    Asked,
+    ConversationChanged,
+    MessageSaved,
+    Question,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    Update,
+)
 from phoenix_tui.caps import caps_for
 from phoenix_tui.engine_errors import ENGINE_ERRORS
-from phoenix_tui.labels import clock
+from phoenix_tui.labels import WRITABLE, clock
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
 from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.surface import NEWEST, ConversationSurface, Launch, Services, Unsubscribe
@@ -60,6 +70,8 @@ class Talk:
         self._began = self._told = 0.0
         self._asked: tuple[str, str] | None = None
         """The question of a sub-agent that was said: whose, and the call."""
+        self._held = ""
+        """Why the conversation was read-only when that was last said."""
         self._early: list[Update] | None = None
         """What happens while a message of ours is on its way: its id is not known yet."""
 
@@ -114,6 +126,7 @@ class Talk:
 
     async def _attend(self, conversation: ConversationSurface) -> None:
         self.conversation, self.spoken = conversation, Spoken(title=conversation.record.title)
+        self._held = conversation.read_only
         self._unsubscribe = await conversation.subscribe(self._follow)
 
     async def put_away(self, draft: str) -> None:
@@ -219,6 +232,8 @@ class Talk:
             case AgentsChanged() | Asked():
                 self.say(*self.spoken.follow(update))
                 self._agents_ask()
+            case ConversationChanged():
+                self.say(*self._owned_anew(), *self.spoken.follow(update))
             case _:
                 self.say(*self.spoken.follow(update))
         if isinstance(update, StateChanged):
@@ -227,6 +242,14 @@ class Talk:
             self._ring()
         elif isinstance(update, MessageSaved) and update.message.id in self.spoken.own:
             self.spoken.own.discard(update.message.id)
+
+    def _owned_anew(self) -> list[str]:
+        """Who has the conversation may change while it is followed."""
+        held = self.conversation.read_only if self.conversation is not None else ""
+        if held == self._held:
+            return []
+        self._held = held
+        return [f"Read-only: {clean_line(held)}" if held else WRITABLE]
 
     def _moved(self, busy: bool) -> None:
         now = time.monotonic()

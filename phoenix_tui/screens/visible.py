@@ -34,7 +34,7 @@ from engine.updates import (
     Update,
 )
 from phoenix_tui.approvals import as_asked
-from phoenix_tui.labels import Moment, Tone
+from phoenix_tui.labels import WRITABLE, Moment, Tone
 from phoenix_tui.screens.agents_in_view import AgentsInView
 from phoenix_tui.screens.jobs_in_view import JobsInView
 from phoenix_tui.screens.parts import Parts, Teller
@@ -203,6 +203,15 @@ class Visible:
         if self._front:
             self._parts.dock.show_queue(waiting, held=held)
 
+    def _owned_anew(self, read_only: str) -> None:
+        """Who has the conversation may change while it is shown."""
+        held = self._parts.status.status.read_only
+        if held or read_only:
+            self._update(read_only=bool(read_only))
+            self._warn(read_only)
+        if held and not read_only:
+            self._tell(self._named(WRITABLE))
+
     def _warn(self, read_only: str) -> None:
         if self._front:
             warning = Standing(read_only, Tone.NEEDS_YOU) if read_only else None
@@ -318,6 +327,7 @@ class Visible:
                     model=record.model,
                     supervisor=record.supervisor,
                 )
+                self._owned_anew(self.conversation.read_only)
                 self._head(record)
             case AgentsChanged(agents=views, results=results):
                 self._agents.take(views, results)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual.content import Content
 from textual.reactive import reactive
 
-from engine.machine.states import AwaitingLlm, Idle, RetryWait, State, is_busy
+from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import (
@@ -111,8 +111,7 @@ class StatusLine(Still, MeterRow):
         paced = replace(before, moment=replace(before.moment, rate=status.moment.rate))
         if paced != status or not self._ticker.runs:
             self.refresh()
-        runs = is_busy(status.state) and not status.read_only
-        self._ticker.run(runs)
+        self._ticker.run(is_busy(status.state))
 
     def _tick(self) -> None:
         self._turn += 1
@@ -170,8 +169,8 @@ class StatusLine(Still, MeterRow):
 
     def _label(self) -> Label:
         status = self.status
-        if status.read_only and is_busy(status.state):
-            return Label(STOPPED, "at work when opened")
+        if status.read_only and isinstance(status.state, AwaitingApproval):
+            return Label(STOPPED, "waits for an answer in the other window")
         now = self._clock()
         elapsed = max(now - status.since, 0.0)
         moment = replace(status.moment, elapsed=elapsed, now=now, agents=status.family.agents, results=status.results)

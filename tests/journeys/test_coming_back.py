@@ -133,3 +133,24 @@ async def test_a_second_phoenix_is_read_only_names_the_first_and_offers_a_copy(t
             assert (forked.code, forked.out) == (0, "Hello.\n")
             await first.send("Still mine?")
             await first.until(lambda: len(server.requests) == 3, "a request of the first")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_second_phoenix_follows_the_first_and_goes_on_where_that_ends(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    async with serve(says("First answer."), says("Second answer."), says("Third answer.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as first:
+            await first.ready()
+            await first.send("One")
+            await first.shows("First answer.", "ready")
+            async with program(phoenix, "-c") as second:
+                await second.shows("First answer.", "read-only", str(first.pid))
+                await first.send("Two")
+                await second.shows("Two", "Second answer.")
+                first.signal(how)
+                await second.lacks("read-only")
+                await second.send("Three")
+                await second.shows("Third answer.")
+                assert len(server.requests) == 3

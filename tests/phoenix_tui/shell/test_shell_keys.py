@@ -226,9 +226,9 @@ async def test_what_is_written_to_a_conversation_of_another_process_is_refused_a
         await shell.open(held)
         await shell.until(lambda: "Process 4711" in shell.text)
         assert shell.status.endswith("/fork goes on in a copy")
-        assert "read-only · sandbox · ■ at work when opened" in shell.status
+        assert "read-only · sandbox · " in shell.status
+        assert "thinking…" in shell.status
         assert shell.composer.placeholder == "Read-only: what you write stays here"
-        assert not shell.screen.parts.status.ticking
         await shell.type("hello")
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.toasts)

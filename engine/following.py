@@ -1,0 +1,166 @@
+"""A conversation that another process owns: what it stores is told here, and once it lets go this process has it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.conversation import Conversation
+from engine.executor.session import Session
+from engine.machine.messages import Role, ToolCall, ToolResult, ToolStatus, ToolUseBlock
+from engine.ports import NoConversation, OwnedElsewhere, StorageError
+from engine.records import ConversationRecord, StoredMessage, ToolCallRecord
+from engine.updates import ConversationChanged, MessageSaved, StateChanged, ToolEnded, ToolStarted
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between two looks; one reads a row by its key."""
+AGAIN: Final = 10.0
+"""Seconds until the next look where the database does not answer."""
+OPEN: Final = frozenset({ToolStatus.QUEUED, ToolStatus.AWAITING_APPROVAL, ToolStatus.RUNNING})
+
+
+def why_read_only(pid: int) -> str:
+    """The sentence for whoever wants to change it here."""
+    return f"Process {pid} has this conversation open: it is read-only here and follows it. /fork makes a copy."
+
+
+class Following:
+    """Looks while somebody watches (SPEC BED-011); ends when the conversation is this process's own, or gone."""
+
+    def __init__(self, conversation: Conversation, session: Session) -> None:
+        self._conversation = conversation
+        self._session = session
+        self._seen: ConversationRecord | None = None
+        """As it was last read."""
+        self._open: dict[str, ToolStatus] = {}
+        """The calls that are not settled, as they were last told."""
+        self._asking: set[str] = set()
+        """The messages that they stand in."""
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Look from now on."""
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _follow(self) -> None:
+        rest = LOOK_EVERY
+        while self._session.read_only:
+            await asyncio.sleep(rest)
+            rest = LOOK_EVERY
+            if not self._session.publisher.has_watchers:
+                continue
+            try:
+                await self.look()
+            except NoConversation:
+                return
+            except StorageError as error:
+                log.info("the owner of a conversation cannot be followed: %s", error)
+                rest = AGAIN
+
+    async def look(self) -> None:
+        """Tell what is new, and take the conversation where nobody has it any more. Raises StorageError."""
+        session = self._session
+        record = await session.ports.store.conversation(session.record.id)
+        if record is None:
+            raise NoConversation(session.record.id)
+        if record != self._seen or self._open:
+            self._seen = record
+            await self._tell(record)
+        if record.owner_pid is None and not record.deleted:
+            await self._take()
+        elif record.owner_pid is None:
+            return
+        elif why_read_only(record.owner_pid) != session.read_only:
+            self._hold_back(why_read_only(record.owner_pid))
+
+    async def _tell(self, record: ConversationRecord) -> None:
+        session, before = self._session, self._session.record
+        store, publish = session.ports.store, session.publisher.publish
+        new: list[StoredMessage] = []
+        if record.message_count > before.message_count:
+            new = await store.messages(record.id, first_seq=before.message_count + 1)
+        session.record = _as_known(before, record)
+        session.remember(tuple(new))
+        for message in new:
+            await self._settle()  # results stand ahead of the message that tells the model of them
+            publish(MessageSaved(message))
+            self._expect(message)
+        await self._settle()
+        if record.state != before.state:
+            session.state_since = session.ports.clock.monotonic()
+            publish(StateChanged(record.state, session.state_since, session.resumable))
+        session.tell_context()
+        publish(ConversationChanged(session.record))
+
+    def _expect(self, message: StoredMessage) -> None:
+        calls = [block.id for block in message.blocks if isinstance(block, ToolUseBlock)]
+        if calls and message.role is not Role.USER:
+            self._asking.add(message.id)
+            self._open.update(dict.fromkeys(calls, ToolStatus.QUEUED))
+
+    async def _settle(self) -> None:
+        """Tell of calls that began or ended since."""
+        if not self._open:
+            return
+        calls = await self._session.ports.store.tool_calls(self._session.record.id, tuple(self._asking))
+        for call in _changed(calls, self._open):
+            self._tell_call(call)
+        if not self._open:
+            self._asking.clear()
+
+    def _tell_call(self, call: ToolCallRecord) -> None:
+        publish = self._session.publisher.publish
+        if call.status in OPEN:
+            self._open[call.tool_use_id] = call.status
+            publish(ToolStarted(ToolCall(call.tool_use_id, call.name, call.input_json), None))
+            return
+        del self._open[call.tool_use_id]
+        result = ToolResult(call.tool_use_id, call.output_text, call.status, display_json=call.display_json)
+        publish(ToolEnded(result, call.duration_ms / 1000))
+
+    async def _take(self) -> None:
+        session = self._session
+        try:
+            await session.ports.store.take(session.record.id)
+        except OwnedElsewhere as owner:  # another window that looked on was first
+            self._hold_back(why_read_only(owner.pid))
+            return
+        record = await session.ports.store.conversation(session.record.id)
+        if record is None:
+            raise NoConversation(session.record.id)
+        await self._tell(record)  # what taking over closed, such as a run that a kill cut off
+        session.read_only = ""
+        await self._conversation.load()
+        session.publisher.publish(ConversationChanged(session.record))
+
+    def _hold_back(self, why: str) -> None:
+        self._session.read_only = why
+        self._session.publisher.publish(ConversationChanged(self._session.record))
+
+    async def catch_up(self) -> None:
+        """Expect the ends of calls that were open when the conversation was opened."""
+        session = self._session
+        newest = await session.ports.store.messages(session.record.id, limit=1)
+        for message in newest:
+            self._expect(message)
+
+
+def _changed(calls: Iterable[ToolCallRecord], known: dict[str, ToolStatus]) -> list[ToolCallRecord]:
+    return [one for one in calls if one.tool_use_id in known and known[one.tool_use_id] is not one.status]
+
+
+def _as_known(known: ConversationRecord, stored: ConversationRecord) -> ConversationRecord:
+    """The stored record with what this process alone knows."""
+    return replace(stored, context_window=known.context_window or stored.context_window)
