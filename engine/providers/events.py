@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import aclosing
 from time import monotonic
 
@@ -16,7 +16,7 @@ from engine.providers.carrier import Unreadable
 from engine.providers.failures import Service, refused, silent, unreadable
 from engine.providers.http import HttpService, read_refusal
 from engine.providers.lenient import fitted
-from engine.providers.sse import EventParser
+from engine.providers.sse import BOM, EventParser
 from engine.providers.wire import readable_json
 
 PING_BYTES = 64
@@ -76,17 +76,29 @@ async def post_events(
     Raises:
         ProviderError: the request failed, or the answer broke off.
     """
-    reader, heard = _BodyReader(http.service), clock()
+    async with aclosing(http.post_stream(path, body)) as chunks:
+        async for payloads in payloads_of(http.service, chunks, clock):
+            yield payloads
+
+
+async def payloads_of(
+    service: Service, chunks: AsyncIterable[bytes], clock: Callable[[], float] = monotonic
+) -> AsyncGenerator[list[bytes], None]:
+    """The payloads in the `chunks` of a body: of events, or the body itself where it is one document.
+
+    Raises:
+        ProviderError: the body is an error, unreadable, or for too long nothing but signs of life.
+    """
+    reader, heard = _BodyReader(service), clock()
     try:
-        async with aclosing(http.post_stream(path, body)) as chunks:
-            async for chunk in chunks:
-                if payloads := reader.feed(chunk):
-                    heard = heard if all(map(_is_ping, payloads)) else clock()
-                    yield payloads
-                if clock() - heard > LONGEST_PINGS:
-                    raise silent(http.service, LONGEST_PINGS)
+        async for chunk in chunks:
+            if payloads := reader.feed(chunk):
+                heard = heard if all(map(_is_ping, payloads)) else clock()
+                yield payloads
+            if clock() - heard > LONGEST_PINGS:
+                raise silent(service, LONGEST_PINGS)
     except Unreadable as error:
-        raise unreadable(http.service, str(error)) from None
+        raise unreadable(service, str(error)) from None
     yield reader.finish()
 
 
@@ -103,7 +115,7 @@ class _BodyReader:
         """The payloads that `chunk` completes. Raises Unreadable for what is beyond every bound."""
         if self._first and chunk.strip():
             self._first = False
-            self._document = bytearray() if chunk.lstrip().startswith(_DOCUMENT) else None
+            self._document = bytearray() if chunk.removeprefix(BOM).lstrip().startswith(_DOCUMENT) else None
         if self._document is None:
             return self._events.feed(chunk)
         self._document += chunk
@@ -114,19 +126,22 @@ class _BodyReader:
     def finish(self) -> list[bytes]:
         """What is left at the end. Raises ProviderError for an error in the place of a reply."""
         if self._document is not None:
-            return [_document(self._service, bytes(self._document))]
+            return _documents(self._service, bytes(self._document).removeprefix(BOM))
         return [payload for payload in self._events.finish() if _is_whole(payload)]
 
 
-def _document(service: Service, document: bytes) -> bytes:
-    """A reply in one piece, from a server that does not stream; an error is told in its own words."""
+def _documents(service: Service, body: bytes) -> list[bytes]:
+    """A reply in one piece, from a server that does not stream, or its chunks, one a line. Raises ProviderError."""
+    lines = [line for line in body.splitlines() if line.strip()]
+    if len(lines) > 1 and all(map(_is_whole, lines)):
+        return lines
     try:
-        told = msgspec.json.decode(document, type=_Document)
+        told = msgspec.json.decode(body, type=_Document)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         told = _Document()
     if told.choices or told.content or told.type == "message":
-        return document
-    refusal = read_refusal(200, {}, document)
+        return [body]
+    refusal = read_refusal(200, {}, body)
     raise refused(service, replace(refusal, error_type=refusal.error_type or "invalid_request_error"))
 
 

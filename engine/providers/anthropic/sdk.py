@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
@@ -13,7 +14,17 @@ import msgspec
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
-from engine.providers.failures import Refusal, broken, redirected, refused, retry_after_seconds, silent, unsendable
+from engine.providers.events import payloads_of
+from engine.providers.failures import (
+    Refusal,
+    broken,
+    redirected,
+    refused,
+    retry_after_seconds,
+    silent,
+    unsendable,
+    web_page,
+)
 from engine.providers.http import ErrorBody, HttpService, error_in
 from engine.providers.wire import encode_json
 from tools.contract import JsonObject
@@ -40,7 +51,7 @@ class SdkTransport:
         self._making = asyncio.Lock()
 
     async def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
-        """See `Transport.events`: the SDK's own events, written as JSON again for the one reader of both transports."""
+        """See `Transport.events`. The body is read as over HTTP; Bedrock's alone, which is no text, by the SDK."""
         client = await self._made()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
         import httpx2  # noqa: PLC0415 - after the client, whose thread has loaded it
@@ -56,9 +67,9 @@ class SdkTransport:
                     stream_cls=anthropic.AsyncStream[object],  # as plain values: kinds that it does not know end it
                 )
             started = True
-            async with stream:
-                async for event in stream:
-                    yield [encode_json(cast("JsonObject", event))]
+            async with stream, aclosing(self._payloads(stream)) as batches:
+                async for batch in batches:
+                    yield batch
                     await asyncio.sleep(0)
         except anthropic.APIStatusError as error:
             raise self._refused(error) from None
@@ -71,6 +82,17 @@ class SdkTransport:
         except _sdk_errors() as error:
             # Half an event at the end of a cut stream is a ValueError of the JSON or UTF-8 decoder.
             raise (broken(self._service) if started else self._misconfigured(error)) from None
+
+    async def _payloads(self, stream: anthropic.AsyncStream[object]) -> AsyncGenerator[list[bytes], None]:
+        if self._settings.backend == "bedrock":
+            async for event in stream:
+                yield [encode_json(cast("JsonObject", event))]
+            return
+        if stream.response.headers.get("content-type", "").startswith("text/html"):
+            raise web_page(self._service)
+        async with aclosing(payloads_of(self._service, stream.response.aiter_bytes())) as batches:
+            async for batch in batches:
+                yield batch
 
     async def models(self) -> list[str]:
         """See `Transport.models`; Bedrock and Vertex have no such list."""

@@ -67,11 +67,11 @@ async def ask(kind: str, answer: Answer) -> tuple[ModelReply, int]:
         return items[-1], len(loopback.requests)
 
 
-@pytest.mark.parametrize("kind", ["claude", "openai"])
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
 @pytest.mark.parametrize("named", ["application/json", "text/event-stream", "text/plain"])
 @pytest.mark.parametrize("pieces", [1, 40])
 async def test_a_reply_in_one_piece_is_read_as_one(kind: str, named: str, pieces: int) -> None:
-    document = b"\n " + json.dumps(CLAUDE if kind == "claude" else OPENAI).encode()
+    document = b"\n " + json.dumps(OPENAI if kind == "openai" else CLAUDE).encode()
 
     async def answer(talk: Talk) -> None:
         await talk.begin(named)
@@ -86,7 +86,7 @@ async def test_a_reply_in_one_piece_is_read_as_one(kind: str, named: str, pieces
     assert reply.usage == Usage(10, 5)
 
 
-@pytest.mark.parametrize("kind", ["claude", "openai"])
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
 @pytest.mark.parametrize(
     "document",
     [
@@ -104,6 +104,17 @@ async def test_an_error_in_the_place_of_a_reply_is_told_in_its_own_words(kind: s
     with pytest.raises(ProviderError, match="No such deployment: gpt-9") as caught:
         await ask(kind, answer)
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("kind", ["claude", "claude, sdk", "openai"])
+async def test_a_web_page_in_the_place_of_a_reply_is_named(kind: str) -> None:
+    async def answer(talk: Talk) -> None:
+        await talk.begin("text/html; charset=utf-8")
+        await talk.send(b"<!DOCTYPE html><title>Log in</title>")
+        await talk.end()
+
+    with pytest.raises(ProviderError, match="answered with a web page"):
+        await ask(kind, answer)
 
 
 @pytest.mark.parametrize("kind", ["claude", "claude, sdk"])
