@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -348,6 +348,18 @@ def bindings(scope: Scope, *only: str, **actions: str) -> list[BindingType]:
         for key in KEYS
         if key.scope is scope and (not only or key.id in only)
     ]
+
+
+GENERAL: Final = frozenset({Scope.APP, Scope.WORKSPACE, Scope.COMPOSER, Scope.ROWS, Scope.TYPED, Scope.READING})
+"""Scopes whose keys say little of where one is."""
+SHEETS: Final = frozenset({Scope.ROWS, Scope.TYPED, Scope.READING})
+
+
+def scope_of(bound: Iterable[str | None]) -> Scope | None:
+    """The scope of the keys that a widget or a screen binds, by the ids of its bindings; None where it has none."""
+    scopes = {scope.name.lower(): scope for scope in Scope}
+    found = [scopes[name] for one in bound if one and (name := one.partition(".")[0]) in scopes]
+    return next((one for one in found if one not in GENERAL), next((one for one in found if one in SHEETS), None))
 
 
 def to_textual(keymap: Mapping[str, str]) -> dict[str, str]:

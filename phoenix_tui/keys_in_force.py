@@ -24,6 +24,11 @@ def take(keymap: Mapping[str, str]) -> bool:
     return is_news
 
 
+def own() -> Mapping[str, str]:
+    """The keys that the user gave, by action."""
+    return dict(_own)
+
+
 def key(name: str) -> str:
     """The first key of an action, as people write it; empty where it has none."""
     first = _own.get(name, KEYS_BY_ID[name].keys).partition(",")[0].strip()

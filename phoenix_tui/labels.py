@@ -99,6 +99,8 @@ class Moment(Struct, frozen=True):
     """Ends of sub-agents that wait to be read with the next message."""
     paced_until: float = 0.0
     """Monotonic time until which the call waits, to stay below the rate limit of its model."""
+    decides: bool = False
+    """Whether a summary stands there that the user is to decide on."""
     suggestion: str = ""
     """What the user may well say next."""
 
@@ -127,11 +129,17 @@ def label(state: State, moment: Moment) -> Label:
         case Cancelling():
             return Label(STOPPED, "cancelling…")
         case Compacting():
-            return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
+            return _compacting(moment)
         case Errored() | Completed() | Failed():
             return _ended(state)
         case _:
             assert_never(state)
+
+
+def _compacting(moment: Moment) -> Label:
+    if moment.decides:
+        return Label(ASKING, "the summary waits for your answer")
+    return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
 
 
 def _ended(state: Errored | Completed | Failed) -> Label:
@@ -182,7 +190,7 @@ def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
         case Routing():
             return Label(THINKING, _routing(moment))
         case CompactingContext():
-            return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
+            return _compacting(moment)
         case _:
             assert_never(state.phase)
 
@@ -238,7 +246,7 @@ def invitation(state: State, *, begun: bool, family: Family | None = None) -> st
     """What the empty composer says; `begun` is whether anything was said in the conversation."""
     family = family or Family()
     if family.is_agent and not isinstance(state, AwaitingApproval):
-        return "Read-only · what you write goes to this sub-agent as a hint"
+        return "What you write goes to this sub-agent as a hint"
     if family.asking:
         return "A letter answers the question above"
     match state:

@@ -53,6 +53,9 @@ async def compact(bench: Bench, focus: str) -> None:
 
 async def decide_on_summary(bench: Bench, sheet: SummarySheet) -> None:
     """Show it; say why there is none."""
+    visible = bench.desk.visible
+    if visible is not None:
+        sheet.decides = lambda decides: visible.say_moment(decides=decides)
     if refusal := await bench.sheets.show(sheet):
         bench.tell(refusal, bad=True)
 

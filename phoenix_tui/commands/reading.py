@@ -11,6 +11,7 @@ from engine.records import StoredMessage
 from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.runs import choose_run, last_run
+from phoenix_tui.keymap import scope_of
 from phoenix_tui.labels import Tone, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.side_question import SideQuestionSheet
@@ -23,8 +24,10 @@ LOOK_BACK: Final = 60
 
 
 async def help_(bench: Bench, _: str) -> None:
-    """Every key and command."""
-    await bench.sheets.show(HelpSheet(bench.keymap))
+    """Every key and command, from those on that count where the focus is."""
+    screen = bench.dock.screen
+    own = [one.binding.id for one in screen.active_bindings.values() if one.node is screen.focused]
+    await bench.sheets.show(HelpSheet(bench.keymap, scope_of(own)))
 
 
 async def cost(bench: Bench, what: str) -> None:

@@ -13,6 +13,8 @@ from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
+from phoenix_tui.keymap import Scope, bindings, scope_of
+from phoenix_tui.keys_in_force import own
 from phoenix_tui.removal import is_being_removed, unless_removed
 from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.opened import Opened
@@ -92,7 +94,10 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         &.-whole > .sheet > * { max-width: 100%; }
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Close", priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", priority=True),
+        *bindings(Scope.WORKSPACE, "help", "help_outside", help="help_here", help_outside="help_here"),
+    ]
     WHOLE: ClassVar[bool] = False
     """Whether it needs all the width there is, such as for code side by side."""
     way_out: str = CLOSES
@@ -135,6 +140,13 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         workspace = self.app.screen_stack[0]
         if self.is_current and isinstance(workspace, PhoenixScreen):
             workspace.say_way_out(self.way_out)
+
+    def action_help_here(self) -> None:
+        """Every key, from those of this sheet on."""
+        from phoenix_tui.screens.help_sheet import HelpSheet  # noqa: PLC0415 - loaded when it is shown
+
+        bound = [one.binding.id for one in self.active_bindings.values() if one.node is self]
+        self.app.push_screen(HelpSheet(own(), scope_of(bound)))
 
     def action_close(self) -> None:
         """Leave without an answer."""

@@ -25,6 +25,7 @@ SIGN: Final = 2
 LEAST_WORDS: Final = 12
 MOST_WORDS: Final = 34
 GAP: Final = 2
+COMMAND: Final = "/"
 IN_MEANING: Final = 10
 """Rank of a word that stands in the meaning only: behind every match of the words."""
 CHROME: Final = 4
@@ -208,7 +209,8 @@ def find(entries: Sequence[Entry], query: str) -> list[Entry]:
         found = [one for word in words if (one := _rank(word, entry)) is not None]
         if len(found) == len(words):
             worst = max(found, default=0)
-            ranked.append((worst, len(entry.words) if words and worst < IN_MEANING else 0, place))
+            name = entry.words.removeprefix(COMMAND)  # the sign makes no command longer than what else is called so
+            ranked.append((worst, len(name) if words and worst < IN_MEANING else 0, place))
     ranked.sort()
     if ranked and ranked[0][0] < BASE_SCATTERED:  # scattered letters only where nothing holds them together
         ranked = [one for one in ranked if not BASE_SCATTERED <= one[0] < IN_MEANING]

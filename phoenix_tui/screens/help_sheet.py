@@ -24,16 +24,20 @@ class HelpSheet(EntriesSheet):
 
     WRAPS = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f1", "close", "Close", priority=True, id="workspace.help"),
         Binding("question_mark", "close_or_type", "Close", priority=True),
     ]
 
-    def __init__(self, keymap: Mapping[str, str]) -> None:
-        super().__init__("Keys and commands", help_entries(keymap), "")
+    def __init__(self, keymap: Mapping[str, str], where: Scope | None = None) -> None:
+        """Begin at the keys of `where`."""
+        super().__init__("Keys and commands", help_entries(keymap), "", current=where.value if where else "")
 
     def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
         """Enter closes: it is there to be read."""
         event.stop()
+        self.dismiss(None)
+
+    def action_help_here(self) -> None:
+        """It is the help."""
         self.dismiss(None)
 
     def action_close_or_type(self) -> None:
@@ -49,7 +53,10 @@ def help_entries(keymap: Mapping[str, str]) -> list[Entry]:
     """Keys by where they count, then commands, then the signs that begin a line."""
     rows = help_rows(keymap)
     keys = [
-        Entry(scope.value, "", names, meaning) for scope in Scope for where, names, meaning in rows if where is scope
+        Entry(scope.value, scope.value, names, meaning)
+        for scope in Scope
+        for where, names, meaning in rows
+        if where is scope
     ]
     commands = [Entry("Commands", one.name, f"/{one.name}", one.meaning, argument=one.argument) for one in COMMANDS]
-    return [*keys, *commands, *(Entry("Also", "", sign, meaning) for sign, meaning in ALSO)]
+    return [*keys, *commands, *(Entry("Also", sign, sign, meaning) for sign, meaning in ALSO)]

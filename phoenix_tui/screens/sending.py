@@ -10,6 +10,7 @@ from typing import Final
 from engine.executor.requests import Accepted, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
+from engine.updates import Noticed
 from phoenix_tui.caps import caps_for
 from phoenix_tui.drafts import remember
 from phoenix_tui.engine_errors import ENGINE_ERRORS
@@ -24,9 +25,14 @@ from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.unsent import Unsent, joined
 from tools.clean import clean_line
 from tools.contract import ImageRejected
+from tools.wording import one_line
 
 REQUEST_FIRST: Final = 0.05
 """Seconds that the emptied draft of a sent message waits: writing it would delay request and first word."""
+
+
+SHOWN_OF_HINT: Final = 200
+"""Characters of a hint in the row that tells of it."""
 
 
 class Sending:
@@ -59,6 +65,10 @@ class Sending:
             return
         if not isinstance(receipt, Refused):
             chips.images = ()
+            if conversation is not None and conversation.record.agent is not None:
+                # Till it is read it stands in no message of the transcript.
+                words = one_line(clean_line(text), SHOWN_OF_HINT)
+                desk.parts.transcript.apply(Noticed(f"your hint is read with its next step: {words}"))
         elif images and desk.conversation is not None and not is_busy(desk.conversation.state):
             chips.trouble = receipt.reason
         await self._sent(text, receipt)

@@ -65,6 +65,8 @@ class SummarySheet(Sheet[str]):
         self._proposal: Proposal | None = None
         self._verdict: asyncio.Future[Verdict] | None = None
         """What the engine waits for, while it does."""
+        self.decides: Callable[[bool], None] = lambda _: None
+        """Told whether a summary stands there to be decided on."""
         self._asked = False
         """Whether the request was taken: at rest again, it is over."""
         self._unsubscribe: Unsubscribe | None = None
@@ -149,6 +151,7 @@ class SummarySheet(Sheet[str]):
 
     def _decide(self, verdict: Verdict) -> None:
         waiting, self._verdict = self._verdict, None
+        self.decides(False)
         if waiting is not None and not waiting.done():
             waiting.set_result(verdict)
         if not isinstance(verdict, DropSummary):
@@ -177,6 +180,7 @@ class SummarySheet(Sheet[str]):
             self.query_one("#summary", Static).update(Content(clean(proposal.summary)))
         self.query_one("#heading", Static).update(heading)
         self.say_way_out(STOPS if self._verdict is None else DROPS)
+        self.decides(self._verdict is not None)
 
 
 def _keys() -> str:

@@ -17,7 +17,7 @@ from engine.updates import ContextChanged, StateChanged, TextArrived
 from phoenix_tui.keymap import KEYS, help_rows, key_names
 from phoenix_tui.keymap_file import KeymapError, read_keymap
 from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.entries import EntriesSheet
+from phoenix_tui.screens.entries import EntriesSheet, Entry, find
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.text_sheet import TextSheet
 from tests.support.fake_engine import FakeEngine, question
@@ -389,6 +389,35 @@ async def test_help_lists_the_keys_of_the_user(open_shell: Any, tmp_path: Path) 
         await shell.say("go")
         await shell.pilot.press("f9")
         await shell.until(lambda: shell.bench.desk.conversation is None)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "first"),
+    [
+        (("ctrl+l",), "question_mark", "Conversation list › Up, k"),
+        (("ctrl+p",), "f1", "A sheet to type in › Up, Ctrl+P"),
+        (("f2",), "f1", "A sheet to type in › Up, Ctrl+P"),
+        (("/", "r", "u", "l", "e", "s", "enter"), "question_mark", "Permission rules › n"),
+        ((), "question_mark", "Keys and commands 1 / "),
+    ],
+)
+async def test_the_help_begins_at_the_keys_of_where_one_is(
+    open_shell: Any, keys: tuple[str, ...], key: str, first: str
+) -> None:
+    async with open_shell((120, 40)) as shell:
+        await shell.say("go")
+        await shell.pilot.press(*keys)
+        await shell.until(
+            lambda: not keys or shell.app.screen is not shell.screen or shell.app.focused is shell.screen.rows
+        )
+        await shell.pilot.press(key)
+        await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
+        await shell.until(lambda: first in " ".join(shell.text.replace("│", " ").split()))
+
+
+def test_a_command_comes_ahead_of_a_setting_of_the_same_name() -> None:
+    entries = [Entry("Commands", "command:model", "/model", "choose"), Entry("Settings", "setting:model", "model", "")]
+    assert [one.key for one in find(entries, "model")] == ["command:model", "setting:model"]
 
 
 async def test_the_palette_runs_a_command(open_shell: Any) -> None:

@@ -64,6 +64,7 @@ CASES: list[tuple[State, Moment, str]] = [
     ),
     (Cancelling(1, RUN, ROUND), Moment(), "cancelling…"),
     (Compacting(1), Moment(2), "compacting… 2 s"),
+    (Compacting(1), Moment(2, decides=True), "the summary waits for your answer"),
     (Idle(0), Moment(resumable=True, stopped_after=12.4), "ready · stopped after 12 s"),
     (Errored(1, "network", "The line is down.", True, "r"), Moment(), "no connection"),
     (Errored(1, "auth", "No key.", False, "r"), Moment(), "no valid key"),

@@ -106,7 +106,7 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.until(lambda: "find-tests (sub-agent of api-retry) 1 of 3" in shell.text)
         await shell.pilot.press("alt+n")
         await shell.until(lambda: "read the docs (sub-agent of api-retry) 2 of 3" in shell.text)
-        assert "Read-only · what you write goes to this sub-agent as a hint" in shell.text
+        assert "┃ What you write goes to this sub-agent as a hint" in shell.text
         assert "Esc stops this sub-agent" in shell.status
         head, own, more, _ = shell.text.splitlines()[-6:-2]
         assert "sub-agents 0/3 done" in head
@@ -117,6 +117,7 @@ async def test_a_sub_agents_transcript_names_it_takes_hints_and_esc_stops_it_alo
         await shell.type("look in pool")
         await shell.pilot.press("enter")
         await shell.until(lambda: engine.crew.hints == [("a2", "look in pool")])
+        await shell.until(lambda: "· your hint is read with its next step: look in pool" in shell.text)
         await shell.until(lambda: not shell.composer.text)
         await shell.pilot.press("escape")
         await shell.until(lambda: engine.crew.stopped == ["a2"])

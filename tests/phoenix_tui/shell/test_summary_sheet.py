@@ -43,6 +43,8 @@ async def test_it_says_what_the_summary_stands_for_and_enter_takes_it(open_shell
         assert "150k → ~3,400 tokens · $0.02" in words
         assert "Enter takes it · e changes it · r makes another" in words
         assert shell.status.endswith("Esc drops it")
+        assert "◆ the summary waits for your answer" in shell.status or size[0] == 60
+        assert "compacting" not in shell.status
         assert "\x1b" not in shell.text
         assert "\u202e" not in shell.text
         await shell.pilot.press("pagedown", "down", "enter")
