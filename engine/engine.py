@@ -102,6 +102,7 @@ class Engine:
             supervisor=options.supervisor,
             sandbox=options.sandbox,
             sandbox_required=options.sandbox_required,
+            scripted=options.scripted,
         )
         return await self._adopt(await self.ports.store.create(new, self.ports.clock.now()))
 

@@ -95,6 +95,8 @@ class NewConversation(Struct, frozen=True):
     supervisor: bool = False
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     sandbox_required: bool = False
+    scripted: bool = False
+    """Whether a script began it (`phoenix -p`): lists that are kept in sight leave it out."""
 
 
 class OmissionKind(StrEnum):
@@ -248,6 +250,8 @@ class ConversationSummary(Struct, frozen=True):
     has_draft: bool = False
     put_away_at: float = 0.0
     """When it was archived or moved to the trash; 0 in the list itself."""
+    scripted: bool = False
+    """Whether a script began it, and nobody has opened it or named it since."""
 
 
 class ConversationQuery(Struct, frozen=True):
@@ -257,6 +261,8 @@ class ConversationQuery(Struct, frozen=True):
     archived: bool = False
     deleted: bool = False
     title_contains: str = ""
+    scripted: bool = True
+    """Whether those of scripts are wanted, too."""
     limit: int = 200
     offset: int = 0
 

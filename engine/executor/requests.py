@@ -86,6 +86,8 @@ class ConversationOptions(Struct, frozen=True):
     sandbox: SandboxMode = SandboxMode.WORKSPACE
     sandbox_required: bool = False
     """True where it was chosen; False for the default."""
+    scripted: bool = False
+    """Whether a script begins it, for itself: the list leaves it out until a person opens or names it."""
     id: str = ""
     """Chosen by the caller (SPEC SDK-01); empty: made here."""
 

@@ -54,6 +54,7 @@ _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS me
 _ROWS = f"SELECT c.*, {_COUNTED} FROM conversations AS c"
 _LISTED = f"""SELECT c.id, c.title, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
     c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
+    c.user_initiated,
     {_COUNTED} FROM conversations AS c"""
 """Without what may be long: a summary or a state of a whole screen would be read for every row."""
 
@@ -74,8 +75,8 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
     connection.execute(
         """INSERT INTO conversations (id, title, cwd, model, profile, permission_mode, system_prompt_static,
             append_system_prompt, state, state_json, gen, totals_json, created_at, updated_at, title_by, supervisor,
-            sandbox, sandbox_required)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            sandbox, sandbox_required, user_initiated)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
             new.id,
             storable(new.title),
@@ -95,6 +96,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
             int(new.supervisor),
             new.sandbox.value,
             int(new.sandbox_required),
+            int(not new.scripted),
         ),
     )
     if new.agent is not None:
@@ -174,6 +176,8 @@ def list_page(
     if query.cwd is not None:
         conditions.append("c.cwd = ?")
         values.append(storable(str(query.cwd)))
+    if not query.scripted:
+        conditions.append("c.user_initiated = 1")
     if query.title_contains:
         conditions.append("c.title LIKE ? ESCAPE '\\'")
         values.append(f"%{escape_like(storable(query.title_contains))}%")
@@ -204,7 +208,10 @@ def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> 
 
 
 def change(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
-    """Set the fields that are given. The order of the list stays as it is: nothing was said."""
+    """Set the fields that are given. The order of the list stays as it is: nothing was said.
+
+    What only a person does (name it, write in it, pin it, read it) makes a conversation of a script one of the list.
+    """
     columns = _changed_columns(changes, at)
     if columns:
         connection.execute(
@@ -251,6 +258,8 @@ def _implied(changes: ConversationChanges) -> dict[str, str | int | float | None
         columns |= {"sandbox": changes.sandbox.value, "sandbox_required": 1}
     if changes.title is not None:
         columns["title_by"] = TitleBy.USER.value
+    if changes.title or changes.draft is not None or changes.pinned or changes.unread is False:
+        columns["user_initiated"] = 1
     if changes.view is not None:
         columns |= _view_columns(changes.view)
     if changes.context_tokens is not None:
@@ -380,6 +389,7 @@ def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instan
             last_status=row["last_status"] or "",
             has_draft=bool(row["has_draft"]),
             put_away_at=row["deleted_at"] or row["archived_at"] or 0.0,
+            scripted=not row["user_initiated"],
         )
         for row in rows
     ]

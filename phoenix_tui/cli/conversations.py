@@ -237,6 +237,7 @@ def _summary_object(summary: ConversationSummary) -> JsonObject:
         "total_cost_usd": summary.totals.cost_usd,
         "archived": summary.archived,
         "unread": summary.unread,
+        "scripted": summary.scripted,
         "updated_at": utc_time(summary.updated_at),
         "owner_pid": summary.owner_pid,
     }

@@ -42,7 +42,8 @@ async def resume(bench: Bench, reference: str) -> None:
 
 
 def _remark(row: ConversationSummary, now: float) -> str:
-    return f"{short_path(row.cwd)} · {counted(row.message_count, 'message')} · {age(now - row.updated_at)}"
+    words = f"{short_path(row.cwd)} · {counted(row.message_count, 'message')} · {age(now - row.updated_at)}"
+    return f"by a script · {words}" if row.scripted else words
 
 
 async def rename(bench: Bench, title: str) -> None:

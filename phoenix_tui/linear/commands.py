@@ -90,7 +90,7 @@ def _rows(found: Sequence[ConversationSummary]) -> list[str]:
     now = time.time()
     return [
         f"{row.title or 'new conversation'}, {counted(row.message_count, 'message')}, {age(now - row.updated_at)} ago"
-        f"{', unread' if row.unread else ''}"
+        f"{', unread' if row.unread else ''}{', by a script' if row.scripted else ''}"
         for row in found
     ]
 

@@ -117,6 +117,8 @@ class Talk:
         if conversation.read_only:
             self.say(f"Read-only: {clean_line(conversation.read_only)}")
         await self._attend(conversation)
+        if not conversation.read_only and record.agent is None:
+            await self.attempt(conversation.change(ConversationChanges(unread=False)))
         await self.read(last)
         draft = parsed(record.draft)
         self.images = list(await self.services.engine.attachments(draft.image_ids)) if draft.image_ids else []

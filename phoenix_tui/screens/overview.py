@@ -67,7 +67,7 @@ class Overview:
         """Read the list again, page by page."""
         stored: dict[str, ConversationSummary] = {}
         for offset in itertools.count(0, PAGE):
-            page = await self._engine.list(ConversationQuery(limit=PAGE, offset=offset))
+            page = await self._engine.list(ConversationQuery(scripted=False, limit=PAGE, offset=offset))
             stored |= {one.id: one for one in page}
             if len(page) < PAGE:
                 break

@@ -118,6 +118,7 @@ async def _options(backend: Backend, arguments: RunArguments, setup: Setup) -> C
         supervisor=settings.flag("route"),
         sandbox=sandbox,
         sandbox_required=required,
+        scripted=not arguments.name,
     )
 
 
