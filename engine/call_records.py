@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.machine.messages import Usage
+from engine.totals import Totals
 
 PREVIEW: Final = 500
 """Characters of an answer or an output that its record keeps (SPEC CLAW-81)."""
@@ -64,3 +65,18 @@ class ModelCall(Struct, frozen=True):
     """The beginning of what it answered."""
     stop: str = ""
     """Why the reply ended, as the Messages API says; empty where none came, and in calls read from the database."""
+
+
+class CallSum(Struct, frozen=True):
+    """The calls of a conversation for one purpose, together."""
+
+    purpose: CallPurpose
+    totals: Totals
+    calls: int
+    """Those that failed or were stopped too."""
+    failed: int = 0
+    cancelled: int = 0
+    retries: int = 0
+    """Of `calls`, those that were asked again after a failure."""
+    estimated: int = 0
+    """Of `calls`, those whose server told no tokens, or not to the end."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from engine.call_records import CallSum
     from engine.records import FoundText, SearchAnswer
     from engine.run_records import RunRecord
     from engine.search import SearchQuery
@@ -36,6 +37,10 @@ class LibrarySurface(Protocol):
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
+        ...
+
+    async def calls(self, conversation_id: str) -> Sequence[CallSum]:
+        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:

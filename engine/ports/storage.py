@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from engine.call_records import ModelCall
+from engine.call_records import CallSum, ModelCall
 from engine.ports.moves import Committed, Move
 from engine.records import (
     Attachment,
@@ -247,6 +247,10 @@ class Library(Protocol):
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
         """The newest runs, newest first."""
+        ...
+
+    async def calls(self, conversation_id: str) -> Sequence[CallSum]:
+        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
         ...
 
     async def export(self, conversation_id: str) -> JsonObject:

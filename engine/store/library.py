@@ -7,12 +7,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.call_records import CallSum
 from engine.ports import ConversationChanges, Imported, ImportTerms, OwnedElsewhere
 from engine.ports.storage import IndexProgress
 from engine.records import ConversationRecord, FoundText, SearchAnswer
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
-from engine.store import conversations, expiring, importing, run_records, transfer, turn_summaries
+from engine.store import conversations, expiring, importing, model_calls, run_records, transfer, turn_summaries
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
 from engine.store.ownership import Instance
@@ -122,6 +123,10 @@ class SqliteLibrary:
     async def runs(self, conversation_id: str, limit: int) -> list[RunRecord]:
         """The newest runs, newest first."""
         return await self._transactions.read(lambda connection: run_records.read(connection, conversation_id, limit))
+
+    async def calls(self, conversation_id: str) -> list[CallSum]:
+        """What its model calls used and cost, by their purpose; without those of its sub-agents."""
+        return await self._transactions.read(lambda connection: model_calls.by_purpose(connection, conversation_id))
 
     async def export(self, conversation_id: str) -> JsonObject:
         """Everything of a conversation as JSON, lossless."""

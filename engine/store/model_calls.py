@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from engine.call_records import ModelCall
+from engine.call_records import CallPurpose, CallSum, ModelCall
 from engine.codec import decode_totals, encode_totals, storable
 from engine.machine.messages import Usage
 from engine.run_records import ModelUsage
@@ -15,6 +15,12 @@ _INSERT: Final = """INSERT INTO model_calls (id, conversation_id, run_id, messag
     iteration, attempt, input_tokens, output_tokens, cache_creation_tokens, cache_read_tokens, estimated, cost_usd,
     started_at, duration_ms, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _OF_RUN: Final = "SELECT * FROM model_calls WHERE run_id = ? ORDER BY rowid"
+_BY_PURPOSE: Final = """SELECT purpose, count(*) AS calls, sum(status = 'failed') AS failed,
+    sum(status = 'cancelled') AS cancelled, sum(attempt > 0) AS retries, sum(estimated) AS estimated,
+    sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
+    sum(cache_creation_tokens) AS cache_creation_tokens, sum(cache_read_tokens) AS cache_read_tokens,
+    CASE WHEN count(*) = count(cost_usd) THEN sum(cost_usd) END AS cost_usd
+    FROM model_calls WHERE conversation_id = ? GROUP BY purpose"""
 _COPIED: Final = "c.branch_of IS NOT NULL AND m.seq <= c.branch_seq"
 """Messages that a fork has of its source, where what they cost is counted."""
 
@@ -56,6 +62,24 @@ def record(connection: sqlite3.Connection, conversation_id: str, call: ModelCall
 def of_run(connection: sqlite3.Connection, run_id: str) -> list[ModelUsage]:
     """What each call of a run used, in their order."""
     return [ModelUsage(row["model"], _usage(row), row["cost_usd"], 1) for row in connection.execute(_OF_RUN, (run_id,))]
+
+
+def by_purpose(connection: sqlite3.Connection, conversation_id: str) -> list[CallSum]:
+    """The calls of a conversation, those of each purpose together, in the order of `CallPurpose`."""
+    found = {row["purpose"]: row for row in connection.execute(_BY_PURPOSE, (conversation_id,))}
+    return [
+        CallSum(
+            purpose,
+            Totals.of(_usage(row), row["cost_usd"]),
+            row["calls"],
+            row["failed"],
+            row["cancelled"],
+            row["retries"],
+            row["estimated"],
+        )
+        for purpose in CallPurpose
+        if (row := found.get(purpose.value)) is not None
+    ]
 
 
 def settle(connection: sqlite3.Connection, conversation_id: str) -> None:

@@ -11,6 +11,7 @@ from engine.records import StoredMessage
 from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.runs import choose_run, last_run
+from phoenix_tui.cost_words import call_lines
 from phoenix_tui.keymap import scope_of
 from phoenix_tui.labels import Tone, money, tokens
 from phoenix_tui.screens.help_sheet import HelpSheet
@@ -40,6 +41,7 @@ async def cost(bench: Bench, what: str) -> None:
         await choose_run(bench, conversation.id)
         return
     totals = conversation.record.spent
+    library = bench.desk.services.library
     apart = cost_lines(conversation.record, views_of(bench.desk.services.engine, conversation.id))
     text = Content.assemble(
         (f"{money(totals.cost_usd) or '$0.00'}\n", "bold"),
@@ -47,6 +49,7 @@ async def cost(bench: Bench, what: str) -> None:
         f"{tokens(totals.cache_read_tokens)} read from the cache, ",
         f"{tokens(totals.cache_creation_tokens)} written to it\n",
         "".join(f"{line}\n" for line in apart),
+        "".join(f"{line}\n" for line in call_lines(await library.calls(conversation.id))),
         ("The price of this model is unknown." if totals.cost_usd is None else "Prices may change.", Tone.QUIET.value),
         await last_run(bench, conversation.id),
     )

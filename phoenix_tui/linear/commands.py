@@ -15,6 +15,7 @@ from engine.search import SearchSyntaxError, parse_search
 from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.caps import caps_for
 from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cost_words import call_lines
 from phoenix_tui.exporting import export
 from phoenix_tui.job_words import RUNS_ON
 from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
@@ -144,6 +145,8 @@ async def _cost(front: LinearFront, _: str) -> None:
     price = "unknown" if totals.cost_usd is None else money(totals.cost_usd) or "$0.00"
     front.say(f"Cost: {price}, {tokens(totals.input_tokens)} tokens in, {tokens(totals.output_tokens)} out.")
     for line in cost_lines(conversation.record, views_of(front.services.engine, conversation.id)):
+        front.say(line)
+    for line in call_lines(await front.services.library.calls(conversation.id)):
         front.say(line)
     for run in await front.services.library.runs(conversation.id, 1):
         front.say("Last run:", *run_lines(run))

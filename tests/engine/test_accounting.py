@@ -142,6 +142,10 @@ async def test_however_a_call_ends_it_is_counted_in_its_run_trace_and_conversati
         assert stored is not None
         assert stored.totals == totals
         assert (totals.tokens, round(totals.cost_usd or 0, 9)) == (told.context_tokens, cost)
+        (replies,) = await at.store.library.calls(conversation.id)
+        assert (replies.purpose, replies.calls, replies.totals) == ("reply", len(statuses), totals)
+        ends = statuses.count("failed"), statuses.count("cancelled"), retries
+        assert (replies.failed, replies.cancelled, replies.retries) == ends
 
 
 async def test_a_whole_day_adds_up_to_what_the_server_counted(tmp_path: Path) -> None:
@@ -184,6 +188,13 @@ async def test_a_whole_day_adds_up_to_what_the_server_counted(tmp_path: Path) ->
         assert (spent.tokens, round(spent.cost_usd or 0, 9)) == (told.context_tokens, cost)
         purposes = {str(row[0]) for row in query(at.store.path, "SELECT DISTINCT purpose FROM model_calls")}
         assert purposes == {"reply", "title", "turn_summary", "compaction", "aside"}
+        by_purpose = [await at.store.library.calls(each.id) for each in (*conversations, fork)]
+        own = [one for sums in by_purpose for one in sums]
+        together = [each.record.totals for each in (*conversations, fork)]
+        assert sum(one.totals.tokens for one in own) == sum(each.tokens for each in together)
+        assert round(sum(one.totals.cost_usd or 0 for one in own), 9) == round(
+            sum(each.cost_usd or 0 for each in together), 9
+        )
 
 
 def _beside() -> list[asyncio.Task[object]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from engine.activities import ActivityTeller
+from engine.call_records import CallSum
 from engine.engine import Activity, ConversationOptions, EngineError
 from engine.executor.composing import History
 from engine.executor.requests import Accepted, Answer, Receipt, Refused, RunCaps
@@ -257,6 +258,7 @@ class FakeEngine:
         """By the seq of a prompt."""
         self.written_elsewhere = False
         self.past_runs: list[RunRecord] = []
+        self.call_sums: list[CallSum] = []
         self.shelf = FakeShelf(self)
         self.crew = FakeCrew(self)
         self.rules = rule_desk(self.opened)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engine.call_records import CallSum
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import FoundText, SearchAnswer, SearchHit, StoredMessage
 from engine.run_records import RunRecord
@@ -52,6 +53,9 @@ class FakeLibrary:
 
     async def runs(self, conversation_id: str, limit: int) -> Sequence[RunRecord]:
         return self._engine.past_runs[:limit]
+
+    async def calls(self, conversation_id: str) -> Sequence[CallSum]:
+        return self._engine.call_sums
 
     async def export(self, conversation_id: str) -> JsonObject:
         return {"id": conversation_id}

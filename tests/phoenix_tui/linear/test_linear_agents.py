@@ -45,7 +45,7 @@ async def test_sub_agents_are_said_as_they_begin_ask_and_end(tmp_path: Path) -> 
         running.type("1\r")
         await running.shows("You: TASK one", "It ended: done. It is made.")
         running.type("/cost\r")
-        await running.shows("itself,", "TASK two (general)")
+        await running.shows("itself,", "TASK two (general)", "replies: 2 calls")
 
 
 async def test_one_that_goes_on_behind_a_conversation_at_rest_is_stopped_by_number_or_by_esc(tmp_path: Path) -> None:

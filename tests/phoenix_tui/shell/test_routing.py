@@ -7,12 +7,14 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from engine.call_records import CallPurpose, CallSum
 from engine.machine.effects import Strategy
 from engine.machine.messages import Usage
 from engine.machine.states import AwaitingLlm, Requesting, Routing
 from engine.records import RunPriority
 from engine.routes import AnswerAlone, Route, RouteAgent, RouteCard, StartAgents
 from engine.run_records import ModelUsage, RunAgents, RunRecord
+from engine.totals import Totals
 from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.widgets.route_panel import RoutePanel
 from phoenix_tui.widgets.route_rows import as_text, from_text
@@ -256,8 +258,14 @@ async def test_cost_tells_of_the_last_run_and_of_any_other(open_shell: OpenShell
     async with open_shell((120, 40)) as shell:
         await shell.say("retry and review")
         shell.engine.past_runs = [a_run(), a_run(id="run-0", prompt="before", status="cancelled", agents=None)]
+        shell.engine.call_sums = [
+            CallSum(CallPurpose.REPLY, Totals(900, 80, cost_usd=0.01), 3, cancelled=1),
+            CallSum(CallPurpose.ROUTING, Totals(200, 10, cost_usd=0.0), 1),
+        ]
         await shell.bench.deeds.command(shell.bench, "/cost")
         await shell.until(lambda: "Last run" in shell.text)
+        assert "replies: 3 calls (1 stopped), 900 in, 80 out, $0.01" in shell.text
+        assert "choosing who answers: 1 call, 200 in, 10 out, $0.00" in shell.text
         assert "who answered: 2 agents at once" in shell.text
         assert "the supervisor: agents at once, 87% sure; you changed it" in shell.text
         assert "small: 1 call, 200 in, 100 out, $0.01" in shell.text
