@@ -32,8 +32,8 @@ _SURE: Final = _SINGLE | {
     for point in range(first, last + 1)
 }
 """The same with signs that a selector may turn into symbols; most rows hold no others."""
-_KEPT: Final = 512
-"""Strips whose cells are kept: those of a large screen, and of the one before."""
+_KEPT: Final = 256
+"""Strips whose cells are kept: those of a large screen."""
 _WIDE: Final = re.compile(
     "[\u3000-\u303e\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60]"
 )

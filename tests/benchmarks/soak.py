@@ -105,7 +105,6 @@ def _sheets(bench: Bench) -> Iterator[Row]:
 def _open_and_close(program: Program, number: int) -> None:
     key, shows = SHEETS[number % len(SHEETS)]
     terminal = program.terminal
-    terminal.screen.reset()
     terminal.write(key)
     terminal.wait(shows)
     terminal.write("\x1b")
@@ -164,7 +163,7 @@ class _Talk:
         while written != terminal.bytes_written:
             written = terminal.bytes_written
             time.sleep(QUIET)
-            terminal.forget()
+            terminal.drain()
         pid, spent = self._program.pid, cpu_of(self._program.pid)
         look = Look(
             (spent - self._spent) * 1000,
@@ -179,7 +178,6 @@ class _Talk:
     def begin_another(self) -> None:
         """A new conversation."""
         terminal = self._program.terminal
-        terminal.screen.reset()
         terminal.write("/new\r")
         terminal.wait(READY)
         terminal.settle()
@@ -193,7 +191,7 @@ class _Talk:
                     results = heard.facts["results"]
                 elif heard.event == "done" and results:
                     return
-            self._program.terminal.forget()
+            self._program.terminal.drain()
             time.sleep(0.002)
         raise TimeoutError("a turn of the soak did not end")
 

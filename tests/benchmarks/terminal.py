@@ -121,10 +121,6 @@ class Terminal:
             if not fed:
                 time.sleep(0.002)
 
-    def forget(self) -> None:
-        """Throw away what was written since; the screen is not followed any more."""
-        self._chunks.clear()
-
     def wait_end(self, seconds: float = 10.0) -> None:
         """Until the program has closed its terminal; raises TimeoutError."""
         deadline = time.monotonic() + seconds
