@@ -145,10 +145,17 @@ def _keep_partial(scene: _Scene, state: State) -> int:
 
 
 def _keep_error(scene: _Scene, state: State) -> str:
-    if not isinstance(state, Errored):
+    if not isinstance(state, Errored) or _is_told(scene, state):
         return ""
     scene.append(Role.SYSTEM, Origin.NOTICE, (TextBlock(state.message),))
     return state.message
+
+
+def _is_told(scene: _Scene, state: Errored) -> bool:
+    """Whether the row below a text that broke off says why already."""
+    (newest,) = messages.read_range(scene.connection, scene.conversation_id, 1, None, limit=1) or (None,)
+    said = messages.plain_text(newest.blocks) if newest is not None and newest.role is Role.SYSTEM else ""
+    return said.startswith(texts.broke_off("")) and said.removeprefix(texts.broke_off("")).rstrip(".") in state.message
 
 
 def _at_rest(state: State, *, is_agent: bool) -> State:

@@ -89,6 +89,8 @@ async def test_after_a_restart_it_stands_there_and_can_be_resumed(tmp_path: Path
         conversation = await bench.engine.open(first.id)
         rows = await rows_of(bench, conversation)
         assert [(row.cut, row.role) for row in rows if row.cut] == [("The key was taken away.", Role.ASSISTANT)]
+        assert str(rows).count("The answer broke off here") == 1
+        assert len(rows) == 3, "why it broke is said once"
         await conversation.retry()
         await conversation.wait_idle()
         assert said(await rows_of(bench, conversation))[-1] == ("assistant", " and the second.")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.cli import phoenix_in, with_claude
 from tests.support.journeys import rows, says
-from tests.support.loopback import serve
+from tests.support.loopback import Talk, serve
+from tests.support.loopback_anthropic import recording, refuse, start, text
 from tests.support.program import CTRL_Q, ENTER, program
 
 pytestmark = pytest.mark.pty
@@ -144,3 +147,33 @@ async def test_a_broken_file_of_settings_is_one_sentence(
     assert ran.code == 2
     assert expected in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+async def breaks(talk: Talk) -> None:
+    if await refuse(talk):
+        return
+    gone = {"type": "error", "error": {"type": "permission_error", "message": "This key was taken away."}}
+    await talk.begin()
+    await talk.send(*recording(start(), text(0, "The first half", " of it")[:3], gone))
+    await talk.end()
+
+
+async def test_an_answer_that_breaks_stands_there_after_a_restart_and_enter_goes_on(tmp_path: Path) -> None:
+    async with serve(breaks, says("and the second.")) as server:
+        phoenix = with_claude(tmp_path, server.url)
+        async with program(phoenix) as running:
+            await running.ready()
+            await running.send("tell me")
+            await running.shows("The first half of it", "is kept", "This key was taken away.")
+            running.type(CTRL_Q)
+            assert await running.exit_code() == 0
+        async with program(phoenix, "-c") as running:
+            await running.shows("The first half of it", "is kept", "Enter resumes")
+            running.type(ENTER)
+            await running.shows("The first half of it", "and the second.")
+        assert running.words.count("This key was taken away.") == 1
+        sent: list[Any] = [
+            message["content"][0]["text"] for message in json.loads(server.requests[-1].body)["messages"]
+        ]
+        assert sent[:2] == ["tell me", "The first half of it"]
+        assert "broke off" in sent[2]
