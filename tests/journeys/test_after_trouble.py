@@ -84,7 +84,7 @@ async def test_what_was_put_away_is_not_opened_again_after_a_kill(tmp_path: Path
             database.execute(f"UPDATE conversations SET {put_away}")
         async with program(phoenix) as running:
             await running.ready()
-            await running.shows("What is in this folder?")
+            await running.shows("What is this project?")
             assert "stopped responding" not in running.words
             assert "Hello." not in running.words
 
