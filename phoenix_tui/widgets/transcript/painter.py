@@ -34,6 +34,24 @@ class Colours(Struct, frozen=True):
     good: Color
     bad: Color
     selection: Color
+    few: bool = False
+    """Whether the terminal has 256 colours: tints are colours of its palette then."""
+
+
+DARK_TINTS: Final = {
+    Surface.ADDED: Color(0, 95, 0),
+    Surface.REMOVED: Color(95, 0, 0),
+    Surface.ADDED_WORDS: Color(0, 95, 95),
+    Surface.REMOVED_WORDS: Color(135, 0, 0),
+}
+"""Colours 22, 52, 23 and 88: the darkest of their hue."""
+LIGHT_TINTS: Final = {
+    Surface.ADDED: Color(215, 255, 215),
+    Surface.REMOVED: Color(255, 215, 215),
+    Surface.ADDED_WORDS: Color(175, 255, 175),
+    Surface.REMOVED_WORDS: Color(255, 175, 175),
+}
+"""Colours 194, 224, 157 and 217: the lightest."""
 
 
 class Painter:
@@ -118,6 +136,8 @@ class Painter:
 
     def _background(self, surface: Surface) -> Color:
         colours = self.colours
+        if colours.few and surface in DARK_TINTS:
+            return (DARK_TINTS if colours.background.brightness < colours.text.brightness else LIGHT_TINTS)[surface]
         tint, strong = 0.12, 0.34  # the strongest on which every colour of code has a contrast of 4.5
         return {
             Surface.PLAIN: colours.background,

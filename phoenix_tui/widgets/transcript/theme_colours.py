@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
+from textual.app import App
 from textual.color import Color
 from textual.widget import Widget
 
+from phoenix_tui.palette import has_palette
 from phoenix_tui.widgets.transcript.painter import Colours
 
 CSS: Final = """
@@ -61,4 +63,5 @@ def colours_of(widget: Widget) -> Colours:
         good=foreground("good"),
         bad=foreground("bad"),
         selection=background("selection"),
+        few=has_palette(cast("App[object]", widget.app)),  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
     )
