@@ -16,6 +16,7 @@ from engine.search import SearchQuery
 from engine.store import conversations, expiring, importing, model_calls, run_records, transfer, turn_summaries
 from engine.store.connection import Transactions
 from engine.store.forking import Fork
+from engine.store.naming import tell_apart
 from engine.store.ownership import Instance
 from engine.store.search import backlog, finding, looking
 from engine.store.slices import Slices
@@ -41,7 +42,7 @@ class SqliteLibrary:
 
         def last(connection: sqlite3.Connection) -> ConversationRecord:
             self._instance.claim(connection, new_id, at)
-            conversations.tell_apart(connection, new_id)
+            tell_apart(connection, new_id)
             return conversations.record(connection, new_id, self._instance)
 
         return await self.slices.make(Fork(source_id, new_id, at, up_to_seq), at, last)

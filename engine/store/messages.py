@@ -12,8 +12,8 @@ from engine.codec import decode_blocks, decode_cut, decode_usage, encode_blocks,
 from engine.machine.messages import OWN_CALL, Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
-from engine.store.conversations import name_after, name_after_command
 from engine.store.file_steps import command_of
+from engine.store.naming import name_after, name_after_command
 
 _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
