@@ -39,11 +39,14 @@ _AROUND: Final = re.compile(
 """What stands around calls and says nothing itself."""
 _END: Final = "</tool_call>"
 _XML: Final = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_PARAMETER: Final = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_PARAMETER: Final = "<parameter="
 _OPENING: Final = re.compile(r"[\s`]*(?:json|tool_call)?[\s\[{]*")
 _FIRST: Final = re.compile(r'"(\w*)("?)\s*:?\s*(?:"([^"]*)("?))?')
 """The first key of bare JSON, and its value where that is a text."""
 _TOOL_NAME: Final = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<function=([\w.-]+)>')
+_BLANK: Final = re.compile(r"[ \n\r\t,;]*")
+_LONGEST_WAIT: Final = 200
+"""Characters that may stand at the beginning of a line before it is known what they are: blanks have no end."""
 _HEAD: Final = 2_000
 """Characters by which is told whether a text may be a call, and of which tool."""
 
@@ -126,10 +129,11 @@ class CallSpotter:
 
     def _up_to_mark(self) -> str:
         """The text ahead of the next mark, which is taken off what is held; empty where more must come first."""
-        if self._at_line and not self._in_code and _LINE_MARK.match(self._held):
+        if self._at_line and not self._in_code and _LINE_MARK.match(self._held[:_HEAD]):
             self._is_call = True
             return ""
-        if self._at_line and (_FENCE_WAIT if self._in_code else _LINE_WAIT).match(self._held):
+        wait = _FENCE_WAIT if self._in_code else _LINE_WAIT
+        if self._at_line and len(self._held) <= _LONGEST_WAIT and wait.match(self._held):
             return ""
         line, newline, _ = self._held.partition("\n")
         mark = None if self._in_code else _MARK.search(line)
@@ -178,25 +182,29 @@ def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
         calls = [_from_xml(name, body, tools) for name, body in _XML.findall(text)]
         left = _AROUND.sub("", _XML.sub("", text)).strip()
         return [call for call in calls if call] if all(calls) and not left else []
-    values = _values(_AROUND.sub(" ", text))
-    calls = [_from_json(value, tools) for value in values or ()]
-    return [call for call in calls if call] if all(calls) else []
+    found: list[Call] = []
+    for value in _values(_AROUND.sub(" ", text)):
+        call = _from_json(value, tools)
+        if call is None:
+            return []
+        found.append(call)
+    return found
 
 
-def _values(text: str) -> list[JsonValue] | None:
-    """The JSON values that stand one after the other, lists opened; None where anything else does."""
-    decoder, at, found = json.JSONDecoder(strict=False), 0, cast("list[JsonValue]", [])
+def _values(text: str) -> Iterator[JsonValue]:
+    """The JSON values that stand one after the other, lists opened; None for anything else, which ends them."""
+    decoder, at = json.JSONDecoder(strict=False), 0
     text = text.strip().rstrip(";")
     while at < len(text):
         try:
             value, at = cast("tuple[JsonValue, int]", decoder.raw_decode(text, at))
         except (ValueError, RecursionError):
-            return None
-        at += len(text[at:]) - len(text[at:].lstrip(" \n\r\t,;"))
+            yield None
+            return
+        at = blank.end() if (blank := _BLANK.match(text, at)) else at
         fields: JsonObject = value if isinstance(value, dict) else {}
         inner = fields["tool_calls"] if list(fields) == ["tool_calls"] else value
-        found += inner if isinstance(inner, list) else [value]
-    return found
+        yield from inner if isinstance(inner, list) else [value]
 
 
 def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> Call | None:
@@ -219,7 +227,12 @@ def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> Call | None:
 def _from_xml(name: str, body: str, tools: dict[str, ToolSpec]) -> Call | None:
     if name not in tools:
         return None
-    arguments: JsonObject = {key: _typed(tools[name], key, value) for key, value in _PARAMETER.findall(body)}
+    arguments: JsonObject = {}
+    for part in body.split(_PARAMETER)[1:]:  # no pattern: one without an end would be looked for again and again
+        key, _, rest = part.partition(">")
+        value, end, _ = rest.partition("</parameter>")
+        if end:
+            arguments[key] = _typed(tools[name], key, value.removeprefix("\n").removesuffix("\n"))
     return _call(name, arguments)
 
 

@@ -10,6 +10,8 @@ _TAGS = ("think", "thinking", "thought", "reasoning")
 _OPENINGS = tuple(f"<{tag}>" for tag in _TAGS)
 _OPENING = re.compile(rf"<({'|'.join(_TAGS)})>", re.IGNORECASE)
 _FENCES = ("```", "~~~")
+_LONGEST_WAIT = 200
+"""Characters that may stand at the beginning of a line before it is known what they are: blanks have no end."""
 
 
 class Piece(Struct, frozen=True):
@@ -74,7 +76,9 @@ class ThinkingSplitter:
             self.unclosed = opening[0]
             return True
         begins = _FENCES if self._in_code else (*_FENCES, *_OPENINGS)
-        if any(mark.startswith(start) for mark in begins if len(start) < len(mark)):
+        if len(self._rest) <= _LONGEST_WAIT and any(
+            mark.startswith(start) for mark in begins if len(start) < len(mark)
+        ):
             return False
         self._in_code ^= start.startswith(_FENCES)
         self._at_line = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -101,7 +102,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "left", "calls"), CALLS)
+@pytest.mark.parametrize(("text", "left", "calls"), CALLS, ids=range(len(CALLS)))
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_call_in_the_text_is_a_call_at_every_split(
     text: str, left: str, calls: list[tuple[str, object]], size: int
@@ -112,7 +113,7 @@ def test_a_call_in_the_text_is_a_call_at_every_split(
     assert "<" not in shown_text(shown)
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_everything_else_stays_text_to_the_last_character(text: str, size: int) -> None:
     reply, shown = told([text[at : at + size] for at in range(0, len(text), size)])
@@ -202,3 +203,32 @@ def test_whatever_is_written_the_split_changes_nothing_and_no_word_is_lost(parts
         assert "".join(kept.split()) in "".join(text.split()) or not kept
         assert kept.count("a") == text.count("a")
         assert len(shown_text(shown)) <= len(text)
+
+
+LONG = 1_000_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * LONG,
+        "```json\n" + " " * LONG,
+        "[" + " " * LONG,
+        "<tool_call>" + "{}" * (LONG // 2),
+        "<tool_call>" + "<function=bash>" + "<parameter=command>" * (LONG // 19),
+        "<function=bash>" * (LONG // 15),
+        "<tool_call>" * (LONG // 11),
+        "<think>" + "</thin" * (LONG // 6),
+        "`" * LONG,
+        "{" * LONG,
+        '{"name": "bash", "arguments": ' + "[" * LONG,
+        "<" * LONG,
+        ("<think>\n</think>\n" + "``\n") * (LONG // 20),
+    ],
+    ids=range(13),
+)
+def test_hostile_lengths_are_read_in_linear_time(text: str) -> None:
+    begun = time.process_time()
+    reply, _ = told([text[at : at + 500] for at in range(0, len(text), 500)])
+    assert time.process_time() - begun < 8, "a quadratic reading takes minutes"
+    assert sum(len(block.text) for block in reply.blocks if isinstance(block, TextBlock)) <= len(text)
