@@ -51,6 +51,9 @@ class Service:
     local: bool = False
     """A local server answers 500 to a request it does not understand; elsewhere 500 says nothing of the request."""
 
+    address_hint: str = ""
+    """What seems wrong with the address, for when the server does not know it."""
+
     @property
     def host(self) -> str:
         """The host and, where it is not the usual one, the port."""
@@ -209,6 +212,7 @@ def _sentence(kind: str, service: Service, refusal: Refusal, overflow: bool) -> 
         case _ if overflow:
             return f"The conversation is too long for the model{tail}"
         case _ if refusal.status == 404:
-            return f"{service.host} does not know this model or address{tail}"
+            hint = f" {service.address_hint}" if service.address_hint else ""
+            return f"{service.host} does not know this model or address{tail}{hint}"
         case _:
             return f"{service.host} refused the request{tail}"

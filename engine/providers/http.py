@@ -137,8 +137,9 @@ class HttpService:
             self._carrier = None
 
     def url(self, path: str) -> str:
-        """The address of `path` under the base URL."""
-        return self.service.base_url.rstrip("/") + path
+        """The address of `path` under the base URL, with what that holds behind a question mark."""
+        base, mark, query = self.service.base_url.partition("?")
+        return base.rstrip("/") + path + mark + query
 
     def failure(self, error: CarrierError, started: bool) -> ProviderError:
         """What a failure on the way means, before or after the answer had `started`."""

@@ -10,6 +10,7 @@ from typing import cast
 
 from msgspec import Struct, convert, field
 
+from phoenix_tui.config.provider_tables import TABLES, check_table
 from phoenix_tui.config.settings import (
     BUILT_IN_KINDS,
     KEYS,
@@ -190,12 +191,16 @@ def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettin
     heading = f"providers.{name}"
     if not isinstance(table, dict):
         raise ConfigError(f"{path}:{line_of(text, name, 'providers')}: '{heading}' must be a table.")
-    fields: dict[str, Value] = {"name": name, "kind": BUILT_IN_KINDS.get(name, "openai")}
+    fields: dict[str, object] = {"name": name, "kind": BUILT_IN_KINDS.get(name, "openai")}
     for key, value in cast("dict[str, object]", table).items():
         where = f"{path}:{line_of(text, key, heading)}"
-        if key not in PROVIDER_KEYS:
-            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {', '.join(PROVIDER_KEYS)}.")
-        fields[key] = check(PROVIDER_KEYS[key], value, where)
+        if key in TABLES:
+            fields[key] = check_table(key, value, where)
+        elif key in PROVIDER_KEYS:
+            fields[key] = check(PROVIDER_KEYS[key], value, where)
+        else:
+            known = ", ".join((*PROVIDER_KEYS, *TABLES))
+            raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {known}.")
     _check_kind(name, fields, lambda key: f"{path}:{line_of(text, key, heading)}")
     address = fields.get("base_url", "")
     if (address or name not in BUILT_IN_KINDS) and not str(address).startswith(("http://", "https://")):
@@ -204,7 +209,7 @@ def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettin
     return convert(fields, ProviderSettings)
 
 
-def _check_kind(name: str, fields: Mapping[str, Value], where: Callable[[str], str]) -> None:
+def _check_kind(name: str, fields: Mapping[str, object], where: Callable[[str], str]) -> None:
     kind = fields["kind"]
     built_in = BUILT_IN_KINDS.get(name, kind)
     if kind != built_in:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
 from phoenix_tui.config.choices import IMAGES, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
@@ -182,11 +182,15 @@ PROVIDER_KEYS = {
         Key("profile", str, ""),
         Key("thinking_budget", int, 0),
         Key("tool_protocol", str, "native", ("native", "json")),
+        Key("max_tokens", int, 0),
+        Key("context_window", int, 0),
     )
 }
 """What may stand in `[providers.NAME]`."""
 ONLY_OF_KIND = dict.fromkeys(("transport", "backend", "profile", "thinking_budget"), "anthropic") | {
-    "tool_protocol": "openai"
+    "tool_protocol": "openai",
+    "query": "openai",
+    "extra_body": "openai",
 }
 
 
@@ -209,6 +213,16 @@ class ProviderSettings(Struct, frozen=True):
     thinking_budget: int = 0
     """Tokens of reasoning for models that take a budget."""
     tool_protocol: Literal["native", "json"] = "native"
+    max_tokens: int = 0
+    """Most tokens of one reply; 0 for what is known of the model."""
+    context_window: int = 0
+    """Tokens of the window of its models; 0 for what the server or the catalogue says."""
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    """Sent with each request; `${VARIABLE}` is replaced, as in `query`."""
+    query: dict[str, str] = field(default_factory=dict[str, str])
+    """Put behind the address of each request."""
+    extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Put into the body of each request, in the place of what Phoenix would write under the same name."""
 
 
 class Settings(Struct, frozen=True):

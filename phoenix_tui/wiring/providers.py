@@ -13,7 +13,8 @@ from engine.ports import ModelInfo, Provider, ProviderError
 from engine.providers import prices
 from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials
-from phoenix_tui.config.settings import ProviderSettings, Settings
+from phoenix_tui.config.provider_tables import expanded
+from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.servers import ServerKind, endpoints_of, ollama_base_url
 from tools.contract import ProcessRunner
@@ -147,6 +148,7 @@ class ProviderRegistry:
         from engine.providers.http import IDLE_TIMEOUT  # noqa: PLC0415 - as above
 
         built_in = wanted.name == "anthropic"
+        headers, hidden = self._expanded(wanted.name, "headers", wanted.headers)
         base_url = wanted.base_url or self.environment.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
         return AnthropicProvider(
             AnthropicSettings(
@@ -160,6 +162,10 @@ class ProviderRegistry:
                 profile=wanted.profile,
                 idle_timeout=wanted.idle_timeout or IDLE_TIMEOUT,
                 thinking_budget=wanted.thinking_budget,
+                max_tokens=wanted.max_tokens,
+                window=wanted.context_window,
+                headers=headers,
+                secrets=hidden,
             )
         )
 
@@ -177,6 +183,8 @@ class ProviderRegistry:
         if name == "openai":
             base_url = wanted.base_url or self.environment.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
             variable = variable or "OPENAI_API_KEY"
+        headers, hidden = self._expanded(name, "headers", wanted.headers)
+        query, more = self._expanded(name, "query", wanted.query)
         return OpenAiCompatibleProvider(
             OpenAiCompatibleSettings(
                 name=name,
@@ -185,8 +193,22 @@ class ProviderRegistry:
                 key_variable=variable,
                 tool_protocol=wanted.tool_protocol,
                 idle_timeout=wanted.idle_timeout,
+                window=wanted.context_window,
+                max_tokens=wanted.max_tokens,
+                headers=headers,
+                query=query,
+                extra_body=wanted.extra_body,
+                secrets=(*hidden, *more),
             )
         )
+
+    def _expanded(self, provider: str, key: str, table: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+        """A table with its variables, names in lower case for headers, and what must stand in no text."""
+        try:
+            values, secrets = expanded(table, self.environment, f"[providers.{provider}] {key}")
+        except ConfigError as error:
+            raise _invalid(str(error)) from error
+        return {name.lower() if key == "headers" else name: value for name, value in values.items()}, tuple(secrets)
 
     def _guide(self) -> Provider:
         from engine.providers.guide.provider import GuideProvider  # noqa: PLC0415 - only when asked for

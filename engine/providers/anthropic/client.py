@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol
 
+from msgspec import structs
+
 from engine.machine.messages import ThinkingBlock
 from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
@@ -82,7 +84,8 @@ class AnthropicProvider:
 
     def describe(self, model: str) -> ModelInfo:
         """What the catalogue says."""
-        return catalogue.describe(self.name, model)
+        info = catalogue.describe(self.name, model, window=self._settings.window)
+        return structs.replace(info, max_output=self._settings.max_tokens or info.max_output)
 
     async def models(self) -> list[ModelInfo]:
         """What the server offers."""
@@ -115,6 +118,8 @@ class AnthropicProvider:
     async def _encoded(self, request: ModelRequest) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
         budget, foreign = self._settings.thinking_budget, self._foreign
+        if not request.max_tokens:
+            request = structs.replace(request, max_tokens=self._settings.max_tokens)
         if not request.images:
             return encode_request(request, budget, foreign=foreign, written=self._written)
         return await asyncio.to_thread(encode_request, request, budget, foreign=foreign)
@@ -135,6 +140,7 @@ class HttpTransport:
             headers["authorization"] = f"Bearer {settings.auth_token}"
         elif settings.api_key:
             headers["x-api-key"] = settings.api_key
+        headers |= settings.headers
         self._http = HttpService(settings.service, headers, settings.idle_timeout)
 
     def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,6 +36,15 @@ class AnthropicSettings:
     thinking_budget: int = DEFAULT_THINKING_BUDGET
     """Tokens of reasoning for models that take a budget; 0 leaves such models without. Newer models decide alone."""
 
+    max_tokens: int = 0
+    """Most tokens of a reply, where the caller knows; 0 asks the catalogue."""
+    window: int = 0
+    """Tokens of context of its models, where the caller knows; 0 asks the catalogue."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """More headers of each request over HTTP, names in lower case."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What of these must stand in no text."""
+
     @property
     def uses_sdk(self) -> bool:
         """Whether the official SDK carries the calls."""
@@ -56,5 +66,5 @@ class AnthropicSettings:
         return Service(
             base_url=self.base_url,
             key_variable=self.key_variable,
-            secrets=(self.api_key, self.auth_token),
+            secrets=(self.api_key, self.auth_token, *self.secrets),
         )

@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final
+
+from msgspec import structs
 
 from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
@@ -40,8 +43,8 @@ class OpenAiCompatibleProvider:
             "accept-encoding": "identity",
             "user-agent": "phoenix",
         }
-        if settings.api_key:
-            headers["authorization"] = f"Bearer {settings.api_key}"
+        headers |= settings.key_headers
+        headers |= settings.headers
         self._http = HttpService(self._service, headers, settings.patience)
         is_openai = settings.base_url == OPENAI_BASE_URL
         self._default = Dialect(
@@ -86,7 +89,8 @@ class OpenAiCompatibleProvider:
     def describe(self, model: str) -> ModelInfo:
         """What the settings, the server and the catalogue say, in this order."""
         window = self._settings.window or self._windows.get(model, 0)
-        return catalogue.describe(self.name, model, window=window, local=self._settings.local)
+        info = catalogue.describe(self.name, model, window=window, local=self._settings.local)
+        return structs.replace(info, max_output=self._settings.max_tokens or info.max_output)
 
     async def models(self) -> list[ModelInfo]:
         """What the server offers; remembers the windows it names."""
@@ -159,6 +163,8 @@ class OpenAiCompatibleProvider:
 
     async def _encoded(self, request: ModelRequest, dialect: Dialect) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
-        if not request.images:
-            return encode_request(request, dialect, self._settings.temperature)
-        return await asyncio.to_thread(encode_request, request, dialect, self._settings.temperature)
+        given = self._settings
+        if not request.max_tokens:
+            request = structs.replace(request, max_tokens=given.max_tokens)
+        encode = partial(encode_request, request, dialect, given.temperature, extra=given.extra_body)
+        return await asyncio.to_thread(encode) if request.images else encode()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.ports import ProviderError
+
+_HIGHEST: Final = re.compile(
+    r"valid range of max_(?:completion_)?tokens is \[\s*\d+\s*,\s*(\d{2,9})\s*\]"  # DeepSeek
+    r"|must be less than or equal to [`'\"]?(\d{2,9})"  # Groq
+    r"|supports at most (\d{2,9}) (?:completion|output) tokens"  # OpenAI
+)
+"""How servers name the highest output limit they take; without punctuation and case."""
 
 
 class Dialect(Struct, frozen=True):
@@ -19,6 +27,8 @@ class Dialect(Struct, frozen=True):
     limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     send_limit: bool = True
     """Whether an output limit is sent; vLLM refuses one that does not fit the rest of the window."""
+    most_tokens: int = 0
+    """The highest output limit that the server says it takes; 0: it said none."""
     replay_reasoning: bool = False
     """Whether the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
     json_schema: bool = True
@@ -35,6 +45,9 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
     said = error.message.lower()
     if error.retryable or error.kind not in {"invalid_request", "server"}:
         return None
+    most = _highest_limit(said) if dialect.send_limit else 0
+    if most and most != dialect.most_tokens:
+        return replace(dialect, most_tokens=most)
     if dialect.send_limit and _limit_is_too_large(said):
         return replace(dialect, send_limit=False)
     if error.context_overflow:
@@ -55,7 +68,16 @@ def _names_limit(dialect: Dialect, said: str) -> bool:
 
 
 def _limit_is_too_large(said: str) -> bool:
-    return "too large" in said and ("max_tokens" in said or "max_completion_tokens" in said)
+    names_it = "max_tokens" in said or "max_completion_tokens" in said
+    return names_it and any(
+        words in said for words in ("too large", "too high", "valid range", "must be less", "exceed")
+    )
+
+
+def _highest_limit(said: str) -> int:
+    """The number that a refusal of an output limit names; 0 where it names none."""
+    found = _HIGHEST.search(said) if "max_tokens" in said or "max_completion_tokens" in said else None
+    return int(next(filter(None, found.groups()))) if found else 0
 
 
 def _names_format(said: str) -> bool:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from engine.providers.addresses import is_loopback
 from engine.providers.failures import Service
 from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT
+from tools.contract import JsonValue
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+
+def address_hint(base_url: str) -> str:
+    """What seems wrong with an address; empty where nothing does."""
+    path = urlsplit(base_url).path.rstrip("/")
+    if path.endswith(("/chat/completions", "/models")):
+        return f"Its base URL should end before /{path.partition('/v1/')[2] or path.rpartition('/')[2]}."
+    if "/v1/v1" in path:
+        return "Its base URL has /v1 twice."
+    if not re.search(r"/(v\d|deployments/|openai($|/))", path):
+        return f"Its base URL may lack /v1 at the end: {base_url.partition('?')[0].rstrip('/')}/v1."
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +46,16 @@ class OpenAiCompatibleSettings:
     """None leaves it to the server."""
     window: int = 0
     """Tokens of context of every model of this server, where the caller knows; 0 asks the catalogue."""
+    max_tokens: int = 0
+    """Most tokens of a reply, where the caller knows; 0 asks the catalogue."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """More headers of each request, names in lower case."""
+    query: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Behind the address of each request."""
+    extra_body: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    """In the body of each request."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What of these must stand in no text."""
 
     @property
     def local(self) -> bool:
@@ -44,4 +70,23 @@ class OpenAiCompatibleSettings:
     @property
     def service(self) -> Service:
         """Whom error texts speak of."""
-        return Service(self.base_url, self.key_variable, secrets=(self.api_key,), local=self.local)
+        secrets = (self.api_key, *self.secrets)
+        return Service(
+            self.address, self.key_variable, secrets=secrets, local=self.local, address_hint=address_hint(self.base_url)
+        )
+
+    @property
+    def address(self) -> str:
+        """The base URL with `query`: what the URL itself holds behind a question mark stays, too."""
+        parts = urlsplit(self.base_url)
+        query = "&".join(filter(None, (parts.query, urlencode(self.query))))
+        return urlunsplit(parts._replace(query=query, fragment=""))
+
+    @property
+    def key_headers(self) -> dict[str, str]:
+        """How the key is sent: Azure has a header of its own for it."""
+        if not self.api_key:
+            return {}
+        host = urlsplit(self.base_url).hostname or ""
+        azure = host.endswith((".azure.com", ".azure.us"))
+        return {"api-key": self.api_key} if azure else {"authorization": f"Bearer {self.api_key}"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias, assert_never
 
 from engine.machine.messages import ImageBlock, Role, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from engine.ports import ModelMessage, ModelRequest
@@ -29,14 +31,27 @@ MAX_REQUEST_BYTES = 32_000_000
 IMAGES_OF_TOOLS = "Images that the tools returned:"
 """Tool messages hold text alone, so their images follow in a user message."""
 
+EMPTY: Final[Mapping[str, JsonValue]] = MappingProxyType({})
 _Messages: TypeAlias = "list[JsonObject]"
 
 
 def encode_request(
-    request: ModelRequest, dialect: Dialect, temperature: float | None = None, *, limit: int = MAX_REQUEST_BYTES
+    request: ModelRequest,
+    dialect: Dialect,
+    temperature: float | None = None,
+    *,
+    limit: int = MAX_REQUEST_BYTES,
+    extra: Mapping[str, JsonValue] = EMPTY,
 ) -> bytes:
-    """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more."""
-    return encode_within(limit, request, lambda omitted: request_body(request, dialect, temperature, omitted=omitted))
+    """The body as JSON of at most `limit` bytes: the oldest images make room where it would be more.
+
+    `extra` holds fields of the user's own, which count more than those that are written here.
+    """
+
+    def body(omitted: int) -> JsonObject:
+        return request_body(request, dialect, temperature, omitted=omitted) | dict(extra)
+
+    return encode_within(limit, request, body)
 
 
 def request_body(
@@ -56,7 +71,8 @@ def request_body(
         "messages": messages,
     }
     if dialect.send_limit:
-        body[dialect.limit_field] = request.max_tokens or (known.max_output if known else 0) or DEFAULT_MAX_TOKENS
+        limit = request.max_tokens or (known.max_output if known else 0) or DEFAULT_MAX_TOKENS
+        body[dialect.limit_field] = min(limit, dialect.most_tokens or limit)
     if dialect.include_usage:
         body["stream_options"] = {"include_usage": True}
     if temperature is not None and dialect.temperature:
