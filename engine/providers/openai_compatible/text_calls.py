@@ -37,6 +37,8 @@ _AROUND: Final = re.compile(
     r"</?(?:tool_calls?|function_calls?)>|\[/?TOOL_CALLS\]|<\|python_tag\|>|<\|eom_id\|>|```\w*", re.IGNORECASE
 )
 """What stands around calls and says nothing itself."""
+_BETWEEN: Final = re.compile(rf"(?:[\s,;]|{_AROUND.pattern})*", re.IGNORECASE)
+"""What may stand ahead of a call, and behind it; never looked for in its arguments, which may hold the same."""
 _END: Final = "</tool_call>"
 _XML: Final = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER: Final = "<parameter="
@@ -44,7 +46,6 @@ _OPENING: Final = re.compile(r"[\s`]*(?:json|tool_call)?[\s\[{]*")
 _FIRST: Final = re.compile(r'"(\w*)("?)\s*:?\s*(?:"([^"]*)("?))?')
 """The first key of bare JSON, and its value where that is a text."""
 _TOOL_NAME: Final = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<function=([\w.-]+)>')
-_BLANK: Final = re.compile(r"[ \n\r\t,;]*")
 _LONGEST_WAIT: Final = 200
 """Characters that may stand at the beginning of a line before it is known what they are: blanks have no end."""
 _HEAD: Final = 2_000
@@ -178,12 +179,12 @@ class CallSpotter:
 
 def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
     """The calls that `text` is made of; none where anything else stands in it."""
-    if "<function=" in text:
+    if text.startswith("<function=", _skipped(text, 0)):
         calls = [_from_xml(name, body, tools) for name, body in _XML.findall(text)]
         left = _AROUND.sub("", _XML.sub("", text)).strip()
         return [call for call in calls if call] if all(calls) and not left else []
     found: list[Call] = []
-    for value in _values(_AROUND.sub(" ", text)):
+    for value in _values(text):
         call = _from_json(value, tools)
         if call is None:
             return []
@@ -193,18 +194,23 @@ def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
 
 def _values(text: str) -> Iterator[JsonValue]:
     """The JSON values that stand one after the other, lists opened; None for anything else, which ends them."""
-    decoder, at = json.JSONDecoder(strict=False), 0
-    text = text.strip().rstrip(";")
+    decoder, at = json.JSONDecoder(strict=False), _skipped(text, 0)
     while at < len(text):
         try:
             value, at = cast("tuple[JsonValue, int]", decoder.raw_decode(text, at))
         except (ValueError, RecursionError):
             yield None
             return
-        at = blank.end() if (blank := _BLANK.match(text, at)) else at
+        at = _skipped(text, at)
         fields: JsonObject = value if isinstance(value, dict) else {}
         inner = fields["tool_calls"] if list(fields) == ["tool_calls"] else value
         yield from inner if isinstance(inner, list) else [value]
+
+
+def _skipped(text: str, at: int) -> int:
+    """Where the next call may begin."""
+    between = _BETWEEN.match(text, at)
+    return between.end() if between else at
 
 
 def _from_json(value: JsonValue, tools: dict[str, ToolSpec]) -> Call | None:

@@ -232,3 +232,26 @@ def test_hostile_lengths_are_read_in_linear_time(text: str) -> None:
     reply, _ = told([text[at : at + 500] for at in range(0, len(text), 500)])
     assert time.process_time() - begun < 8, "a quadratic reading takes minutes"
     assert sum(len(block.text) for block in reply.blocks if isinstance(block, TextBlock)) <= len(text)
+
+
+MARKED = st.lists(
+    st.sampled_from([
+        "```python\n",
+        "```",
+        "<tool_call>",
+        "</tool_calls>",
+        "[TOOL_CALLS]",
+        "<function=bash>",
+        "a",
+        "\n",
+    ]),
+    max_size=6,
+).map("".join)
+
+
+@given(command=MARKED)
+def test_marks_inside_arguments_stay_what_they_are(command: str) -> None:
+    made = json.dumps({"name": "bash", "arguments": {"command": command}})
+    for text in (made, f"```json\n{made}\n```", f"<tool_call>{made}</tool_call>", f"[TOOL_CALLS][{made}]"):
+        reply, _ = told([text])
+        assert calls_of(reply) == [("bash", {"command": command})]
