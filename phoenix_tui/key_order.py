@@ -36,6 +36,24 @@ class KeyOrder:
         self._waits: events.Key | None = None
         """A letter that acts unless more is typed."""
         self._timer: Timer | None = None
+        self._opens: Typed | None = None
+        """A key under way that opens what those behind it are meant for."""
+
+    def hold(self) -> None:
+        """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded."""
+        if self._under_way is not None:
+            self._opens = self._under_way
+            self._app.set_timer(LONGEST_WAIT, partial(self._release, self._under_way))
+
+    def release(self) -> None:
+        """What the key opens has the focus, or it opened nothing."""
+        if self._opens is not None:
+            self._app.call_later(self._release, self._opens)
+
+    async def _release(self, event: Typed) -> None:
+        if self._opens is event:
+            self._opens = None
+            await self._done(event)
 
     async def take(self, event: Typed) -> None:
         """Hand a key on, or hold it until its turn comes."""
@@ -127,13 +145,15 @@ class KeyOrder:
         goes_up = event.is_forwarded and not event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
         if goes_up:
             self._follow(event, node.parent)
+        elif self._opens is event:
+            pass  # goes on with its release
         elif self._held:
             self._app.call_later(self._done, event)
         elif self._under_way is event:
             self._under_way = None
 
     async def _done(self, event: Typed) -> None:
-        if self._under_way is not event:
+        if self._under_way is not event or self._opens is event:
             return
         self._under_way = None
         await self._go_on()

@@ -13,6 +13,7 @@ from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
+from phoenix_tui.key_order import KeyOrder
 from phoenix_tui.keymap import Scope, bindings, scope_of
 from phoenix_tui.keys_in_force import own
 from phoenix_tui.removal import is_being_removed, unless_removed
@@ -56,6 +57,12 @@ class PhoenixScreen(Screen[Result], Generic[Result]):
     def _invoke_later(self, callback: CallbackType, sender: MessagePump) -> None:
         """Call after the next refresh, for a widget that may be gone by then."""
         super()._invoke_later(unless_removed(callback), sender)
+
+    @property
+    def key_order(self) -> KeyOrder | None:
+        """Who hands the keys on; an app of a test may have nobody."""
+        order = getattr(self.app, "key_order", None)
+        return order if isinstance(order, KeyOrder) else None
 
     @property
     def is_standing(self) -> bool:
@@ -110,6 +117,8 @@ class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
         self.set_class(self.WHOLE, "-whole")
         for sheet in self.query(".sheet"):
             sheet.styles.margin = (0, 0, 1, self._left)
+        if self.key_order is not None:
+            self.call_later(self.key_order.release)  # behind what gives the focus to its line
 
     @property
     def _left(self) -> int:

@@ -107,7 +107,11 @@ class Readiness:
         if self.backstage is None:
             return
         was_early, self._asked_early = self._asked_early, False
-        await self.backstage.do(work)
+        try:
+            await self.backstage.do(work)
+        finally:
+            if self._screen.key_order is not None:
+                self._screen.key_order.release()
         if early and self._stopped_early:
             self.backstage.bench.sending.stop()
         if was_early:

@@ -185,10 +185,16 @@ class WorkspaceScreen(PhoenixScreen[None]):
         """The conversation at this place of the list."""
         self.drawer.go(number)
 
+    def _hold_keys(self) -> None:
+        if self.key_order is not None:
+            self.key_order.hold()
+
     def action_command(self, line: str) -> None:
-        """A command by key."""
+        """A command by key; what is typed behind it is meant for the sheet that it opens."""
+        self._hold_keys()
         self.ready.command(line)
 
     def action_deed(self, name: str) -> None:
-        """What is no command: `Deeds.by_key`."""
+        """What is no command: `Deeds.by_key`; likewise."""
+        self._hold_keys()
         self.ready.then(lambda bench: bench.deeds.by_key[name](bench))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+import pytest
 from msgspec.structs import replace
 from textual import events
 
@@ -57,6 +58,22 @@ async def test_what_follows_a_key_that_closes_a_sheet_reaches_the_composer(open_
         await shell.until(lambda: isinstance(shell.app.screen, HelpSheet))
         in_one_read(shell, "escape", "h", "e", "y")
         await shell.until(lambda: shell.composer.text == "hey")
+
+
+@pytest.mark.parametrize("key", ["ctrl+p", "ctrl+r", "ctrl+f", "f2", "f1"])
+async def test_what_is_typed_behind_the_key_of_a_sheet_reaches_the_sheet_whole(open_shell: OpenShell, key: str) -> None:
+    async with open_shell() as shell:
+        (await shell.say("go")).answer_with("done")
+        await shell.pilot.pause()
+        in_one_read(shell, key, *"abcdefgh")
+        await shell.until(lambda: "abcdefgh" in shell.text)
+        assert shell.composer.text == ""
+
+
+async def test_keys_wait_no_longer_than_a_moment_for_what_opens_nothing(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        in_one_read(shell, "ctrl+n", "h", "i")
+        await shell.until(lambda: shell.composer.text == "hi")
 
 
 async def test_two_escapes_with_another_key_between_are_no_pair(open_shell: OpenShell) -> None:
