@@ -166,6 +166,7 @@ class Conversation:
         if self.read_only:
             return
         session = self._session
+        session.ports.store.waits.give_up()  # else nothing could be told before the database is free
         self.queue.hold()
         self._performer.interrupt()
         if session.crew is not None:

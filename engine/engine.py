@@ -24,6 +24,7 @@ from engine.executor.requests import MemoryShort
 from engine.executor.session import EngineSettings, Ports, Session
 from engine.following import Following, why_read_only
 from engine.ports import ConversationChanges, NoConversation, OwnedElsewhere
+from engine.ports.database_waits import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -72,6 +73,11 @@ class Engine:
     def warning(self) -> str:
         """Not empty while nothing is kept on disk."""
         return self.ports.store.warning
+
+    @property
+    def waits(self) -> DatabaseWaits:
+        """Its waits for a database that another program keeps busy."""
+        return self.ports.store.waits
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -210,6 +216,7 @@ class Engine:
 
     async def close(self) -> None:
         """Stop everything within the grace time, then close store and providers."""
+        self.ports.store.waits.hurry()
         if self.crew is not None:
             self.crew.close()
         await self.resting.close()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.executor.requests import Activity, Answer, Receipt
     from engine.machine.states import State
     from engine.ports import ConversationChanges, ModelInfo
+    from engine.ports.database_waits import DatabaseWaits
     from engine.records import (
         Attachment,
         ConversationQuery,
@@ -184,6 +185,11 @@ class EngineSurface(Protocol):
     @property
     def rules(self) -> RulesSurface:
         """What may run without asking."""
+        ...
+
+    @property
+    def waits(self) -> DatabaseWaits:
+        """Waits for a database that another program keeps busy."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from engine.call_records import CallSum, ModelCall
+from engine.ports.database_waits import DatabaseWaits
 from engine.ports.moves import Committed, Move
 from engine.records import (
     Attachment,
@@ -104,6 +105,11 @@ class OwnedElsewhere(Exception):
 
 class Store(Protocol):
     """Everything that stays. Every method may raise StorageError."""
+
+    @property
+    def waits(self) -> DatabaseWaits:
+        """Waits for another program that keeps the database busy, to be shown and ended."""
+        ...
 
     @property
     def warning(self) -> str:

@@ -13,9 +13,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from engine.ports import DatabaseBusy, StorageError
+from engine.ports import StorageError
+from engine.ports.database_waits import DatabaseWaits
 from engine.store.connection import Transactions, open_connections
-from engine.store.faults import DamagedDatabase, NewerDatabase, WritingStopped, is_out_of_space, is_read_only, sentence
+from engine.store.faults import (
+    DamagedDatabase,
+    NewerDatabase,
+    WritingStopped,
+    is_busy,
+    is_out_of_space,
+    is_read_only,
+    sentence,
+)
 from engine.store.opening import BUSY_SECONDS, open_copy_in_memory, open_for_reading, open_for_writing, open_in_memory
 from engine.store.paths import StorePaths
 from engine.store.store import SqliteStore
@@ -40,17 +49,24 @@ NOT_SHOWN = "Your conversations are safe but cannot be shown."
 """Ahead of the reason why nothing is kept."""
 
 
-async def open_store(paths: StorePaths, *, fresh_beside: bool = False, patience: float = BUSY_SECONDS) -> SqliteStore:
+async def open_store(
+    paths: StorePaths,
+    *,
+    fresh_beside: bool = False,
+    patience: float = BUSY_SECONDS,
+    waits: DatabaseWaits | None = None,
+) -> SqliteStore:
     """Open the store; where the disk takes nothing a copy of it in memory, or an empty one, with its `warning` set.
 
-    `patience` is for how many seconds a database is waited for that another process keeps busy.
+    `patience` is for how many seconds a database is waited for that another process keeps busy; with `waits` those
+    decide, and tell of it.
 
     Raises:
         DamagedDatabase: the file is damaged; with `fresh_beside` the new one beside it is used instead.
         StorageError: the file cannot be opened; the sentence names the fix.
     """
     try:
-        transactions = await _open_patiently(paths, time.monotonic() + patience)
+        transactions = await _open_patiently(paths, time.monotonic() + patience, waits)
     except (StorageError, sqlite3.Error, OSError) as error:
         failure = error if isinstance(error, StorageError) else sentence(error, paths.database)
         if isinstance(failure, DamagedDatabase) and fresh_beside:
@@ -64,17 +80,21 @@ async def open_store(paths: StorePaths, *, fresh_beside: bool = False, patience:
     return SqliteStore(transactions, paths)
 
 
-async def _open_patiently(paths: StorePaths, end: float) -> Transactions:
+async def _open_patiently(paths: StorePaths, end: float, waits: DatabaseWaits | None) -> Transactions:
     """Again and again while the database is busy, until `end`; each try is short, so that it can be given up."""
-    while True:
-        try:
-            return await open_connections(
-                partial(open_for_writing, paths), partial(open_for_reading, paths.database), paths.database
-            )
-        except sqlite3.Error as error:
-            if not isinstance(sentence(error, paths.database), DatabaseBusy) or time.monotonic() > end:
-                raise
-        await asyncio.sleep(PAUSE)
+    reading = partial(open_for_reading, paths.database)
+    try:
+        while True:
+            try:
+                return await open_connections(partial(open_for_writing, paths), reading, paths.database, waits)
+            except sqlite3.Error as error:
+                goes_on = waits.go_on() if waits is not None else time.monotonic() <= end
+                if not is_busy(error) or not goes_on:
+                    raise
+            await asyncio.sleep(PAUSE)
+    finally:
+        if waits is not None:
+            waits.over()
 
 
 async def open_ephemeral_store(warning: str = "") -> SqliteStore:

@@ -16,7 +16,8 @@ import aiosqlite
 
 from engine.codec import CodecError
 from engine.ports import StorageError
-from engine.store.faults import NewerDatabase, WritingStopped, sentence, unreadable
+from engine.ports.database_waits import DatabaseWaits
+from engine.store.faults import NewerDatabase, WritingStopped, is_busy, sentence, unreadable
 from engine.store.migrations import VERSION, version_of
 from tools.shedding import Order, shedding
 
@@ -57,6 +58,10 @@ class Connection(aiosqlite.Connection):
         return await execute(partial(job, self._conn))
 
 
+TRY: Final = "PRAGMA busy_timeout = 500"
+"""Milliseconds that SQLite waits by itself; then it is seen whether somebody wants to wait any longer."""
+IN_A_CHANGE: Final = "PRAGMA busy_timeout = 30000"
+"""A change that is too large for memory waits for those who read, in the middle of a statement."""
 TOO_NEW: Final = 2_000_000_000
 """Nanoseconds in which a second change may bear the time of the first."""
 Stamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
@@ -66,8 +71,14 @@ class Transactions:
     """Jobs on a writing and a reading connection, each in a transaction of its own."""
 
     def __init__(
-        self, writer: Connection, reader: Connection, path: Path, reading: Callable[[], sqlite3.Connection] | None
+        self,
+        writer: Connection,
+        reader: Connection,
+        path: Path,
+        reading: Callable[[], sqlite3.Connection] | None,
+        waits: DatabaseWaits,
     ) -> None:
+        self.waits = waits
         self._writer = writer
         self._reader = reader
         self._path = path
@@ -91,7 +102,7 @@ class Transactions:
 
     async def read(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run `job` on one unchanging view of the database."""
-        return await self._reader.run(partial(self._guarded, partial(_read, job)))
+        return await self._reader.run(partial(self._guarded, partial(self._read, job)))
 
     async def look(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Run a read that may take long: on a connection of its own, opened with the first one, no other read waits.
@@ -106,7 +117,7 @@ class Transactions:
                 looker = Connection(self._reading)
                 await looker.open()
                 self._looker = looker
-        return await self._looker.run(partial(self._guarded, partial(_read, job)))
+        return await self._looker.run(partial(self._guarded, partial(self._read, job)))
 
     async def foreign_version(self) -> int:
         """Another number after each commit of another process; our own writes all go through this connection.
@@ -161,10 +172,10 @@ class Transactions:
         if self._stopped:
             raise self._stopped
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._insist(connection, "BEGIN IMMEDIATE")
             self._refuse_newer(connection)
             result = job(connection)
-            connection.execute("COMMIT")
+            self._insist(connection, "COMMIT")
         except BaseException as error:
             _roll_back(connection)
             if isinstance(error, sqlite3.Error):
@@ -173,6 +184,37 @@ class Transactions:
                 raise failure from error
             raise
         return result
+
+    def _insist(self, connection: sqlite3.Connection, statement: str) -> None:
+        """Begin or commit, as often as it takes while another program has the file; each try is short."""
+        connection.execute(TRY)
+        try:
+            while True:
+                try:
+                    connection.execute(statement)
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or not self.waits.go_on():
+                        raise
+                else:
+                    return
+        finally:
+            self.waits.over()
+            connection.execute(IN_A_CHANGE)
+
+    def _read(self, job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+        connection.execute(TRY)
+        try:
+            while True:
+                connection.execute("BEGIN")
+                try:
+                    return job(connection)
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or not self.waits.go_on():
+                        raise
+                finally:
+                    _roll_back(connection)
+        finally:
+            self.waits.over()
 
     def _refuse_newer(self, connection: sqlite3.Connection) -> None:
         """A newer Phoenix may bring the file up to date while this one runs (FAULTS 76)."""
@@ -205,14 +247,6 @@ def _shrink(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA shrink_memory")
 
 
-def _read(job: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
-    connection.execute("BEGIN")
-    try:
-        return job(connection)
-    finally:
-        _roll_back(connection)
-
-
 def _roll_back(connection: sqlite3.Connection) -> None:
     if connection.in_transaction:
         with suppress(sqlite3.Error):  # a failed disk may refuse this too; the journal undoes it at the next opening
@@ -220,21 +254,24 @@ def _roll_back(connection: sqlite3.Connection) -> None:
 
 
 async def open_connections(
-    writing: Callable[[], sqlite3.Connection], reading: Callable[[], sqlite3.Connection] | None, path: Path
+    writing: Callable[[], sqlite3.Connection],
+    reading: Callable[[], sqlite3.Connection] | None,
+    path: Path,
+    waits: DatabaseWaits | None = None,
 ) -> Transactions:
     """Open the writing connection and, where there is a file to read, the reading one.
 
     Raises:
         StorageError, OSError, sqlite3.Error: from opening.
     """
-    writer = Connection(writing)
+    waits, writer = waits or DatabaseWaits(), Connection(writing)
     await writer.open()
     if reading is None:
-        return Transactions(writer, writer, path, None)
+        return Transactions(writer, writer, path, None, waits)
     reader = Connection(reading)
     try:
         await reader.open()
     except BaseException:
         await writer.close()
         raise
-    return Transactions(writer, reader, path, reading)
+    return Transactions(writer, reader, path, reading, waits)

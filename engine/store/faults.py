@@ -41,6 +41,11 @@ def fresh_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.fresh{path.suffix}")
 
 
+def is_busy(error: sqlite3.Error) -> bool:
+    """True where another program has the file."""
+    return _primary(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
 def damage(error: sqlite3.Error) -> str:
     """What is wrong with a file that SQLite refuses as damaged; empty for any other error."""
     match _primary(error):
@@ -81,7 +86,7 @@ def sentence(error: sqlite3.Error | OSError, path: Path) -> StorageError:
                 "check the disk, then start Phoenix again."
             )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return DatabaseBusy("Another Phoenix keeps the database busy: try again in a moment.")
+            return DatabaseBusy(f"Another program keeps the database {path} busy: try again in a moment.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StorageError(f"The database {path} cannot be written: check its permissions and its folder's.")
         case _:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.ports import Committed, ConversationChanges, Move, OwnedElsewhere, StorageError
+from engine.ports.database_waits import DatabaseWaits
 from engine.records import (
     Attachment,
     ConversationQuery,
@@ -52,6 +53,11 @@ class SqliteStore:
         self.queue = SqliteQueue(transactions, self._instance)
         self.agents = SqliteAgents(transactions, self._instance)
         self.turn_log = SqliteTurnLog(transactions, self._instance, slices)
+
+    @property
+    def waits(self) -> DatabaseWaits:
+        """Its waits for another program."""
+        return self._transactions.waits
 
     @property
     def warning(self) -> str:

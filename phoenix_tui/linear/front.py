@@ -12,6 +12,7 @@ from engine.machine.states import Errored
 from engine.updates import Question
 from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, split_command
+from phoenix_tui.database_words import WAITING, told_here, told_once
 from phoenix_tui.drafts import PromptHistory, remember
 from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.linear.approving import OthersAsk, answer_of
@@ -86,6 +87,8 @@ class LinearFront:
         """Until the user leaves; gives the exit code."""
         ticking = asyncio.create_task(self._tick())
         unwatch = self.services.engine.watch(self._others.follow)
+        told = told_here(told_once(self.say, f"{WAITING} Ctrl+C gives up."))
+        unlisten = self.services.engine.waits.listen(told)
         self._listen_to_signals()
         with self.terminal.listening():
             try:
@@ -97,6 +100,7 @@ class LinearFront:
                         self.invite()
                     await self._do_next()
             finally:
+                unlisten()
                 ticking.cancel()
                 unwatch()
                 await self.beside.close()

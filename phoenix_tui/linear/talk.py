@@ -194,7 +194,8 @@ class Talk:
 
     def stop(self) -> bool:
         """Stop the run with its sub-agents, or put its error away; False where there was neither."""
-        return stop_in_view(self.services.engine, self.conversation)
+        gave_up = self.services.engine.waits.give_up()
+        return stop_in_view(self.services.engine, self.conversation) or gave_up
 
     def still(self) -> None:
         """Say now and then that the work goes on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 from textual.timer import Timer
@@ -16,6 +16,7 @@ from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
+from phoenix_tui.database_words import told_here
 from phoenix_tui.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
@@ -89,6 +90,7 @@ class Backstage:
         """The list, and the conversation that was asked for or a new one."""
         desk = self.bench.desk
         await desk.overview.start()
+        self._services.engine.waits.listen(told_here(partial(setattr, desk.parts.status, "database_busy")))
         self._services.engine.watch(lambda _: desk.parts.dock.question.say_more())
         if launch.reopened:
             await desk.begin()  # nor are panes opened again: the text that stopped Phoenix may stand in one

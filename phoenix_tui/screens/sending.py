@@ -118,15 +118,16 @@ class Sending:
     def may_stop(self) -> bool:
         """Whether something runs in view, or was sent and is not taken yet; an error counts until it is put away."""
         desk = self._desk
-        return desk.on_the_way.waiting or runs_in_view(desk.services.engine, desk.conversation)
+        engine = desk.services.engine
+        return desk.on_the_way.waiting or runs_in_view(engine, desk.conversation) or bool(engine.waits.seconds)
 
     def stop(self) -> bool:
         """Cancel the run in view with its sub-agents, or put its error away; False when there was neither.
 
         What was sent and is not taken yet is stopped as soon as it is.
         """
-        on_its_way = self._desk.on_the_way.stop()
-        return stop_in_view(self._desk.services.engine, self._desk.conversation) or on_its_way
+        gave_up, on_its_way = self._desk.services.engine.waits.give_up(), self._desk.on_the_way.stop()
+        return stop_in_view(self._desk.services.engine, self._desk.conversation) or on_its_way or gave_up
 
     def let_go(self) -> None:
         """Send the command that runs in view to the background, at once: an Esc right behind finds it there."""

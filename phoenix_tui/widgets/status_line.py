@@ -16,6 +16,7 @@ from engine.records import PermissionMode
 from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import (
     MODE_WORDS,
+    RETRYING,
     SANDBOX_WORDS,
     STOPPED,
     THINKING,
@@ -25,6 +26,7 @@ from phoenix_tui.labels import (
     Label,
     Moment,
     Tone,
+    clock,
     label,
     money,
     short_model,
@@ -90,6 +92,8 @@ class StatusLine(Still, MeterRow):
     """Set by the screen."""
     errand: reactive[str] = reactive("")
     """What goes on beside the conversation in view, such as an installation; set by the screen."""
+    database_busy: reactive[float] = reactive(0.0)
+    """Seconds for which a database that another program keeps busy has been waited for; set by the screen."""
     kept: reactive[bool] = reactive(True)
     """Whether conversations outlast this session; set by the screen."""
     enforced: reactive[bool] = reactive(True)
@@ -149,6 +153,8 @@ class StatusLine(Still, MeterRow):
 
     def _hint(self) -> str:
         status = self.status
+        if self.database_busy and not status.way_out:
+            return "Esc gives up"
         if status.read_only and not status.way_out:
             return "/fork goes on in a copy"
         if status.moment.planned and not status.way_out and not status.has_text:
@@ -169,6 +175,8 @@ class StatusLine(Still, MeterRow):
 
     def _label(self) -> Label:
         status = self.status
+        if self.database_busy:
+            return Label(RETRYING, f"waiting for the database, {clock(self.database_busy)}")
         if status.read_only and isinstance(status.state, AwaitingApproval):
             return Label(STOPPED, "waits for an answer in the other window")
         now = self._clock()

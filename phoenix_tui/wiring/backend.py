@@ -14,6 +14,7 @@ from engine.diagnostics import Diagnostics
 from engine.engine import Engine
 from engine.executor.session import NEVER, EngineSettings, Ports
 from engine.ports import Library
+from engine.ports.database_waits import DatabaseWaits
 from engine.ports.files import CheckpointLimits, Folders
 from engine.rewinding.keeper import TurnKeeper
 from engine.rewinding.rewinding import Rewinding
@@ -65,11 +66,12 @@ async def open_backend(
     strict_guide: bool = False,
     link: ZygoteLink | None = None,
     patient: bool = False,
+    waits: DatabaseWaits | None = None,
 ) -> Backend:
     """Open everything for `setup`; a sandbox that was asked for is tested here.
 
     `strict_guide` is for runs that nobody watches: then no conversation is named by a model either. `patient` waits
-    without end for a database that another process keeps busy: somebody watches who can leave.
+    without end for a database that another process keeps busy: somebody watches who can leave; `waits` tell of it.
 
     Raises:
         StorageError: the database cannot be opened.
@@ -77,7 +79,7 @@ async def open_backend(
     """
     paths = setup.paths
     processes = await start_processes(process_settings(setup, environment), link)
-    store = await open_the_store(paths, ephemeral=setup.ephemeral, patient=patient)
+    store = await open_the_store(paths, ephemeral=setup.ephemeral, patient=patient, waits=waits)
     models = model_files(paths, processes.runner, environment)
     embedded = embedded_factory(models.usable, processes.runner)
     registry = ProviderRegistry(setup.settings, setup.credentials, environment, embedded, strict_guide)
@@ -182,8 +184,10 @@ def process_settings(setup: Setup, environment: Mapping[str, str]) -> ProcessSet
     return ProcessSettings(clean, hidden=hidden, environment=environment, journals=paths.placeholders)
 
 
-async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool = False) -> SqliteStore:
-    """The store of this installation, or one in memory; `patient` as in `open_backend`.
+async def open_the_store(
+    paths: Paths, *, ephemeral: bool = False, patient: bool = False, waits: DatabaseWaits | None = None
+) -> SqliteStore:
+    """The store of this installation, or one in memory; `patient` and `waits` as in `open_backend`.
 
     Raises:
         StorageError: the database cannot be opened; the sentence names the fix.
@@ -192,7 +196,7 @@ async def open_the_store(paths: Paths, *, ephemeral: bool = False, patient: bool
         return await open_ephemeral_store()
     remains = Remains(paths.outputs, paths.log_file.parent)
     places = StorePaths(paths.database, paths.attachments, paths.locks, paths.data / "backups", remains)
-    return await open_store(places, patience=inf if patient else BUSY_SECONDS)
+    return await open_store(places, patience=inf if patient else BUSY_SECONDS, waits=waits)
 
 
 def model_files(paths: Paths, runner: ProcessRunner, environment: Mapping[str, str]) -> ModelFiles:

@@ -33,6 +33,7 @@ from phoenix_tui.wiring.expiring import cutoff as expires_before
 from phoenix_tui.wiring.profiles import profile_files, profile_findings
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory
 from phoenix_tui.wiring.settings import default_setter
+from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 from tools.process.start import Processes, start_processes
 from tools.wording import counted
@@ -42,7 +43,7 @@ _CONVERSATIONS = "SELECT count(*) FROM conversations WHERE kind <> 'subagent'"
 
 async def conversations(setup: Setup, arguments: CommandArguments) -> Exit:
     """`phoenix conversations ...`."""
-    store = await open_the_store(setup.paths)
+    store = await open_the_store(setup.paths, waits=waits_on_stderr(setup))
     try:
         terms = partial(_import_terms, setup, arguments)
         return await ConversationCommands(store, store.library, store.agents, arguments, terms).run()

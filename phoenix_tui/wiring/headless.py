@@ -7,7 +7,7 @@ import os
 from engine.conversation import Conversation
 from engine.engine import ConversationOptions, EngineError
 from engine.executor.requests import MemoryShort, RunCaps
-from engine.ports import ConversationChanges, OwnedElsewhere, ProviderError
+from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere, ProviderError
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.conversations import find_one
@@ -24,6 +24,7 @@ from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.providers import why_no_budget
 from phoenix_tui.wiring.sandboxes import chosen_sandbox, widened
 from phoenix_tui.wiring.settings import caps_of, caps_with
+from phoenix_tui.wiring.waits import waits_on_stderr
 from tools.contract import SandboxMode
 
 
@@ -34,9 +35,11 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         CommandError: it cannot begin; nothing was sent.
     """
     try:
-        backend = await open_backend(setup, os.environ, strict_guide=True)
+        backend = await open_backend(setup, os.environ, strict_guide=True, waits=waits_on_stderr(setup))
     except OSError as error:
         raise CommandError(f"Phoenix cannot start its process helper: {error}.", Exit.FAILED) from error
+    except DatabaseBusy as error:
+        raise CommandError(str(error), Exit.RETRYABLE) from error
     try:
         if not arguments.resumes:
             await _check_sandbox(backend, *chosen_sandbox(setup.settings))
@@ -56,6 +59,8 @@ async def run_headless(arguments: RunArguments, setup: Setup, prompt: str, image
         raise CommandError(str(error), Exit.RETRYABLE) from error
     except EngineError as error:
         raise CommandError(str(error)) from error
+    except DatabaseBusy as error:
+        raise CommandError(str(error), Exit.RETRYABLE) from error
     except OwnedElsewhere as error:
         raise CommandError(f"{error} Continue in a copy with --fork.") from error
     finally:

@@ -31,6 +31,7 @@ from engine.machine.states import (
 )
 from engine.permissions.rules import Rule
 from engine.ports import ConversationChanges, ModelInfo
+from engine.ports.database_waits import DatabaseWaits
 from engine.records import Attachment, ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
 from engine.run_records import RunRecord
 from engine.search import SearchQuery
@@ -261,6 +262,7 @@ class FakeEngine:
         self.call_sums: list[CallSum] = []
         self.shelf = FakeShelf(self)
         self.crew = FakeCrew(self)
+        self.waits = DatabaseWaits()
         self.rules = rule_desk(self.opened)
         self.spoken: dict[str, list[StoredMessage]] = {}
         """Messages of conversations that are closed."""

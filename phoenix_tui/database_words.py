@@ -1,0 +1,34 @@
+"""A database that another program keeps busy, in words; waits are told in the thread of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+WAITING: Final = "Waiting for the database: another program keeps it busy."
+
+
+def told_here(tell: Callable[[float], object]) -> Callable[[float], None]:
+    """A listener of `DatabaseWaits`, which is called in another thread, for who lives in this loop."""
+    loop = asyncio.get_running_loop()
+
+    def told(seconds: float) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell, seconds)
+
+    return told
+
+
+def told_once(tell: Callable[[str], object], words: str) -> Callable[[float], None]:
+    """A listener that says `words` as a wait begins to be long, once a wait."""
+    waiting = False
+
+    def told(seconds: float) -> None:
+        nonlocal waiting
+        if seconds and not waiting:
+            tell(words)
+        waiting = bool(seconds)
+
+    return told

@@ -1,0 +1,16 @@
+"""Waits of commands without a screen for a database that another program keeps busy."""
+
+from __future__ import annotations
+
+from engine.ports.database_waits import PATIENCE, DatabaseWaits
+from phoenix_tui.cli.output import write_progress
+from phoenix_tui.cli.setup import Setup
+from phoenix_tui.database_words import WAITING, told_once
+
+
+def waits_on_stderr(setup: Setup) -> DatabaseWaits:
+    """Say once a wait on stderr what is waited for; `--timeout` bounds each wait, too."""
+    waits = DatabaseWaits()
+    waits.patience = min(setup.settings.number("timeout") or PATIENCE, PATIENCE)
+    waits.listen(told_once(write_progress, f"{WAITING} Ctrl+C ends this. ({setup.paths.database})"))
+    return waits
