@@ -90,7 +90,8 @@ class Following:
         store, publish = session.ports.store, session.publisher.publish
         new: list[StoredMessage] = []
         if record.message_count > before.message_count:
-            new = await store.messages(record.id, first_seq=before.message_count + 1)
+            first, last = before.message_count + 1, record.message_count  # its owner may have stored more since
+            new = await store.messages(record.id, first_seq=first, last_seq=last)
         session.record = _as_known(before, record)
         session.remember(tuple(new))
         for message in new:
