@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -10,25 +11,42 @@ from pathlib import Path
 from msgspec import Struct
 
 from engine.agents.board import view_of
+from engine.machine.messages import ToolResultBlock
+from engine.machine.states import (
+    STATE_NAMES,
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    ToolExecuting,
+)
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store
 from engine.ports.agents import AgentStore
-from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage
+from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
 from engine.turn_records import TurnSummary
 from engine.updates import AgentView
 from phoenix_tui.cli.agents import agent_object
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.blocks import block_object, encode
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.finding import SHORT_ID, find_one
 from phoenix_tui.cli.import_file import read_document
-from phoenix_tui.cli.markdown_export import agent_markdown, markdown
+from phoenix_tui.cli.markdown_export import agent_markdown, interrupted_markdown, markdown
 from phoenix_tui.cli.new_file import write_new
 from phoenix_tui.cli.output import write_document, write_json, write_line, write_table
 from phoenix_tui.cli.searching import SearchCommand
 from phoenix_tui.cli.times import local_time, utc_time
 from tools.contract import JsonObject, JsonValue
 
-SHORT_ID = 8
-"""Characters of an id in tables: a prefix that `--resume` takes."""
+READING = frozenset({"show", "export"})
+"""Actions that change nothing: a part of a title will do."""
+BUSY = frozenset({
+    STATE_NAMES[one]
+    for one in (AwaitingLlm, ToolExecuting, AwaitingApproval, AwaitingSubagents, Cancelling, Compacting)
+})
+"""States of a conversation at work; one that nobody owns was left in it."""
+INTERRUPTED = "interrupted"
 
 
 class ConversationCommands(Struct, frozen=True):
@@ -79,10 +97,13 @@ class ConversationCommands(Struct, frozen=True):
             write_line("There are no conversations here yet.")
 
     async def _show(self) -> None:
-        record = await self._record()
+        found = await self._find()
+        record = await self._record(found)
         messages = await self.store.messages(record.id)
         if not self.arguments.json:
-            write_line((await self._markdown(record, messages)).rstrip("\n"))
+            text = (await self._markdown(record, messages)).rstrip("\n")
+            left = await self._left(record, messages) if is_interrupted(found) else ()
+            write_line("\n".join((text, *interrupted_markdown(record, left))) if is_interrupted(found) else text)
             return
         shown: list[JsonValue] = []
         for message in messages:
@@ -95,8 +116,9 @@ class ConversationCommands(Struct, frozen=True):
                 "created_at": utc_time(message.created_at),
                 "content": content,
             })
-        whole = _record_object(record)
+        whole = _record_object(record) | {"state": found.state_name, "interrupted": is_interrupted(found)}
         whole["messages"] = shown
+        whole["unanswered_calls"] = [_call_object(call) for call in await self._left(record, messages)]
         whole["agents"] = [agent_object(view) for view in await self._agents(record.id)]
         whole["turns"] = [_turn_object(turn) for turn in await self.library.turns(record.id)]
         write_json(whole)
@@ -167,10 +189,17 @@ class ConversationCommands(Struct, frozen=True):
             write_line(f"Left out of the file: {', '.join(imported.left_out)}.")
 
     async def _find(self) -> ConversationSummary:
-        return await find_one(self.store, self.arguments.reference, deleted=True)
+        partly = self.arguments.action in READING
+        return await find_one(self.store, self.arguments.reference, deleted=True, partly=partly)
 
-    async def _record(self) -> ConversationRecord:
-        found = await self._find()
+    async def _left(self, record: ConversationRecord, messages: Sequence[StoredMessage]) -> tuple[ToolCallRecord, ...]:
+        """Calls of the last round whose results stand in no message yet: they are stored as each ends."""
+        answered = {block.tool_use_id for one in messages for block in one.blocks if isinstance(block, ToolResultBlock)}
+        calls = await self.store.tool_calls(record.id, [message.id for message in messages[-1:]])
+        return tuple(call for call in calls if call.tool_use_id not in answered)
+
+    async def _record(self, found: ConversationSummary | None = None) -> ConversationRecord:
+        found = found or await self._find()
         record = await self.store.conversation(found.id)
         if record is None:
             raise CommandError(f"The conversation {found.id} was just removed.", Exit.FAILED)
@@ -189,34 +218,32 @@ class ConversationCommands(Struct, frozen=True):
             write_line(f"{done}: {summary.title or 'Untitled'} ({summary.id[:SHORT_ID]}).")
 
 
-async def find_one(store: Store, reference: str, *, deleted: bool = False) -> ConversationSummary:
-    """The one conversation that `reference` names; with `deleted` a deleted one where no other does.
-
-    Raises:
-        CommandError: there is none, or more than one.
-    """
-    found = await store.find(reference)
-    if not found and deleted:
-        trash = await store.conversations(ConversationQuery(deleted=True, limit=10_000))
-        found = [each for each in trash if each.id.startswith(reference) or each.title == reference]
-    if not found:
-        raise CommandError(f"No conversation matches '{reference}'; `phoenix conversations list` shows them.")
-    if len(found) > 1:
-        ids = ", ".join(summary.id[:SHORT_ID] for summary in found[:5])
-        raise CommandError(f"'{reference}' matches {len(found)} conversations ({ids}); give more of the id.")
-    return found[0]
-
-
 def owned_sentence(error: OwnedElsewhere) -> str:
     """Who has the conversation, and the way round."""
     return f"{error} Close it there, or continue in a copy with --fork."
+
+
+def is_interrupted(summary: ConversationSummary) -> bool:
+    """Whether its last run was cut off: by a restart that is recorded, or by an end that nobody has seen yet."""
+    left = summary.state_name in BUSY and summary.owner_pid is None
+    return left or summary.last_status == INTERRUPTED
+
+
+def _call_object(call: ToolCallRecord) -> JsonObject:
+    return {
+        "tool_use_id": call.tool_use_id,
+        "name": call.name,
+        "input": json.loads(call.input_json),
+        "status": call.status.value,
+        "output": call.output_text,
+    }
 
 
 def _row(summary: ConversationSummary) -> tuple[str, ...]:
     return (
         summary.id[:SHORT_ID],
         local_time(summary.updated_at),
-        summary.state_name,
+        INTERRUPTED if is_interrupted(summary) else summary.state_name,
         str(summary.message_count),
         summary.model,
         summary.title or "Untitled",
@@ -231,6 +258,7 @@ def _summary_object(summary: ConversationSummary) -> JsonObject:
         "cwd": str(summary.cwd),
         "model": summary.model,
         "state": summary.state_name,
+        "interrupted": is_interrupted(summary),
         "message_count": summary.message_count,
         "context_tokens": summary.context_tokens,
         "context_window": summary.context_window,

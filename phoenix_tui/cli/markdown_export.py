@@ -69,6 +69,15 @@ def agent_markdown(view: AgentView, messages: Sequence[StoredMessage], calls: It
     return "\n".join((*lines, *_transcript(messages, calls, SPEAKERS | {Role.USER: PARENT}))) + "\n"
 
 
+def interrupted_markdown(record: ConversationRecord, calls: Sequence[ToolCallRecord]) -> list[str]:
+    """That its last run was cut off, and what the calls of its last round have stored."""
+    lines = ["", "# Interrupted", "", f"The last run was cut off; `phoenix --resume {record.id[:8]}` goes on."]
+    for call in calls:
+        lines += ["", f"**{clean_line(call.name)}**: {call.status.value}"]
+        lines += ["", _fenced(clean(call.output_text), "")] if call.output_text else []
+    return lines
+
+
 def _transcript(
     messages: Sequence[StoredMessage], calls: Iterable[ToolCallRecord], speakers: Mapping[Role, str]
 ) -> list[str]:

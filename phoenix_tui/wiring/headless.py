@@ -10,8 +10,8 @@ from engine.executor.requests import MemoryShort, RunCaps
 from engine.ports import ConversationChanges, DatabaseBusy, OwnedElsewhere, ProviderError
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
 from phoenix_tui.cli.arguments import RunArguments
-from phoenix_tui.cli.conversations import find_one
 from phoenix_tui.cli.exits import CommandError, Exit
+from phoenix_tui.cli.finding import find_one
 from phoenix_tui.cli.headless import HeadlessRun
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import write_progress

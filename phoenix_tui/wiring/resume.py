@@ -78,7 +78,7 @@ async def _from_the_store(arguments: RunArguments, setup: Setup) -> tuple[str, s
 
 async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:
     if arguments.resume:
-        from phoenix_tui.cli.conversations import find_one  # noqa: PLC0415 - as above
+        from phoenix_tui.cli.finding import find_one  # noqa: PLC0415 - as above
 
         return (await find_one(store, arguments.resume)).id
     latest = await store.conversations(ConversationQuery(cwd=setup.cwd, limit=1))
