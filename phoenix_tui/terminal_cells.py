@@ -22,24 +22,35 @@ _SECOND: Final = ""
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 _SINGLE: Final = frozenset(
     chr(point)
-    for first, last in ((0x20, 0x7E), (0xA0, 0xAC), (0xAE, 0x2FF), (0x370, 0x482), (0x2500, 0x25FC), (0x2800, 0x28FF))
+    for first, last in (
+        (0x20, 0x7E),
+        (0xA0, 0xAC),
+        (0xAE, 0x2FF),
+        (0x370, 0x482),
+        (0x2010, 0x2027),
+        (0x2030, 0x205E),
+        (0x2190, 0x22FF),
+        (0x2500, 0x25FC),
+        (0x2713, 0x2718),
+        (0x2800, 0x28FF),
+    )
     for point in range(first, last + 1)
 )
-"""Characters that take one cell everywhere; most texts hold no others."""
-_SURE: Final = _SINGLE | {
-    chr(point)
-    for first, last in ((0x2010, 0x2027), (0x2030, 0x205E), (0x2190, 0x22FF), (0x2713, 0x2718))
-    for point in range(first, last + 1)
-}
-"""The same with signs that a selector may turn into symbols; most rows hold no others."""
+"""Characters that take one cell everywhere, unless a selector follows; most texts hold no others."""
+_WIDE: Final = (
+    ("\u3000", "\u303e"),
+    ("\u3041", "\u30ff"),
+    ("\u3400", "\u4dbf"),
+    ("\u4e00", "\u9fff"),
+    ("\uac00", "\ud7a3"),
+    ("\uf900", "\ufaff"),
+    ("\uff01", "\uff60"),
+)
+"""First and last of characters that take two cells everywhere: Chinese, Japanese and Korean scripts."""
+_DISPUTED: Final = ("\ue000", "\uf8ff"), ("\U0001f000", "\U0010fffd")
+"""Symbols and private characters, whose width terminals disagree on."""
 _KEPT: Final = 256
 """Strips whose cells are kept: those of a large screen."""
-_WIDE: Final = re.compile(
-    "[\u3000-\u303e\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60]"
-)
-"""Characters that take two cells everywhere: Chinese, Japanese and Korean scripts."""
-_DISPUTED: Final = re.compile("[\ue000-\uf8ff\U0001f000-\U0010fffd]")
-"""Symbols and private characters, whose width terminals disagree on."""
 
 
 class Row:
@@ -91,7 +102,7 @@ class Row:
 
     def odd_columns(self) -> list[int]:
         """The columns whose character some terminals draw in another width."""
-        if _SURE.issuperset("".join(self.cells)):
+        if _SINGLE.issuperset("".join(self.cells)):
             return []
         return [column for column, cell in enumerate(self.cells) if cell > "~" and _is_odd(cell)]
 
@@ -164,8 +175,12 @@ def _is_wide(cell: str) -> bool:
 
 @lru_cache(4096)
 def _is_odd(cell: str) -> bool:
-    if cell in _SURE or cell.startswith(PLACEHOLDER):
+    if cell in _SINGLE or cell.startswith(PLACEHOLDER):
         return False
-    if len(cell) > 1 or _DISPUTED.match(cell):
+    if len(cell) > 1 or _is_among(_DISPUTED, cell):
         return True
-    return _is_wide(cell) and _WIDE.match(cell) is None
+    return _is_wide(cell) and not _is_among(_WIDE, cell)
+
+
+def _is_among(ranges: Iterable[tuple[str, str]], cell: str) -> bool:
+    return any(first <= cell <= last for first, last in ranges)

@@ -265,7 +265,7 @@ def test_a_style_is_taken_apart_whatever_its_order() -> None:
 
 
 def test_random_updates_leave_the_terminal_as_whole_frames_would() -> None:
-    for seed in range(60):
+    for seed in range(20):
         chance = random.Random(seed)
         shown = Shown(capable=chance.random() < 0.8)
         shown.draw([_random_row(chance, COLUMNS) for _ in range(ROWS)])
