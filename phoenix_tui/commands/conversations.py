@@ -35,6 +35,9 @@ async def resume(bench: Bench, reference: str) -> None:
             f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
         )
     rows = await engine.list(ConversationQuery(limit=MOST))
+    if not rows:
+        bench.tell("There is no conversation to resume yet.")
+        return
     now = time.time()
     choices = [Choice(row.id, row.title or "New conversation", _remark(row, now)) for row in rows]
     if chosen := await bench.sheets.show(PickScreen("Resume a conversation", choices)):

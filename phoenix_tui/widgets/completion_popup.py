@@ -101,8 +101,11 @@ class CompletionPopup(Widget):
             line = Content.assemble(text, gap, (clean_line(one.meaning), Tone.QUIET.value))
             line = line.truncate(width, ellipsis=True, pad=True)
             lines.append(Content.styled(line.plain, "reverse") if place == self.chosen and not one.hint else line)
-        if more := len(self._completions) - len(shown):
-            lines.append(Content.styled(f"+{more} more", Tone.QUIET.value))
+        if len(self._completions) > len(shown):
+            below = len(self._completions) - first - len(shown)
+            lines.append(
+                Content.styled(f"+{below} more" if below else f"{len(self._completions)} in all", Tone.QUIET.value)
+            )
         return Content("\n").join(lines)
 
 

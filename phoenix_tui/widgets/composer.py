@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 12
 
 
+JOINERS: Final = frozenset("\u200d\ufe0f\ufe0e")
+"""What holds an emoji of several together, or says how one looks; a keyboard sends them as keys of their own."""
+
+
 class Composer(Still, ShellKeys, TextArea):
     """Multi-line input that grows upwards. Enter sends, Ctrl+J breaks the line."""
 
@@ -187,6 +191,8 @@ class Composer(Still, ShellKeys, TextArea):
             self.marks.step_out()
         if self._answers(event):
             pass
+        elif event.character in JOINERS and self.text:
+            replace_at(self, event.character or "", *self.selection)  # no letter for Textual, and part of an emoji
         elif not self.text and (message := _meaning_when_empty(event)) is not None:
             self.post_message(message)
         elif self.vim.take(event) or (self.text and edit_at_once(self, event)):

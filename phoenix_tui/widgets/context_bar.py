@@ -56,14 +56,16 @@ def headline(report: ContextReport, model: str) -> Content:
 
 
 def bar(report: ContextReport, width: int, *, plain: bool) -> Content:
-    """One cell for each `width`-th of the window, coloured by what fills it; a share that is there has a cell."""
+    """One cell for each `width`-th of the window, coloured by what fills it: as many as are full, whoever has them."""
     size = max(report.window, report.tokens, 1)
     pieces: list[tuple[str, str]] = []
-    used = 0
     shares = [(filling, count) for filling, count in report.measured.shares if count > 0]
-    for place, (filling, count) in enumerate(shares):
-        left = width - used - (len(shares) - place - 1)
-        cells = max(min(max(round(width * count / size), 1), left), 0)
+    total = max(sum(count for _, count in shares), 1)
+    full = min(max(round(width * report.tokens / size), 1 if shares else 0), width)
+    used = summed = 0
+    for filling, count in shares:
+        summed += count
+        cells = round(full * summed / total) - used
         pieces.append(((SIGNS[filling] if plain else "▰") * cells, COLOURS[filling]))
         used += cells
     pieces.append((("." if plain else "▱") * (width - used), Tone.QUIET.value))

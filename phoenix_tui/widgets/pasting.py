@@ -13,6 +13,7 @@ from msgspec import Struct
 from phoenix_tui.image_files import dropped_images
 from phoenix_tui.keys_in_force import hint
 from tools.clean import clean
+from tools.wording import counted
 
 FOLD_ABOVE: Final = 4_000
 """Characters a paste may have before it is folded; wrapping megabytes in the composer would freeze it."""
@@ -135,9 +136,10 @@ class Shelf:
 
 
 def _size(text: str) -> str:
-    lines = text.count("\n") + 1
-    letters = f"{len(text) / MEGABYTE:.1f} M" if len(text) >= MEGABYTE else f"{len(text):,}"
-    return f"{lines:,} lines, {letters} characters"
+    lines = counted(text.count("\n") + (not text.endswith("\n")), "line")
+    if len(text) >= MEGABYTE:
+        return f"{lines}, {len(text) / MEGABYTE:.1f} M characters"
+    return f"{lines}, {counted(len(text), 'character')}"
 
 
 async def paste_of(text: str, *, into_empty: bool) -> Paste:

@@ -46,8 +46,18 @@ class Canvas:
         self.marks = Marks(self.stack, self.viewport)
         self.new_below = 0
         """Messages that came while the end was out of sight."""
-        self._marked = 0
+        self._marked = ""
         """What the mark at the bottom says."""
+
+    @property
+    def below(self) -> str:
+        """What is new below the window, in words; empty at the end, and where nothing came."""
+        if self.viewport.following:
+            return ""
+        if self.new_below:
+            return f"{self.new_below} new"
+        live = self.model.live
+        return "new text" if live.pieces and live.stopped is None else ""
 
     @property
     def reserved(self) -> int:
@@ -122,8 +132,8 @@ class Canvas:
             return Placed(y, heights.total + self.reserved, 0)
         rows = [heights.top(slot) + row - y for slot, row in changed]
         visible = [max(row, 0) for row in rows if row < self.viewport.height]
-        if self._marked != self.new_below:
-            self._marked = self.new_below
+        if self._marked != self.below:
+            self._marked = self.below
             visible.append(self.viewport.height - 1)
         return Placed(y, heights.total + self.reserved, min(visible, default=None))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.strip import Strip
 
@@ -28,6 +28,12 @@ class Kind(StrEnum):
     TOOL = "tool"
     NOTE = "note"
     IMAGE = "image"
+
+
+IN_RUNS: Final = frozenset({Kind.TOOL, Kind.NOTE})
+"""Kinds whose rows belong together."""
+ENDS: Final = frozenset({"stopped", "error"})
+"""Keys of the parts that tell how a turn ended."""
 
 
 @dataclass(slots=True)
@@ -119,8 +125,12 @@ def located(rows: Iterable[tuple[int, int, Drawn | None]]) -> Iterator[tuple[Par
 
 
 def with_gaps(parts: list[Part], before: Kind | None) -> Drawn:
-    """Parts with blank rows between them, none between tool rows and above images; `before` is the kind above."""
+    """Parts with blank rows between them, none in a run of tool rows or of notes and above images.
+
+    `before` is the kind above. How a turn ended stands apart.
+    """
     for part in parts:
-        part.gap = 0 if before is None or part.kind is Kind.IMAGE or (before is part.kind is Kind.TOOL) else 1
+        goes_on = before is part.kind and part.kind in IN_RUNS and part.key not in ENDS
+        part.gap = 0 if before is None or part.kind is Kind.IMAGE or goes_on else 1
         before = part.kind
     return Drawn(parts)

@@ -86,8 +86,8 @@ class Sight:
         prompt = None if starts_here else prompt_above(model, seq)
         if prompt:
             strips[0] = self._overlays.sticky(prompt, painter)
-        if not viewport.following and self.canvas.new_below:
-            strips[-1] = self._overlays.mark(f"{self.canvas.new_below} new", strips[-1], painter)
+        if below := self.canvas.below:
+            strips[-1] = self._overlays.mark(below, strips[-1], painter)
 
     def _show_cursor(
         self, strips: list[Strip], rows: Sequence[tuple[int, int, Drawn | None]], painter: Painter

@@ -148,6 +148,13 @@ def test_the_bar_is_always_as_wide_as_its_room(width: int, tokens: int) -> None:
     assert ruler(report, width, plain=False).cell_length <= width
 
 
+@pytest.mark.parametrize(("tokens", "cells"), [(0, 0), (900, 1), (100_000, 20), (199_999, 40)])
+def test_as_many_cells_are_filled_as_the_window_is_full(tokens: int, cells: int) -> None:
+    shares = tuple((filling, tokens // 8) for filling in Filling)
+    report = replace(REPORT, tokens=tokens, window=200_000, measured=Measured(shares, (), 1))
+    assert bar(report, 40, plain=False).plain.count("▰") == cells
+
+
 @pytest.mark.parametrize("percent", range(30, 100, 5))
 def test_the_threshold_that_acts_is_always_on_the_ruler(percent: int) -> None:
     for width in (58, 78, 118):

@@ -10,6 +10,7 @@ from textual import events
 from phoenix_tui.drafts import ENTRY_LIMIT
 from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.unsent import joined
+from phoenix_tui.widgets.pasting import Shelf
 
 LONG = "\n".join(f"line {number}" for number in range(100))
 MARK = "[pasted 1: 100 lines, 789 characters]"
@@ -22,6 +23,19 @@ async def paste(shell: Any, text: str) -> None:
 
 def content_and_mode(path: Path) -> tuple[str, int]:
     return path.read_text(), path.stat().st_mode & 0o777
+
+
+def test_a_mark_counts_lines_as_people_do() -> None:
+    shelf = Shelf()
+    marks = [shelf.fold(text) for text in ("x" * 6_803, "line\n" * 400)]
+    assert marks == ["[pasted 1: 1 line, 6,803 characters]", "[pasted 2: 400 lines, 2,000 characters]"]
+
+
+async def test_an_emoji_of_several_that_is_typed_stays_one(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        for letter in "so 👩\u200d💻":
+            shell.app.post_message(events.Key("zero_width_joiner" if letter == "\u200d" else letter, letter))
+        await shell.until(lambda: shell.composer.text == "so 👩\u200d💻")
 
 
 async def test_a_long_paste_is_one_mark_that_enter_opens_and_the_change_is_sent(open_shell: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from engine.updates import MessageSaved
+from engine.updates import MessageSaved, TextArrived
 from phoenix_tui.follow import follow
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.painter import Painter
-from phoenix_tui.widgets.transcript.parts import Part
+from phoenix_tui.widgets.transcript.parts import Kind, Part, with_gaps
 from phoenix_tui.widgets.transcript.sight import Sight
 from tests.support.bare_transcript import canvas_of, plain_painter
 from tests.support.screens import answered, said
@@ -41,6 +41,24 @@ def test_the_prompt_stays_on_top_of_its_answer_and_what_is_new_is_counted_below(
     rows = rows_of(canvas)
     assert "the question" in rows[0]
     assert rows[-1].endswith("↓ 1 new")
+
+
+def test_an_answer_that_goes_on_out_of_sight_is_told_below() -> None:
+    canvas = canvas_of([said(1, "the question"), answered(2, "\n\n".join(f"part {part}" for part in range(20)))])
+    canvas.viewport.move_to(6)
+    canvas.place()
+    assert not rows_of(canvas)[-1].endswith("new text")
+    follow(TextArrived("and on"), canvas.model)
+    canvas.place()
+    assert rows_of(canvas)[-1].endswith("↓ new text")
+    canvas.viewport.following = True
+    canvas.place()
+    assert not rows_of(canvas)[-1].endswith("new text")
+
+
+def test_rows_of_the_audit_trail_stand_together_and_the_end_of_a_turn_apart() -> None:
+    parts = [Part("message:1", Kind.NOTE, []), Part("message:2", Kind.NOTE, []), Part("stopped", Kind.NOTE, [])]
+    assert [part.gap for part in with_gaps(parts, Kind.TOOL).parts] == [1, 0, 1]
 
 
 def test_a_row_says_once_that_messages_are_being_read() -> None:
