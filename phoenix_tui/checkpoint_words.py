@@ -36,7 +36,7 @@ def _passed_over(coverage: Coverage) -> list[str]:
     words = [f"Deleted and not kept: {_names(coverage.gone)}."] if coverage.gone else []
     names = [name for name in coverage.left_out if name not in VERSION_CONTROL]
     left = _names(names, coverage.left_out_count - len(coverage.left_out))
-    return [*words, f"Left as now, what was deleted there too: {left}."] if left else words
+    return [*words, f"Left as now, deletions included: {left}."] if left else words
 
 
 def _not_kept(coverage: Coverage) -> list[str]:

@@ -38,6 +38,11 @@ def key(name: str) -> str:
     return f"{before}{plus}{ARROWS.get(last, last)}" if last else key_names(first)
 
 
+def short_key(name: str) -> str:
+    """The same where there is little room: ^L."""
+    return key(name).replace("Ctrl+", "^")
+
+
 def keys(*names: str) -> str:
     """The keys of actions that belong together: `↑ ↓`, or `Shift+↑↓` where they are held with the same one."""
     found = [one for name in names if (one := key(name))]

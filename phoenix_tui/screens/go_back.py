@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final
 
@@ -29,6 +30,8 @@ from tools.contract import DiffDisplay
 
 DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]
 LEAST_FILES: Final = 3
+COVERED_ROWS: Final = 3
+"""Rows for what going back does not touch."""
 
 
 class LastLook(Struct, frozen=True):
@@ -170,4 +173,4 @@ class GoBackSheet(Sheet[HowFar]):
         summarizes = ("rewind_summarize", "summarizes what came before") if self._look.summarizes else ""
         notes = [hint(("sheet_take", "does it"), overwrites, shows, summarizes)]
         covered = left_alone(self._look.preview.coverage) if not self._look.preview.refusal else ""
-        return [covered, *notes] if covered else notes
+        return [*textwrap.wrap(covered, self.measure, max_lines=COVERED_ROWS, placeholder=" …"), *notes]

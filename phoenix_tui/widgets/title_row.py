@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.reactive import reactive
 
-from phoenix_tui.keys_in_force import hint, key
+from phoenix_tui.keys_in_force import hint, short_key
 from phoenix_tui.labels import ASKING, UNREAD, Glyph, Tone
 from phoenix_tui.still import Still
 from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
@@ -107,11 +107,7 @@ class TitleRow(Still, MeterRow):
         if heading.others_unread and list_hidden:
             parts.append((f"{UNREAD.mark(self._plain)}{heading.others_unread} ", UNREAD.tone.value))
         if list_hidden:
-            opens = (
-                hint(("list", "list"))
-                if width >= SPELLED_FROM and not heading.parent
-                else key("list").replace("Ctrl+", "^")
-            )
+            opens = hint(("list", "list")) if width >= SPELLED_FROM and not heading.parent else short_key("list")
             parts.append((f" {opens}", Tone.QUIET.value))
         elif width >= WIDE and (meter := wide_meter(heading.context, self._plain)):
             parts.append((meter, heading.context.tone.value))

@@ -24,7 +24,7 @@ def test_use_names_the_limits_and_the_settings_that_change_them() -> None:
         (Coverage(), ""),
         (Coverage(refusal="Nothing."), "Nothing."),
         (Coverage((".git",), 1), "Commits are not taken back."),
-        (Coverage(("build", "x.log"), 9), "Left as now, what was deleted there too: build, x.log, 7 more."),
+        (Coverage(("build", "x.log"), 9), "Left as now, deletions included: build, x.log, 7 more."),
         (Coverage(gone=("node_modules",)), "Deleted and not kept: node_modules."),
         (
             Coverage(too_large=("a\x1b[31m.bin",), secret=(".env",), over=2),
@@ -32,7 +32,7 @@ def test_use_names_the_limits_and_the_settings_that_change_them() -> None:
         ),
         (
             Coverage(tuple("abcdefgh"), 8),
-            "Left as now, what was deleted there too: a, b, c, d, e, 3 more.",
+            "Left as now, deletions included: a, b, c, d, e, 3 more.",
         ),
     ],
 )

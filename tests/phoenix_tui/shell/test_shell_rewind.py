@@ -223,7 +223,8 @@ async def test_what_is_left_as_it_is_now_is_said(open_shell: OpenShell) -> None:
         await shell.press_at_once("escape", "escape")
         await shell.until(lambda: "stay here" in shell.text)
         await shell.pilot.press("down", "enter")
-        await shell.until(lambda: "Left as now: .env, film.mp4 (too large)." in shell.text)
+        await shell.until(lambda: "Left as now, deletions included: .env." in shell.text)
+        assert "Not kept: film.mp4 (too large)." in shell.text
         assert "Commits are not taken back." in shell.text
 
 
