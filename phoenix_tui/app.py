@@ -26,6 +26,7 @@ from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
 from phoenix_tui.message_bound import MessageBound, bound_messages
+from phoenix_tui.palette import for_terminal
 from phoenix_tui.removal import is_fault_of_removal
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
@@ -63,7 +64,7 @@ class PhoenixApp(App[None]):
         let_painted_rows_go()
         super().__init__(driver_class=driver_class)
         for theme in THEMES:
-            self.register_theme(theme)
+            self.register_theme(for_terminal(theme, self))
         self._take_theme(self._first_theme(launch))
         self.animation_level = "none"
         self._said_too_small: tuple[int, int] | None = None
@@ -89,7 +90,7 @@ class PhoenixApp(App[None]):
 
             own = theme_named(launch.themes_folder, launch.theme)
             if own is not None:
-                self.register_theme(own)
+                self.register_theme(for_terminal(own, self))
             return own.name if own is not None else DARK.name
         return launch.theme or (LIGHT if launch.light_terminal else DARK).name
 

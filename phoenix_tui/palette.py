@@ -6,7 +6,7 @@ Asked for a dark surface with a hint of a hue, Rich gives the nearest colour of 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from textual.app import App
 from textual.color import Color
@@ -27,9 +27,14 @@ SURFACES: Final = (
 )
 
 
-def has_palette(app: App[object]) -> bool:
+def has_palette(app: App[Any]) -> bool:
     """Whether the terminal shows 256 colours and no others."""
     return app.console.color_system == SYSTEM
+
+
+def for_terminal(theme: Theme, app: App[Any]) -> Theme:
+    """The theme as the app's terminal can show it."""
+    return in_palette(theme) if has_palette(app) else theme
 
 
 def grey(colour: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from phoenix_tui.attention.background import QUESTION, remember, told_light
-from phoenix_tui.palette import has_palette, in_palette
+from phoenix_tui.palette import for_terminal
 from phoenix_tui.themes import DARK, LIGHT, THEMES
 from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
 
@@ -44,23 +44,12 @@ class Colours:
 
     def start(self, *, may_ask: bool) -> None:
         """Read every theme; ask for the background where that decides."""
-        if has_palette(self._app):
-            self._use_palette()
         for path in theme_files(self._folder):
             self._register(path)
         self.choose(self._wished)
         if may_ask and self._terminal is not None and not self._wished:
             self._terminal.replies.append(self._told)
             self._terminal.write_own(QUESTION)
-
-    def _use_palette(self) -> None:
-        """From now on every theme has surfaces that 256 colours can show."""
-        app = self._app
-        for theme in THEMES:
-            app.register_theme(in_palette(theme))
-        now = app.theme
-        app.theme = next(theme.name for theme in THEMES if theme.name != now)  # the same name would change nothing
-        app.theme = now
 
     def names(self) -> tuple[str, ...]:
         """All themes, the one in use first."""
@@ -87,8 +76,7 @@ class Colours:
 
     def _register(self, path: Path) -> bool:
         try:
-            theme = read_theme(path)
-            self._app.register_theme(in_palette(theme) if has_palette(self._app) else theme)
+            self._app.register_theme(for_terminal(read_theme(path), self._app))
         except ThemeError as error:
             self._trouble(error, "The colours stay as they were.")
             return False

@@ -76,6 +76,15 @@ async def test_no_color_is_honoured(tmp_path: Path) -> None:
         assert all(red == green == blue for red, green, blue in found)
 
 
+async def test_the_first_frame_on_256_colours_has_surfaces_apart(tmp_path: Path) -> None:
+    phoenix = with_claude(tmp_path, "http://127.0.0.1:9", COLORTERM="", TERM="xterm-256color")
+    async with program(phoenix) as running:
+        await running.ready()
+        grounds = {int(found) for found in re.findall(rb"48;5;(\d+)", bytes(running.raw))}
+        assert 233 in grounds
+        assert 16 not in grounds, "pure black, which every dark surface would be"
+
+
 async def test_a_terminal_without_titles_is_sent_none(tmp_path: Path) -> None:
     async with serve(says("One.")) as server, program(with_claude(tmp_path, server.url, TERM="linux")) as running:
         await running.ready()
