@@ -45,15 +45,16 @@ class LiveAnswer:
             part.strips.clear()
         return part
 
-    def finished(self, key: str, text: str, width: int) -> Part:
-        """A stored answer; the one that just streamed keeps its lines and strips."""
+    def finished(self, key: str, text: str, width: int, live: LiveReply) -> Part:
+        """A stored answer; the one that just streamed, and is not `live` any more, keeps its lines and strips."""
         from phoenix_tui.markdown.stream import MarkdownStream  # noqa: PLC0415 - markdown-it, 21 ms (LIBRARIES 3)
 
-        live, growing = self._part, self._stream
-        if live is not None and growing is not None and text.startswith(growing.source):
-            stream, strips = growing, live.strips
+        part, growing = self._part, self._stream
+        has_ended = self._reply is not live  # text that was stopped stays, and may begin as an earlier answer does
+        if has_ended and part is not None and growing is not None and text.startswith(growing.source):
+            stream, strips = growing, part.strips
             del strips[stream.end(text[len(stream.source) :]) :]
-            if live.dim:
+            if part.dim:
                 strips.clear()
             self._part = self._stream = None
         else:

@@ -152,8 +152,9 @@ class Stack:
 
     def _drawing(self) -> Drawing:
         width, answer = self.width, self._answer
+        live = self.model.live
         return Drawing(
-            self.model, width, self.is_open, lambda key, text: answer.finished(key, text, width), self.aspect
+            self.model, width, self.is_open, lambda key, text: answer.finished(key, text, width, live), self.aspect
         )
 
     def _draw(self, slot: int) -> Drawn | None:

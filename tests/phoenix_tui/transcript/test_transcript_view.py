@@ -226,6 +226,26 @@ async def test_a_stopped_turn_keeps_its_text_until_the_next_message() -> None:
         await settled(pilot, lambda: "half" not in text_of(app))
 
 
+async def test_a_stopped_text_that_begins_as_an_earlier_answer_stays_what_it_is_after_a_resize() -> None:
+    earlier = message(2, Role.ASSISTANT, Origin.LLM, TextBlock("It is done, all of it."))
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 14)) as pilot:
+        app.view.show(snapshot([said(1, "go"), earlier, said(3, "again")]))
+        app.view.apply(StateChanged(AwaitingLlm(1, Run("r", 5), Requesting()), 0.0))
+        app.view.apply(TextArrived("It is"))
+        app.view.apply(LiveTextDropped(cancelled=True))
+        app.view.apply(StateChanged(Idle(2), 0.0))
+        app.view.apply(RunEnded("r", "cancelled", "", "", 1))
+        await settled(pilot, lambda: "■" in text_of(app))
+        for width in (50, 70):
+            await pilot.resize_terminal(width, 14)
+            await settled(pilot, lambda: "■" in text_of(app))
+            assert [row for row in text_of(app).split("\n") if "It is" in row] == [
+                "  It is done, all of it.",
+                "  It is",
+            ]
+
+
 async def test_the_stored_row_of_a_stop_stands_below_the_text_it_stopped_and_stays_afterwards() -> None:
     notice = message(2, Role.SYSTEM, Origin.NOTICE, TextBlock("Stopped by you after 12 s · 2 processes ended"))
     app = TranscriptApp()
