@@ -90,7 +90,7 @@ class Contents:
             )
         return len(packed)
 
-    def touch(self, digests: Iterable[bytes]) -> None:
+    def renew(self, digests: Iterable[bytes]) -> None:
         """Count these as new: what a change had before is what going back needs."""
         rows = [(time.time(), digest) for digest in digests]
         if rows:

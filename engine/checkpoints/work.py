@@ -123,7 +123,7 @@ class FolderWork:
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """How one look differs from an earlier one."""
         found = tuple(difference(self._book().load(before), self._book().load(after)))
-        self._kept().touch(one.before.content for one in found if one.before is not None and one.before.kept)
+        self._kept().renew(one.before.content for one in found if one.before is not None and one.before.kept)
         return counted(self._kept(), found)
 
     def states(self, folder: Path, paths: Sequence[bytes]) -> dict[bytes, FileState | None]:

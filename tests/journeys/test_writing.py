@@ -62,7 +62,8 @@ async def test_a_queue_outlives_kill_and_is_sent_in_its_order_when_the_user_goes
             assert len(server.requests) == 1
             running.type(ENTER)
             await running.shows("Answer 4.")
-            await running.lacks("queue")
+            await running.lacks("queue 1")
+            await running.lacks("queue 2")
     assert [spoken(request)[-1] for request in server.requests[1:]] == ["first", "third", "second"]
     assert rows(phoenix, "select count(*) from queued_messages") == [(0,)]
 
