@@ -123,6 +123,8 @@ class ZygoteLink:
         atexit.unregister(self.say_goodbye)
         self.say_goodbye()
         self.disarm()
+        with contextlib.suppress(OSError):  # a thread that listens (`heard`) would keep it open for the zygote
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         for ends in self._alarms.values():
             for descriptor in ends:
