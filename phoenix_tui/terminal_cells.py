@@ -95,11 +95,6 @@ class Row:
         if column > 0 and _is_wide(cells[column - 1]) and (column == len(cells) or cells[column] != _SECOND):
             cells[column - 1] = " "
 
-    @property
-    def is_known(self) -> bool:
-        """Whether every cell is what the terminal shows."""
-        return UNKNOWN not in self.cells
-
     def odd_columns(self) -> list[int]:
         """The columns whose character some terminals draw in another width."""
         if _SINGLE.issuperset("".join(self.cells)):
