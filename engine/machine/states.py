@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -277,11 +277,13 @@ def unfinished(agents: tuple[AgentTask, ...], outcomes: tuple[AgentOutcome, ...]
     return tuple(agent.id for agent in agents if agent.id not in ended)
 
 
+BUSY: Final = (AwaitingLlm, ToolExecuting, AwaitingApproval, AwaitingSubagents, Cancelling, Compacting)
+"""States of a conversation at work."""
+
+
 def is_busy(state: State) -> bool:
     """Whether a run or a manual compaction is under way."""
-    return isinstance(
-        state, AwaitingLlm | ToolExecuting | AwaitingApproval | AwaitingSubagents | Cancelling | Compacting
-    )
+    return isinstance(state, BUSY)
 
 
 def run_of(state: State) -> Run | None:

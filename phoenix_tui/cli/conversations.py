@@ -12,15 +12,7 @@ from msgspec import Struct
 
 from engine.agents.board import view_of
 from engine.machine.messages import ToolResultBlock
-from engine.machine.states import (
-    STATE_NAMES,
-    AwaitingApproval,
-    AwaitingLlm,
-    AwaitingSubagents,
-    Cancelling,
-    Compacting,
-    ToolExecuting,
-)
+from engine.machine.states import BUSY, STATE_NAMES
 from engine.ports import ConversationChanges, ImportRefused, ImportTerms, Library, OwnedElsewhere, StorageError, Store
 from engine.ports.agents import AgentStore
 from engine.records import ConversationQuery, ConversationRecord, ConversationSummary, StoredMessage, ToolCallRecord
@@ -41,10 +33,7 @@ from tools.contract import JsonObject, JsonValue
 
 READING = frozenset({"show", "export"})
 """Actions that change nothing: a part of a title will do."""
-BUSY = frozenset({
-    STATE_NAMES[one]
-    for one in (AwaitingLlm, ToolExecuting, AwaitingApproval, AwaitingSubagents, Cancelling, Compacting)
-})
+AT_WORK = frozenset(STATE_NAMES[one] for one in BUSY)
 """States of a conversation at work; one that nobody owns was left in it."""
 INTERRUPTED = "interrupted"
 
@@ -225,7 +214,7 @@ def owned_sentence(error: OwnedElsewhere) -> str:
 
 def is_interrupted(summary: ConversationSummary) -> bool:
     """Whether its last run was cut off: by a restart that is recorded, or by an end that nobody has seen yet."""
-    left = summary.state_name in BUSY and summary.owner_pid is None
+    left = summary.state_name in AT_WORK and summary.owner_pid is None
     return left or summary.last_status == INTERRUPTED
 
 
