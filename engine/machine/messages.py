@@ -70,6 +70,11 @@ OWN_CALL: Final = "shell_"
 """How the id of a call begins that the user made with `!`."""
 
 
+def is_own_call(call_id: str) -> bool:
+    """Tell whether the user made a call with `!`."""
+    return call_id.startswith(OWN_CALL)
+
+
 class Origin(StrEnum):
     """Where a message came from."""
 

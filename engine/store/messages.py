@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from engine.codec import decode_blocks, decode_cut, decode_usage, encode_blocks, encode_cut, encode_usage, storable
-from engine.machine.messages import OWN_CALL, Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, text_in
+from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
 from engine.store.file_steps import command_of
@@ -107,7 +107,7 @@ def _name_conversation(connection: sqlite3.Connection, conversation_id: str, mes
 
 def _own_call(blocks: tuple[Block, ...]) -> ToolUseBlock | None:
     """The command that the user ran with `!`, where these blocks are its row."""
-    return next((one for one in blocks if isinstance(one, ToolUseBlock) and one.id.startswith(OWN_CALL)), None)
+    return next((one for one in blocks if isinstance(one, ToolUseBlock) and is_own_call(one.id)), None)
 
 
 def plain_text(blocks: tuple[Block, ...]) -> str:

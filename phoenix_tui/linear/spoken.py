@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from engine.codec import decode_display
-from engine.machine.messages import OWN_CALL, ImageBlock, Origin, Role, TextBlock, ToolResult, ToolStatus
+from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ToolResult, ToolStatus, is_own_call
 from engine.machine.states import RETRIES, Errored
 from engine.records import StoredMessage
 from engine.updates import (
@@ -243,7 +243,7 @@ class Spoken:
         parts += [counted(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
         parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
         parts += [clock(duration)] if duration >= 1 else []
-        own, failed = result.call_id.startswith(OWN_CALL), result.status is ToolStatus.ERROR
+        own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR
         shown = rows[:OWN_ROWS] if own else rows[-FAILED_ROWS:] if failed else []
         return [", ".join(parts), *(f"  {clean_line(row)}" for row in shown)]
 

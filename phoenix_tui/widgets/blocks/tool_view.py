@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from engine.codec import CodecError, decode_display
-from engine.machine.messages import OWN_CALL, ToolCall, ToolResult, ToolStatus
+from engine.machine.messages import ToolCall, ToolResult, ToolStatus, is_own_call
 from engine.records import ToolCallRecord
 from tools.clean import clean, clean_line, reveal_line
 from tools.contract import AgentsDisplay, Display, JsonValue
@@ -45,7 +45,7 @@ class ToolView(Struct, frozen=True):
     @property
     def is_own(self) -> bool:
         """Whether the person ran it with `!`."""
-        return self.id.startswith(OWN_CALL)
+        return is_own_call(self.id)
 
     def __post_init__(self) -> None:
         """Reveal the summary, wherever it came from: a row shows what runs."""

@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.machine.messages import (
-    OWN_CALL,
     Block,
     Origin,
     Role,
@@ -20,6 +19,7 @@ from engine.machine.messages import (
     ToolResult,
     ToolStatus,
     ToolUseBlock,
+    is_own_call,
     text_in,
 )
 from engine.machine.states import (
@@ -98,7 +98,7 @@ def is_own(message: StoredMessage) -> bool:
     """Whether the person wrote it: a message, or a command with `!`."""
     if message.role is not Role.SYSTEM:
         return message.origin is Origin.HUMAN
-    return any(isinstance(block, ToolUseBlock) and block.id.startswith(OWN_CALL) for block in message.blocks)
+    return any(isinstance(block, ToolUseBlock) and is_own_call(block.id) for block in message.blocks)
 
 
 def text_of(message: StoredMessage) -> str:
