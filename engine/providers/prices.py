@@ -81,14 +81,19 @@ def price(provider: str, model: str, usage: Usage, *, local: bool = False) -> fl
 
 async def load(model: str) -> None:
     """Make the price of `model` known, in a thread where that needs genai-prices (0.25 s of import)."""
-    if _DATED.sub("", bare_name(model)) not in _PRICES:
-        await asyncio.to_thread(importlib.import_module, "genai_prices")
+    if not _is_listed(model):
+        await asyncio.to_thread(load_now, model)
 
 
 def load_now(model: str) -> None:
     """As `load`, in the thread of the caller."""
-    if _DATED.sub("", bare_name(model)) not in _PRICES:
+    if not _is_listed(model):
         importlib.import_module("genai_prices")
+
+
+def _is_listed(model: str) -> bool:
+    """Whether the own table has it."""
+    return _DATED.sub("", bare_name(model)) in _PRICES
 
 
 def _looked_up(provider: str, model: str, usage: Usage) -> float | None:

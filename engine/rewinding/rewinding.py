@@ -46,7 +46,7 @@ class Rewinding(Struct, eq=False):
     async def points(self, record: ConversationRecord) -> RewindList:
         """What can be gone back to. Raises StorageError, FilesError."""
         await self.keeper.settled(record.id)
-        steps = [_without_open(one) for one in await self.log.steps(record.id)]
+        steps = await self._steps(record.id)
         prompts = await self.log.prompts(record.id, MOST_POINTS)
         points: list[RewindPoint] = []
         turns = sorted((one for one in steps if one.kind is StepKind.TURN), key=lambda one: one.seq)
@@ -65,7 +65,7 @@ class Rewinding(Struct, eq=False):
         """What this conversation did to its folder, its run under way included. Raises StorageError."""
         await self.keeper.settled(record.id)
         running = await self.keeper.so_far(record.id)
-        steps = [_without_open(one) for one in await self.log.steps(record.id)]
+        steps = await self._steps(record.id)
         steps = [running if running is not None and one.id == running.id else one for one in steps]
         preview = await self._preview(record.cwd, wanted(steps, 0), _coverage(steps, 0))
         return Changed(as_done(preview.files), preview.coverage, preview.refusal)
@@ -73,8 +73,12 @@ class Rewinding(Struct, eq=False):
     async def preview(self, record: ConversationRecord, seq: int) -> Preview:
         """What going back to before the prompt `seq` would do to files. Raises StorageError."""
         await self.keeper.settled(record.id)
-        steps = [_without_open(one) for one in await self.log.steps(record.id)]
+        steps = await self._steps(record.id)
         return await self._preview(record.cwd, wanted(steps, seq), _coverage(steps, seq))
+
+    async def _steps(self, conversation_id: str) -> list[FileStep]:
+        """What each turn did to files; of the one that is open nothing yet."""
+        return [_without_open(one) for one in await self.log.steps(conversation_id)]
 
     async def preview_undo(self, record: ConversationRecord) -> Preview:
         """What undoing the last rewind would do to files. Raises StorageError, CannotRewind."""
