@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -10,6 +11,9 @@ from engine.ports import StreamItem, TextDelta, ThinkingDelta
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.thinking_tags import Piece, ThinkingSplitter, split_at_closing
+
+AT_ONCE: Final = 1024
+"""Characters looked at together: both readers take lines off what they hold, and a reply may come in one piece."""
 
 
 class WholeText(Struct, frozen=True):
@@ -33,8 +37,9 @@ class AnswerText:
 
     def feed(self, text: str) -> Iterator[StreamItem]:
         """What `text` adds for the eye."""
-        for piece in self._splitter.feed(text):
-            yield from self._take(piece)
+        for at in range(0, len(text), AT_ONCE):
+            found = self._splitter.feed(text[at : at + AT_ONCE])
+            yield from _joined(item for piece in found for item in self._take(piece))
 
     def flush(self, *, cut: bool, called: bool) -> Iterator[StreamItem]:
         """What was held back and turns out to be plain text; the arguments are those of `finish`."""
@@ -76,3 +81,18 @@ class AnswerText:
                 return WholeText("", found.text, [("", *call) for call in found.calls], found.is_cut)
             case None:
                 return WholeText(text="".join(self._plain))
+
+
+def _joined(items: Iterable[StreamItem]) -> Iterator[StreamItem]:
+    """The items with texts that follow each other in one: the readers give one a line."""
+    texts: list[str] = []
+    for item in items:
+        if isinstance(item, TextDelta):
+            texts.append(item.text)
+            continue
+        if texts:
+            yield TextDelta("".join(texts))
+            texts = []
+        yield item
+    if texts:
+        yield TextDelta("".join(texts))

@@ -224,14 +224,25 @@ LONG = 1_000_000
         '{"name": "bash", "arguments": ' + "[" * LONG,
         "<" * LONG,
         ("<think>\n</think>\n" + "``\n") * (LONG // 20),
+        "some words\n" * (LONG // 11),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_hostile_lengths_are_read_in_linear_time(text: str) -> None:
     begun = time.process_time()
     reply, _ = told([text[at : at + 500] for at in range(0, len(text), 500)])
     assert time.process_time() - begun < 8, "a quadratic reading takes minutes"
     assert sum(len(block.text) for block in reply.blocks if isinstance(block, TextBlock)) <= len(text)
+
+
+def test_lines_that_come_in_one_piece_are_read_in_linear_time_and_shown_in_large_pieces() -> None:
+    text = ("<think>\n</think>\n" + "``\n") * (LONG // 20)
+    begun = time.process_time()
+    reply, shown = told([text])
+    assert time.process_time() - begun < 8, "a quadratic reading takes 20 s and more"
+    assert shown_text(shown).count("``") == text_in(reply.blocks).count("``") == LONG // 20
+    _, shown = told(["some words\n" * 10_000])
+    assert len(shown) < 200, "not one for each line"
 
 
 MARKED = st.lists(
