@@ -179,7 +179,10 @@ def _plain(value: object) -> object:
         return value
     kind = type(value)
     named = {"type": NAMES[kind]} if kind in NAMES else {}
-    return named | {name: _plain(getattr(value, name)) for name, _, _ in _shape(kind)}
+    told = {name: getattr(value, name) for name, _, _ in _shape(kind)}
+    if kind is TextBlock and not told["attached"]:
+        del told["attached"]  # few have it, and every message has text
+    return named | {name: _plain(each) for name, each in told.items()}
 
 
 def _decode(text: str, annotation: object) -> object:

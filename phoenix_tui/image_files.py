@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlsplit
 from tools.contract import ImageRejected
 from tools.files.own_files import read_start
 from tools.files.protected import is_secret
+from tools.images.contract import IMAGE_SUFFIXES
 
 LARGEST_IMAGE: Final = 64_000_000
 """Bytes of a file or of what a clipboard holds; what is sent is shrunk later."""
-IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
 SECRET: Final = "{path} lies in a place of keys, which Phoenix sends nowhere; copy it elsewhere to attach it."
 LONGEST_DROP: Final = 4_096
 """Longer pastes are no list of paths."""

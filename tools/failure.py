@@ -22,6 +22,7 @@ _SENTENCES = {
     errno.ENOSPC: "The disk is full: {name} is unchanged.",
     errno.EDQUOT: "The disk quota is used up: {name} is unchanged.",
     errno.ENAMETOOLONG: "The name {name} is too long for this file system.",
+    errno.ENXIO: "{name} is not a regular file but a pipe, device or socket.",
     errno.ELOOP: "{name} is, or runs through, a symbolic link that changed while it was opened.",
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from engine.executor.attaching import attachments
 from engine.executor.inbox import Entry, Priority
 from engine.executor.launching import log_launch
 from engine.executor.mentions import UnknownMention, digests
@@ -49,6 +50,12 @@ async def message_blocks(session: Session, text: str, image_ids: Sequence[str]) 
     if text.strip():
         blocks.append(TextBlock(text))
     return tuple(blocks)
+
+
+def with_attachments(blocks: tuple[Block, ...], attached: Sequence[Block]) -> tuple[Block, ...]:
+    """A message with what is attached: images stand first, each once, texts behind the words."""
+    images = tuple(block for block in attached if isinstance(block, ImageBlock) and block not in blocks)
+    return (*images, *blocks, *(block for block in attached if not isinstance(block, ImageBlock)))
 
 
 def why_not_sent(session: Session, blocks: tuple[Block, ...], images: int = 0) -> str:
@@ -140,6 +147,7 @@ async def send(
         blocks += await digests(session, text)
     except UnknownMention as error:
         return Refused(str(error))
+    blocks = with_attachments(blocks, await attachments(session, text))
     caps = caps or RunCaps()
     message = NewMessage(session.ports.ids.new(), Role.USER, Origin.HUMAN, blocks)
     run_id = session.ports.ids.new()

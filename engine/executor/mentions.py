@@ -10,6 +10,7 @@ from typing import Final
 from engine.executor.session import Session
 from engine.machine.messages import Origin, Role, TextBlock
 from engine.records import ConversationSummary, StoredMessage
+from tools.clean import clean_line
 
 REFERENCE: Final = re.compile(r"(?<![\w@])@conversation:([0-9A-Za-z][0-9A-Za-z-]{3,63})")
 MOST_MENTIONS: Final = 4
@@ -34,10 +35,10 @@ async def digests(session: Session, text: str) -> tuple[TextBlock, ...]:
     references = list(dict.fromkeys(REFERENCE.findall(text)))
     if len(references) > MOST_MENTIONS:
         raise UnknownMention(f"A message can name {MOST_MENTIONS} conversations, this one names {len(references)}.")
-    return tuple([TextBlock(await _digest(session, reference)) for reference in references])
+    return tuple([await _digest(session, reference) for reference in references])
 
 
-async def _digest(session: Session, reference: str) -> str:
+async def _digest(session: Session, reference: str) -> TextBlock:
     store = session.ports.store
     found = [one for one in await store.find(reference) if one.id.startswith(reference)]
     if len(found) != 1:
@@ -54,7 +55,7 @@ async def _digest(session: Session, reference: str) -> str:
     if asked and asked[-1] != asked[0]:
         parts.append(f"Last request: {_cut(asked[-1], REQUEST_LENGTH)}")
     parts.append(f"Last answer: {_cut(answers[-1], ANSWER_LENGTH)}" if answers else "It has no answer yet.")
-    return "\n\n".join(parts)
+    return TextBlock("\n\n".join(parts), f"conversation “{clean_line(one.title) or one.id[:8]}”")
 
 
 def _heading(one: ConversationSummary) -> str:

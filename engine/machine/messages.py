@@ -15,6 +15,8 @@ class TextBlock(Struct, frozen=True):
     """Plain or Markdown text."""
 
     text: str
+    attached: str = ""
+    """In a few words what the text is a copy of, where a message of the user attaches it; empty for words."""
 
 
 class ImageBlock(Struct, frozen=True):
@@ -54,8 +56,13 @@ Block: TypeAlias = TextBlock | ImageBlock | ThinkingBlock | ToolUseBlock | ToolR
 
 
 def text_in(blocks: Iterable[object], between: str = "") -> str:
-    """What the text blocks say."""
-    return between.join(block.text for block in blocks if isinstance(block, TextBlock))
+    """What the text blocks say; what is attached stays out."""
+    return between.join(block.text for block in blocks if isinstance(block, TextBlock) and not block.attached)
+
+
+def attached_in(blocks: Iterable[object]) -> tuple[TextBlock, ...]:
+    """Copies of files and digests of conversations that a message attaches."""
+    return tuple(block for block in blocks if isinstance(block, TextBlock) and block.attached)
 
 
 class Role(StrEnum):

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from engine.codec import decode_blocks, storable
-from engine.machine.messages import TextBlock
+from engine.machine.messages import text_in
 from engine.ports.turns import BranchRow, NewBranch
 
 WORDS = 80
@@ -77,5 +77,4 @@ def _prompt(connection: sqlite3.Connection, conversation_id: str, after: int, or
     ).fetchone()
     if row is None:
         return ""
-    texts = (block.text for block in decode_blocks(row["content_json"]) if isinstance(block, TextBlock))
-    return " ".join(" ".join(texts).split())[:WORDS]
+    return " ".join(text_in(decode_blocks(row["content_json"]), " ").split())[:WORDS]

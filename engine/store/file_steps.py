@@ -101,7 +101,7 @@ def _prompt(row: Any, most: int | None) -> PromptRow:
 
 def _words(block: Block) -> str:
     match block:
-        case TextBlock(text=text):
+        case TextBlock(text=text, attached=""):
             return text
         case ToolUseBlock(input_json=arguments):
             return f"! {command_of(arguments)}"

@@ -95,6 +95,8 @@ def _transcript(
 
 def _block(block: Block, calls: Mapping[str, ToolCallRecord]) -> str:
     match block:
+        case TextBlock(text, attached) if attached:
+            return f"*Attached: {clean_line(attached)}*\n\n{_fenced(clean(text), '')}"
         case TextBlock(text):
             return "\n".join(_honest(clean(text)))
         case ImageBlock(_, width, height):

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from engine.machine.messages import Origin, Role, text_in
+from engine.machine.messages import Origin, Role, attached_in, text_in
 from engine.machine.states import RETRIES, AwaitingSubagents, Completed, Failed
 from engine.machine.texts import SUMMARIZED, without_keys
 from engine.records import AgentFacts, ConversationRecord, StoredMessage
@@ -263,11 +263,17 @@ def progress_line(update: Update) -> str:
             return f"• {cause} Trying again in {seconds:.0f} s ({attempt} of {RETRIES})."
         case Noticed(text):
             return f"• {text}"
+        case MessageSaved(message) if message.origin is Origin.HUMAN:
+            return "\n".join(f"• {_as_attached(block.attached)}" for block in attached_in(message.blocks))
         case MessageSaved(message):
             said = summarized(message)
             return f"• {said}" if said else ""
         case _:
             return ""
+
+
+def _as_attached(words: str) -> str:
+    return words if words.startswith("not attached") else f"attached {words}"
 
 
 def agent_line(facts: AgentFacts, update: Update) -> str:

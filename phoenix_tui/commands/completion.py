@@ -18,6 +18,8 @@ from tools.shedding import Order, shedding
 
 MOST_FILES: Final = 50_000
 MOST_CHOICES: Final = 50
+MOST_QUOTED: Final = 1_000
+"""Answers to a name in quotation marks among which those with blanks are looked for."""
 NEVER_WRITTEN: Final = frozenset({"__pycache__", "node_modules"})
 """Folders of files that nobody writes about."""
 FRESH_SECONDS: Final = 2.0
@@ -87,7 +89,10 @@ class FileIndex:
     async def completions(self, query: str) -> list[Completion]:
         """The best files and folders for what was typed after the `@`."""
         wanted = query.strip('"')
-        found = await asyncio.to_thread(self._corpus.search, wanted, MOST_CHOICES)
+        is_quoted = query.startswith('"')
+        found = await asyncio.to_thread(self._corpus.search, wanted, MOST_QUOTED if is_quoted else MOST_CHOICES)
+        if is_quoted:  # written for names with blanks alone
+            found = sorted(found, key=lambda one: " " not in one.name)[:MOST_CHOICES]
         completions: list[Completion] = []
         for one in found:
             quoted = f'"{one.name}"' if " " in one.name else one.name

@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from engine.codec import decode_display
-from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ToolResult, ToolStatus, is_own_call
+from engine.machine.messages import (
+    ImageBlock,
+    Origin,
+    Role,
+    TextBlock,
+    ToolResult,
+    ToolStatus,
+    attached_in,
+    is_own_call,
+)
 from engine.machine.states import RETRIES, Errored
 from engine.records import StoredMessage
 from engine.updates import (
@@ -211,7 +220,7 @@ class Spoken:
                 begun = self.answer.begun or self.answer.rest
                 return self.answer.end() if begun else said(ASSISTANT, text)
             case Origin.HUMAN:
-                return [] if message.id in self.own else said(YOU, text)
+                return attached(message) if message.id in self.own else said(YOU, text)
             case Origin.NOTICE:
                 told = message.role is Role.USER  # what a command of theirs printed: said as it ended
                 return [f"Note: {clean_line(text)}"] if text and not told else []
@@ -258,10 +267,20 @@ def said(who: str, text: str) -> list[str]:
 
 
 def text_of(message: StoredMessage) -> str:
-    """The words of a message, and what its images are."""
-    parts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    """The words of a message, and what its images and attached files are."""
+    is_human = message.origin is Origin.HUMAN
+    own = [block for block in message.blocks if isinstance(block, TextBlock) and not (is_human and block.attached)]
     images = [block for block in message.blocks if isinstance(block, ImageBlock)]
-    return "\n".join([*parts, *(f"Image, {image.width} by {image.height}." for image in images)])
+    parts = [block.text for block in own]
+    return "\n".join([*parts, *(f"Image, {image.width} by {image.height}." for image in images), *attached(message)])
+
+
+def attached(message: StoredMessage) -> list[str]:
+    """Files and conversations that a message of the user attaches, and those that it could not."""
+    words = (clean_line(block.attached) for block in attached_in(message.blocks))
+    if message.origin is not Origin.HUMAN:
+        return []
+    return [f"N{one[1:]}." if one.startswith("not attached") else f"Attached: {one}." for one in words]
 
 
 def speaker(message: StoredMessage) -> str:

@@ -15,6 +15,8 @@ from phoenix_tui.labels import Tone
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 8
+OPENED: Final = '@"'
+"""How a file begins whose name has blanks."""
 
 
 class Completion(Struct, frozen=True):
@@ -44,10 +46,13 @@ class Token(Struct, frozen=True):
 
 
 def token_of(area: TextArea) -> Token:
-    """The word left of the cursor."""
+    """The word left of the cursor; behind `@"` it goes on over blanks."""
     row, column = area.cursor_location
     line = area.document.get_line(row)
     start = line.rfind(" ", 0, column) + 1
+    opened = line.rfind(OPENED, 0, column)
+    if opened >= 0 and line[:opened][-1:] in {"", " "} and '"' not in line[opened + len(OPENED) : column]:
+        start = opened
     return Token(line[start:column], row, start, column)
 
 

@@ -116,14 +116,14 @@ def test_every_block_gives_its_first_rows_of_a_long_text_without_reading_it_all(
 
     counted = Counted(text)
     for rows in (
-        speech.prompt_rows(counted, [], 100, is_open=True, action=""),
+        speech.prompt_rows(speech.Said(counted), 100, is_open=True, action=""),
         speech.thinking_rows(counted, 100),
         speech.notice_rows(counted, 100),
     ):
         read = 0
         list(islice(rows, 20))
         assert read <= (50 * PIECE if text[0] != "\x07" else len(text))
-    closed = list(speech.prompt_rows(text, [], 100, is_open=False, action=""))
+    closed = list(speech.prompt_rows(speech.Said(text), 100, is_open=False, action=""))
     assert len(closed) <= speech.LONG_PROMPT + 3
     view = ToolView("1", "bash", text, ToolStatus.SUCCESS, text=text)
     assert len(tool_block(view, 100, is_open=False).lines) == 1

@@ -30,6 +30,7 @@ from tools.contract import (
     PlainDisplay,
     PreparedImage,
     ProcessesEnded,
+    Tool,
     ToolClass,
     ToolContext,
     ToolInputError,
@@ -210,8 +211,11 @@ async def engine_bench(
     provider: ScriptedProvider | None = None,
     providers: Any = None,
     board: Any = None,
+    tools: Sequence[Tool] = (),
 ) -> AsyncIterator[Bench]:
     """An engine whose model answers with `replies`, in order, or as `provider` does; `board` has background jobs.
+
+    `tools` stand beside `tool`.
 
     `providers` stand in the place of all that is scripted.
     """
@@ -223,7 +227,7 @@ async def engine_bench(
         store.library,
         store.queue,
         providers or Providers(provider),
-        {tool.spec.name: tool},
+        {one.spec.name: one for one in (tool, *tools)},
         jobs,
         PlainImages(),
         rules,

@@ -61,7 +61,7 @@ def read_dialogue(messages: Sequence[ModelMessage]) -> Dialogue:
 
 def _spoken(blocks: Sequence[Block], *, beside_results: bool) -> str:
     """What the person typed. A bracketed text is theirs only where there is nothing else."""
-    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    texts = [block.text for block in blocks if isinstance(block, TextBlock) and not block.attached]
     typed = [text for text in texts if not _TRANSIENT.search(text)]
     return "\n".join(typed if typed or beside_results else texts).strip()
 

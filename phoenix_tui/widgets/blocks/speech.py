@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Final
 
 from msgspec import Struct
 
-from engine.machine.messages import ImageBlock
+from engine.machine.messages import ImageBlock, TextBlock
 from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED, without_keys
 from phoenix_tui.keys_in_force import hint
@@ -25,6 +25,8 @@ LONG_PROMPT: Final = 40
 SHOWN_OF_LONG: Final = 12
 LOOKED_AT: Final = 64_000
 """Characters of a folded prompt that are looked at: its first rows have fewer."""
+LONGEST_CHIP: Final = 120
+"""Characters of a chip; a path may have thousands."""
 MOST_COUNTED: Final = 200_000
 """Characters of a text whose words are counted."""
 STOP_NOTICES: Final = ("Stopped by you", "Stopped at the time limit")
@@ -41,14 +43,30 @@ class Stopped(Struct, frozen=True):
     unsaved_text: bool
 
 
-def prompt_rows(text: str, images: Sequence[ImageBlock], width: int, *, is_open: bool, action: str) -> Iterator[Line]:
-    """A person's message: a bar in their colour, the first line bold, images as chips."""
+class Said(Struct, frozen=True):
+    """A message of the user: the words, and what goes with them."""
+
+    text: str
+    images: tuple[ImageBlock, ...] = ()
+    attached: tuple[TextBlock, ...] = ()
+
+
+def prompt_rows(said: Said, width: int, *, is_open: bool, action: str) -> Iterator[Line]:
+    """A person's message: a bar in their colour, the first line bold, images and attached files as chips."""
     room = column(width) - MARGIN
-    yield from _prompt_text(text.strip("\n"), room, is_open=is_open, action=action)
-    if images:
-        chips = " ".join(f"[image {n}: {image.width}×{image.height}]" for n, image in enumerate(images, 1))
-        for spans, joint in wrap((Span(chips, QUIET),), room):
+    yield from _prompt_text(said.text.strip("\n"), room, is_open=is_open, action=action)
+    chips = [f"[image {n}: {image.width}×{image.height}]" for n, image in enumerate(said.images, 1)]
+    chips += [f"[{_chip(block)}]" for block in said.attached]
+    if chips:
+        for spans, joint in wrap((Span(" ".join(chips), QUIET, action if said.attached else ""),), room):
             yield Line((BAR, *spans), joint)
+    for block in said.attached if is_open else ():
+        for _, shown, joint in plain_rows(block.text, room):
+            yield Line((BAR, Span(shown, QUIET)), joint)
+
+
+def _chip(block: TextBlock) -> str:
+    return ellipsize(clean_line(block.attached[:LONGEST_LINE]), LONGEST_CHIP)
 
 
 def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterator[Line]:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock
+from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
 from engine.records import StoredMessage
 from phoenix_tui.agent_words import handed_in
 from phoenix_tui.images.boxes import box_of
@@ -70,9 +70,12 @@ class Drawing(Struct, frozen=True):
             )
             return [_long_part(key, Kind.NOTE, rows, foldable=True)]
         images = [block for block in message.blocks if isinstance(block, ImageBlock)]
-        rows = speech.prompt_rows(texts, images, self.width, is_open=self.is_open(key), action=fold_action(key))
+        attached = attached_in(message.blocks)
+        said = speech.Said(texts, tuple(images), attached)
+        rows = speech.prompt_rows(said, self.width, is_open=self.is_open(key), action=fold_action(key))
         prompt = _long_part(key, Kind.PROMPT, rows)
-        prompt.foldable = len(prompt.lines) > speech.SHOWN_OF_LONG or len(texts) > speech.LOOKED_AT
+        is_long = len(prompt.lines) > speech.SHOWN_OF_LONG or len(texts) > speech.LOOKED_AT
+        prompt.foldable = is_long or bool(attached)
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
         return [prompt, *(part for part in shown if part is not None)]
 

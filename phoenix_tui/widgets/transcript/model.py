@@ -102,8 +102,10 @@ def is_own(message: StoredMessage) -> bool:
 
 
 def text_of(message: StoredMessage) -> str:
-    """All its text."""
-    return text_in(message.blocks, "\n\n")
+    """All its words; what a message of the user attaches stays out."""
+    if message.origin is Origin.HUMAN:
+        return text_in(message.blocks, "\n\n")
+    return "\n\n".join(block.text for block in message.blocks if isinstance(block, TextBlock))
 
 
 def _words(block: Block) -> str:

@@ -210,3 +210,9 @@ async def test_the_command_line_keeps_a_file_that_is_there(tmp_path: Path) -> No
     assert (ran.code, target.read_text()) == (2, "mine")
     assert f"{target} exists already: name another file." in ran.err
     assert (await phoenix.run("conversations", "export", known, "-o", "/dev/stdout")).out.startswith("# ")
+
+
+def test_what_a_message_attaches_is_named_and_fenced() -> None:
+    file = TextBlock("[File a.py:\n     1\t# You\n```\n]", "a.py: 1 line")
+    text = markdown(RECORD, [message(1, Role.USER, Origin.HUMAN, TextBlock("see @a.py"), file)], [])
+    assert text == f"{HEAD}\n## You\n\nsee @a.py\n\n*Attached: a.py: 1 line*\n\n````\n{file.text}\n````\n"

@@ -81,6 +81,22 @@ async def test_a_folder_is_entered_with_tab_and_its_files_are_offered(open_shell
         await shell.until(lambda: shell.composer.text == "@pool/inner/deep.py ")
 
 
+async def test_a_name_in_quotation_marks_is_looked_for_over_its_blanks_and_before_others(
+    open_shell: Any, tmp_path: Path
+) -> None:
+    for name in ("pick.py", "pic one.png", "pic two.png"):
+        (tmp_path / name).write_text("x")
+    async with open_shell() as shell:
+        await shell.type('in @"pic')
+        await shell.until(lambda: "pick.py" in shell.text)
+        rows = [row.strip() for row in shell.text.split("\n") if "@" in row and "in @" not in row]
+        assert rows[:3] == ['@"pic one.png"', '@"pic two.png"', "@pick.py"]
+        await shell.type(" tw")
+        await shell.until(lambda: "pick.py" not in shell.text and "pic two.png" in shell.text)
+        await shell.pilot.press("tab")
+        await shell.until(lambda: shell.composer.text == 'in @"pic two.png" ')
+
+
 async def test_a_file_made_later_is_found_by_the_next_at(open_shell: Any, tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("x")
     async with open_shell() as shell:

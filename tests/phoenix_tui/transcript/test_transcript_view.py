@@ -415,6 +415,24 @@ async def test_ones_own_message_brings_the_end_into_sight() -> None:
         await settled(pilot, lambda: "┃ mine" in text_of(app))
 
 
+async def test_what_a_message_attaches_is_a_chip_until_it_is_opened() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 20)) as pilot:
+        file = TextBlock("[File a.py:\n     1\tsecret words\n]", "a.py: 1 line")
+        app.view.show(snapshot([message(1, Role.USER, Origin.HUMAN, TextBlock("see @a.py"), file)]))
+        assert text_of(app).split("\n") == ["┃ see @a.py", "┃ [a.py: 1 line]"]
+        app.view.action_view("details")
+        await settled(pilot, lambda: "secret words" in text_of(app))
+
+
+async def test_only_a_message_of_the_user_can_leave_text_to_a_chip() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 20)):
+        hidden = TextBlock("do as I say", "a.py: 1 line")
+        app.view.show(snapshot([message(1, Role.USER, Origin.COMPLETION, hidden), answered(2, hidden)]))
+        assert text_of(app).count("do as I say") == 2
+
+
 async def test_the_prompt_stays_on_top_of_its_answer() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 12)) as pilot:

@@ -1,0 +1,181 @@
+"""`@FILE` in a message: its text or picture goes with it, where the model could read them without a question.
+
+The tools read_file and read_image do the reading and the policy decides, so an `@` opens nothing that they do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from engine.executor.approving import limits_of, place_of, rules_of
+from engine.executor.session import Session
+from engine.machine.messages import Block, ImageBlock, TextBlock
+from engine.permissions.policy import Allow, decide
+from engine.ports import ProviderError, StorageError
+from tools.clean import reveal_name
+from tools.contract import Tool, ToolContext, ToolInputError, ToolOutput, ToolRequest
+from tools.files.location import resolve, shown
+from tools.images.contract import IMAGE_SUFFIXES
+from tools.wording import counted
+
+NAMED: Final = re.compile(r"""(?<![^\s(\[{'"`])@(?:"([^"\n]{1,1000})"|([^\s"`]{1,1000}))""")
+"""A file behind an `@`, in quotation marks where its name has blanks."""
+ENDS: Final = ".,;:!?)]}>'*"
+"""Signs behind a name that belong to the sentence."""
+MOST_LOOKED_FOR: Final = 50
+"""Names of which it is looked whether they are files: pasted code has many an `@`."""
+MOST_FILES: Final = 10
+MOST_CHARACTERS: Final = 100_000
+"""Of all files of a message, and no more than a quarter of the window, at four characters a token."""
+PATIENCE: Final = 10.0
+"""Seconds that one file may take: a file system over the network may never answer."""
+
+
+async def attachments(session: Session, text: str) -> tuple[Block, ...]:
+    """Images, then texts of the files that `text` names; for one that cannot be attached a sentence says why."""
+    if "@" not in text:
+        return ()
+    cwd = session.record.cwd
+    try:
+        async with asyncio.timeout(PATIENCE):
+            found = await asyncio.to_thread(named_files, text, cwd)
+    except TimeoutError:
+        return (_not_attached("its folder does not answer"),)
+    room = min(MOST_CHARACTERS, session.record.context_window or MOST_CHARACTERS)
+    blocks: list[Block] = []
+    for path in found[:MOST_FILES]:
+        for block in await _attached(session, path, room):
+            room -= len(block.text) if isinstance(block, TextBlock) else 0
+            blocks.append(block)
+    if (left := len(found) - MOST_FILES) > 0:
+        blocks.append(_not_attached(f"{counted(left, 'more file')}, since a message attaches {MOST_FILES}"))
+    return tuple(sorted(blocks, key=lambda block: not isinstance(block, ImageBlock)))
+
+
+def named_files(text: str, cwd: Path) -> list[Path]:
+    """Real paths of what stands behind an `@` and exists, folders left out, each once."""
+    found = (_file_of(word, cwd) for word in _words(text))
+    return list(dict.fromkeys(path for path in found if path is not None))
+
+
+def _words(text: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for match in NAMED.finditer(text):
+        word = match[1] or match[2]
+        if word not in seen and len(seen) < MOST_LOOKED_FOR:
+            seen.add(word)
+            yield word
+
+
+def _file_of(word: str, cwd: Path) -> Path | None:
+    for name in dict.fromkeys((word, word.rstrip(ENDS))):
+        try:
+            path = resolve(name, cwd)
+            mode = path.stat().st_mode
+        except (OSError, ValueError):
+            continue  # nothing there, or no name of a file
+        return None if stat.S_ISDIR(mode) else path
+    return None
+
+
+async def _attached(session: Session, path: Path, room: int) -> tuple[Block, ...]:
+    """The blocks of one file."""
+    is_image = path.suffix.lower() in IMAGE_SUFFIXES
+    name = reveal_name(shown(path, session.record.cwd))
+    if is_image and not _sees(session):
+        return (_not_attached(f"{name}, since {session.record.model} cannot see images"),)
+    if room <= 0:
+        return (_not_attached(f"{name}, since the files before it fill the room there is"),)
+    tool = session.ports.tools.get("read_image" if is_image else "read_file")
+    if tool is None:
+        return ()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            output = await _read(session, tool, path)
+            images = [await _stored(session, output)] if output.images else []
+    except TimeoutError:
+        return (_not_attached(f"{name} does not answer"),)
+    except (ToolInputError, StorageError) as error:
+        return (_not_attached(str(error)),)
+    if output.is_error:
+        return (_not_attached(output.text),)
+    if is_image:
+        return (*images, TextBlock(f"[Image {output.text}]", name))
+    return (_excerpt(name, output, room),)
+
+
+def _sees(session: Session) -> bool:
+    """False where it is known that the model cannot see images."""
+    try:
+        provider, name = session.ports.providers.resolve(session.record.model)
+    except ProviderError:
+        return True  # said when the message is answered
+    return provider.describe(name).vision is not False
+
+
+async def _read(session: Session, tool: Tool, path: Path) -> ToolOutput:
+    """What the tool gives back where its call would run without a question; else a sentence.
+
+    Raises:
+        ToolInputError: no file can have this name.
+    """
+    cwd = session.record.cwd
+    name = shown(path, cwd)
+    args = {"path": str(path) if name.startswith("~") else name}
+    request = await tool.request({**args}, cwd)
+    place = place_of(session)
+    decision = decide(tool.spec, request, await limits_of(session), place, rules_of(session))
+    if not isinstance(decision, Allow):
+        return ToolOutput(_why_not(session, tool, request), is_error=True)
+    context = ToolContext(
+        session.record.id,
+        "",
+        cwd,
+        decision.outside,
+        lambda _: None,
+        sandbox=decision.sandbox,
+        admitted=request.paths,
+        kept_out=place.kept_out(request),
+    )
+    return await tool.run({**args}, context)
+
+
+def _why_not(session: Session, tool: Tool, request: ToolRequest) -> str:
+    place = place_of(session)
+    name = reveal_name(request.summary)
+    if place.own_path(tool.spec, request):
+        return f"{name} belongs to Phoenix itself."
+    if place.guarded(tool.spec, request):
+        return f"{name} lies in a place of keys."
+    return f"{name} is outside the working directory."
+
+
+async def _stored(session: Session, output: ToolOutput) -> ImageBlock:
+    [image] = output.images
+    stored = await session.ports.store.add_attachment(session.record.id, image, session.ports.clock.now())
+    return ImageBlock(stored.id, stored.width, stored.height)
+
+
+def _excerpt(name: str, output: ToolOutput, room: int) -> TextBlock:
+    """The numbered lines of a file, cut between two of them where they are more than the room there is."""
+    kept, end = output.text, ""
+    if len(kept) > room:
+        kept = kept[: kept.rfind("\n", 0, room) + 1].rstrip("\n") or kept[:room]
+        end = f"\n[{len(output.text) - len(kept):,} more characters are left out; read_file reads them]"
+    lines = sum(1 for line in kept.split("\n") if _NUMBER.match(line))
+    words = f"first {counted(lines, 'line')}" if end or output.truncated else counted(lines, "line")
+    return TextBlock(f"[File {name}, as it was when the message was sent:\n{kept}{end}\n]", f"{name}: {words}")
+
+
+_NUMBER = re.compile(r" *\d+\t")
+
+
+def _not_attached(why: str) -> TextBlock:
+    """What stands in the place of a file that is not attached: the message goes out with its path alone."""
+    sentence = why.rstrip(".")
+    return TextBlock(f"[Not attached: {sentence}.]", f"not attached: {sentence.partition('; ')[0]}")
