@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Final
@@ -22,9 +23,14 @@ from tools.wording import counted
 BAR: Final = Span("┃ ", Look(Tone.YOU))
 LONG_PROMPT: Final = 40
 """Rows above which a prompt is folded."""
-SHOWN_OF_LONG: Final = 12
+SHOWN_OF_LONG: Final = 8
+END_OF_LONG: Final = 4
+"""Last rows of a folded prompt: words behind a paste are the question, as often as those before it."""
+LONGEST_FOLDED: Final = SHOWN_OF_LONG + END_OF_LONG
 LOOKED_AT: Final = 64_000
 """Characters of a folded prompt that are looked at: its first rows have fewer."""
+LOOKED_AT_END: Final = 4_000
+"""Characters in which its last rows are looked for."""
 LONGEST_CHIP: Final = 120
 """Characters of a chip; a path may have thousands."""
 MOST_COUNTED: Final = 200_000
@@ -82,8 +88,11 @@ def _prompt_text(text: str, room: int, *, is_open: bool, action: str) -> Iterato
         yield from (_prompt_row(*row) for row in head)
         return
     yield from (_prompt_row(*row) for row in head[:SHOWN_OF_LONG])
-    hidden = len(head) - SHOWN_OF_LONG + text.count("\n") - head[-1][0]
+    end = deque(plain_rows(text[-LOOKED_AT_END:], room), maxlen=END_OF_LONG)
+    hidden = len(head) - SHOWN_OF_LONG + text.count("\n") - head[-1][0] - len(end)
     yield Line((BAR, Span(f"… +{counted(max(hidden, 1), 'line')}", QUIET, action)))
+    for number, (_, shown, joint) in enumerate(end):
+        yield _prompt_row(1, shown, joint if number else None)
 
 
 def _prompt_row(number: int, shown: str, joint: str | None) -> Line:

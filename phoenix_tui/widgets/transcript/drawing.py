@@ -74,7 +74,7 @@ class Drawing(Struct, frozen=True):
         said = speech.Said(texts, tuple(images), attached)
         rows = speech.prompt_rows(said, self.width, is_open=self.is_open(key), action=fold_action(key))
         prompt = _long_part(key, Kind.PROMPT, rows)
-        is_long = len(prompt.lines) > speech.SHOWN_OF_LONG or len(texts) > speech.LOOKED_AT
+        is_long = len(prompt.lines) > speech.LONGEST_FOLDED or len(texts) > speech.LOOKED_AT
         prompt.foldable = is_long or bool(attached)
         shown = [self._image_part(f"{message.seq}:{n}", image, speech.BAR) for n, image in enumerate(images)]
         return [prompt, *(part for part in shown if part is not None)]

@@ -415,6 +415,23 @@ async def test_ones_own_message_brings_the_end_into_sight() -> None:
         await settled(pilot, lambda: "┃ mine" in text_of(app))
 
 
+async def test_words_behind_a_paste_stay_in_sight_of_a_folded_prompt() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 40)) as pilot:
+        paste = "\n".join(f"row {number}" for number in range(400))
+        app.view.show(snapshot([said(1, f"Look at this:\n{paste}\nWhy does row 7 fail?")]))
+        shown = text_of(app).split("\n")
+        assert shown == [
+            "┃ Look at this:",
+            *(f"┃ row {number}" for number in range(7)),
+            "┃ … +390 lines",
+            *(f"┃ row {number}" for number in range(397, 400)),
+            "┃ Why does row 7 fail?",
+        ]
+        app.view.action_view("details")
+        await settled(pilot, lambda: "row 380" in text_of(app))
+
+
 async def test_what_a_message_attaches_is_a_chip_until_it_is_opened() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 20)) as pilot:
