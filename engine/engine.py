@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from engine.activities import ActivityTeller, Watcher
 from engine.agents.crew import Crew
@@ -39,10 +39,14 @@ from engine.shelf import Shelf
 from engine.titles import Titler
 from engine.turn_notes import TurnNotes
 from engine.updates import Update
+from tools.garbage import garbage
 from tools.shedding import Order, shedding
 
 AgentFollower: TypeAlias = Callable[[Conversation, Update], None]
 """Is told what happens in sub-agents."""
+
+KILOBYTES: Final = 150
+"""What a conversation of some turns occupies while it is open, without its messages."""
 
 
 class Engine:
@@ -207,6 +211,7 @@ class Engine:
         finally:
             del self._closing[conversation_id]
             closed.set()
+            garbage.ended(KILOBYTES)
 
     async def stop_all(self) -> None:
         """Cancel the run of every open conversation."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Final
+
+from tools.garbage import garbage
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -11,10 +12,8 @@ if TYPE_CHECKING:
     from phoenix_tui.screens.base import PhoenixScreen, Result, Sheet
 
 
-COLLECTED: Final = 16
-"""Closed sheets, of 150 KB each, that are collected at once: 11 ms."""
-AFTERWARDS: Final = 1.0
-"""Seconds after the last of them: not while it is being closed."""
+KILOBYTES: Final = 150
+"""What a closed sheet occupies."""
 
 
 class Sheets:
@@ -22,20 +21,13 @@ class Sheets:
 
     def __init__(self, screen: PhoenixScreen[None]) -> None:
         self._screen = screen
-        self._count = 0
 
     async def show(self, sheet: Sheet[Result]) -> Result | None:
         """What a sheet gives back, such as the key of the chosen row; None where Esc was pressed."""
         try:
             return await self._screen.app.push_screen_wait(sheet)
         finally:
-            self._closed()
-
-    def _closed(self) -> None:
-        """What it was made of refers to itself: it goes with a collection, which may not come for hours."""
-        self._count += 1
-        if self._count % COLLECTED == 0 and self._screen.is_running:
-            self._screen.set_timer(AFTERWARDS, _collect)
+            garbage.ended(KILOBYTES)
 
     async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
         """One line, None where Esc was pressed."""
@@ -53,8 +45,4 @@ class Sheets:
         """Show text to read; a row that goes on does so `hang` cells in."""
         from phoenix_tui.screens.text_sheet import TextSheet  # noqa: PLC0415 - as above
 
-        self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: self._closed())
-
-
-def _collect() -> None:
-    gc.collect()
+        self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: garbage.ended(KILOBYTES))

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.screens.sheets import AFTERWARDS, COLLECTED
+from phoenix_tui.screens.sheets import KILOBYTES
 from tests.benchmarks.agents import answered
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu_of, resident
 from tests.benchmarks.program import READY, Heard, Model, Program, fresh_home, running, serving
 from tests.benchmarks.rows import Row, median
+from tools.garbage import AFTERWARDS, DUE_AT
 
 SHARE: Final = 0.05
 """Of all turns that are compared: the first ones after the warm-up, and the last."""
@@ -38,7 +39,7 @@ SHEETS: Final = (("\x1bOP", "Keys and commands"), ("\x10", "Everything"), ("\x1b
 """Keys that open one, and what it shows: F1, Ctrl+P, F2."""
 MEMORY_PER_AGENT: Final = 100.0
 """kB: its row on the screen, its view in the list of all, what its start makes Python keep, and what is not collected
-yet; 50 to 80 were measured."""
+yet; 46 were measured."""
 MEMORY_PER_SHEET: Final = 8.0
 """kB of resident memory that a sheet which was closed may leave."""
 
@@ -90,15 +91,15 @@ def _work(program: Program) -> None:
 
 def _sheets(bench: Bench) -> Iterator[Row]:
     """Sheets opened and closed: what each leaves."""
-    openings = bench.rounds(208, 48)
+    openings = bench.rounds(210, 50)
     with serving() as model, running(model, fresh_home(bench.folder)) as program:
         program.turn("hi [[text:10]]")
-        for number in range(COLLECTED):
+        for number in range(DUE_AT // KILOBYTES):
             _open_and_close(program, number)
-        before = _memory_after(program, 2 * AFTERWARDS)
+        before = _memory_after(program, 4 * AFTERWARDS)
         for number in range(openings):
             _open_and_close(program, number)
-        each = (_memory_after(program, 2 * AFTERWARDS) - before) * 1024 / openings
+        each = (_memory_after(program, 4 * AFTERWARDS) - before) * 1024 / openings
     yield Row(f"soak, {openings} sheets: RSS left by one", each, "kB").at_most(MEMORY_PER_SHEET)
 
 

@@ -7,8 +7,9 @@ import weakref
 
 import pytest
 
-from phoenix_tui.screens import sheets as closing
+from phoenix_tui.screens.sheets import KILOBYTES
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+from tools import garbage
 
 
 async def opened_and_closed(shell: Shell) -> list[weakref.ref[object]]:
@@ -35,7 +36,7 @@ async def test_a_closed_sheet_and_all_that_it_painted_go(open_shell: OpenShell) 
 async def test_what_refers_to_itself_is_collected_after_some_sheets(
     open_shell: OpenShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closing, "COLLECTED", 2)
+    monkeypatch.setattr(garbage, "DUE_AT", 2 * KILOBYTES)
     async with open_shell() as shell:
         gc.disable()
         try:

@@ -1,0 +1,33 @@
+"""Closed conversations give their memory back, without waiting for a collection that Python decides on."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+
+import pytest
+
+from engine.engine import KILOBYTES
+from engine.providers.scripted import Reply, Text
+from tests.support.engine import engine_bench, until
+from tools import garbage
+
+
+async def test_conversations_go_soon_after_some_were_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "AFTERWARDS", 0.0)
+    monkeypatch.setattr(garbage, "DUE_AT", 2 * KILOBYTES)
+    async with engine_bench(tmp_path, Reply((Text("One."),)), Reply((Text("Two."),))) as bench:
+        gone = []
+        gc.disable()
+        try:
+            for _ in range(2):
+                conversation = await bench.conversation()
+                await conversation.say("hello")
+                await conversation.wait_idle()
+                await bench.engine.forget(conversation.id)
+                gone.append(weakref.ref(conversation))
+                del conversation
+            await until(lambda: not any(one() for one in gone))
+        finally:
+            gc.enable()

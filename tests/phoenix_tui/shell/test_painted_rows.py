@@ -1,0 +1,38 @@
+"""A row that was painted goes when another takes its place, without waiting for a collection."""
+
+from __future__ import annotations
+
+import gc
+
+from textual.strip import Strip
+
+from tests.phoenix_tui.shell.conftest import OpenShell, Shell
+
+
+async def repainted(shell: Shell, times: int) -> int:
+    """How many rows are in memory after a whole screen was painted that often."""
+    for _ in range(times):
+        for widget in shell.screen.query("*"):
+            widget.refresh()
+        await shell.pilot.pause()
+    return sum(type(one) is Strip for one in gc.get_objects())
+
+
+async def test_painting_again_and_again_leaves_no_rows(open_shell: OpenShell) -> None:
+    async with open_shell() as shell:
+        gc.collect()
+        gc.disable()
+        try:
+            before = await repainted(shell, 5)
+            after = await repainted(shell, 30)
+        finally:
+            gc.enable()
+        assert after - before < 10  # a row that is being written more or less; 30 screens have 700
+
+
+def test_a_row_is_cut_as_textual_cuts_it() -> None:
+    row = Strip.blank(10)
+    assert [list(part) for part in row.divide([3, 10])] == [list(part) for part in (row.crop(0, 3), row.crop(3, 10))]
+    assert row.divide([10]) == [row]
+    assert row.divide([10, 25]) == [row]
+    assert row.divide([12]) == []

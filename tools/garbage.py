@@ -1,0 +1,34 @@
+"""Collects cyclic garbage soon after something large has ended, once for many ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Final
+
+DUE_AT: Final = 1_500
+"""kB that have ended until they are collected: ten conversations, or ten sheets. A collection takes 11 ms."""
+AFTERWARDS: Final = 0.5
+"""Seconds between the last end and the collection: not while it is being closed."""
+
+
+class Garbage:
+    """Counts what has ended. What refers to itself goes with a collection of all objects, else hours later.
+
+    Until then it keeps its place, new objects lie around it, and its memory cannot go back to the system: 141 kB of
+    every sub-agent stayed without this, 54 kB do with it.
+    """
+
+    def __init__(self) -> None:
+        self._kilobytes = 0
+
+    def ended(self, kilobytes: int) -> None:
+        """Count something that has just ended, by what it occupied; called on the thread of the event loop."""
+        self._kilobytes += kilobytes
+        if self._kilobytes >= DUE_AT:
+            self._kilobytes = 0
+            asyncio.get_running_loop().call_later(AFTERWARDS, gc.collect)
+
+
+garbage: Final = Garbage()
+"""The one of this process."""
