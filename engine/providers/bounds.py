@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -40,6 +41,11 @@ LONGEST_PINGS: Final = 1_800.0
 """Seconds in which nothing but signs of life may come; the idle limit of the connection starts anew with each."""
 MOST_SKIPPED: Final = 16
 """Informational answers ahead of the real one."""
+_WORDS_READ: Final = 3_000
+"""Characters of an error that are looked at."""
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|[hms])[a-z]{0,6} ?")
+_AGAIN: Final = re.compile(rf"\b(?:try again|retry) (?:in|after) ((?:{_DURATION.pattern}){{1,3}})")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0}
 _MOST_RATIO: Final = 200
 _FREE: Final = 4 * MEBIBYTE
 """Bytes that any body may unpack to, however small it was."""
@@ -126,6 +132,13 @@ def seconds(text: str) -> float:
     except ValueError:
         given = _seconds_until(text)
     return min(max(given, 0.0), 86_400.0) if math.isfinite(given) else 0.0
+
+
+def seconds_named(words: str) -> float:
+    """Seconds after which words say to try again ("in 5 seconds", "in 6m0.5s"): 0 without any, a day at most."""
+    named = _AGAIN.search(words[:_WORDS_READ].lower())
+    parts = _DURATION.findall(named.group(1)) if named else []
+    return min(sum(float(number) * _UNITS[unit] for number, unit in parts), 86_400.0)
 
 
 def _seconds_until(date: str) -> float:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from engine.ports import ProviderError
-from engine.providers.bounds import seconds
+from engine.providers.bounds import seconds, seconds_named
 from tools.wording import one_line
 
 OVERFLOW_MARKS = (
@@ -33,6 +33,8 @@ _NOT_UNDERSTOOD = re.compile(
     r"invalid (argument|message|parameter|request|role|type)"
 )
 """How llama.cpp, Ollama and LM Studio say under status 500 that a request cannot be served: again is no use."""
+_AUTH_TYPES = frozenset({"authentication_error", "permission_error", "no_db_connection"})
+"""Anthropic's words, and LiteLLM's for a key that is not its own where it has no database of others."""
 SHORTEST_SECRET = 8
 """Characters; anything shorter is a placeholder, and cutting it out would garble words."""
 QUOTE_LIMIT = 300
@@ -135,11 +137,12 @@ def refused(service: Service, refusal: Refusal) -> ProviderError:
     """The error that stands for `refusal`."""
     kind, retryable = _sort(service, refusal)
     overflow = kind == "invalid_request" and _is_overflow(refusal)
+    waits = retryable and kind in {"rate_limit", "overloaded"}
     return ProviderError(
         _sentence(kind, service, refusal, overflow),
         kind=kind,
         retryable=retryable,
-        retry_after=refusal.retry_after,
+        retry_after=refusal.retry_after or (seconds_named(refusal.text) if waits else 0.0),
         context_overflow=overflow,
     )
 
@@ -161,13 +164,13 @@ def _is_overflow(refusal: Refusal) -> bool:
 
 def _sort(service: Service, refusal: Refusal) -> tuple[str, bool]:
     error_type, status = refusal.error_type, refusal.status
-    if error_type in {"insufficient_quota", "billing_error"}:
+    if error_type in {"insufficient_quota", "billing_error", "budget_exceeded"}:
         return "rate_limit", False
     if status == 429 or error_type in {"rate_limit_error", "rate_limit_exceeded"}:
         return "rate_limit", True
     if status == 529 or error_type == "overloaded_error":
         return "overloaded", True
-    if status in {401, 403} or error_type in {"authentication_error", "permission_error"}:
+    if status in {401, 403} or error_type in _AUTH_TYPES:
         return "auth", False
     if status in {408, 504} or error_type == "timeout_error":
         return "timeout", True
@@ -196,7 +199,8 @@ def _sentence(kind: str, service: Service, refusal: Refusal, overflow: bool) -> 
             return f"{service.host} does not allow this{tail}"
         case "auth":
             fix = f"set {service.key_variable} to" if service.key_variable else "configure"
-            return f"API key rejected: {fix} a key that {service.host} accepts."
+            words = f" It said: {said}" if said else ""
+            return f"API key rejected: {fix} a key that {service.host} accepts.{words}"
         case "rate_limit":
             return f"Rate limited by {service.host}{tail}"
         case "overloaded":

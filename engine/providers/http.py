@@ -49,10 +49,11 @@ ERROR_BODY_LIMIT = 64 * 1024
 ERROR_BODY_SECONDS = 10.0
 """How long the words of a refusal may take; it counts as one without them."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_STATUSES: Final = frozenset(map(str, range(400, 600)))
 
 
 class ErrorDetail(msgspec.Struct):
-    """The inner object of an error body. llama.cpp gives a number as `code`, OpenAI a word or null."""
+    """The inner object of an error body. As `code` llama.cpp gives a status, LiteLLM one in quotes, OpenAI a word."""
 
     message: str = ""
     type: str | None = None
@@ -199,8 +200,10 @@ def error_in(body: ErrorBody, status: int, retry_after: float = 0.0) -> Refusal:
     """The refusal inside a parsed error body."""
     match body.error:
         case ErrorDetail() as detail:
-            word = detail.code if isinstance(detail.code, str) and detail.code else detail.type
-            told = detail.code if status == 200 and isinstance(detail.code, int) else status
+            code = str(detail.code or "")
+            is_status = code in _STATUSES
+            word = detail.type if is_status or isinstance(detail.code, int) else code or detail.type
+            told = int(code) if status == 200 and is_status else status
             return Refusal(told, word or "", detail.message, retry_after)
         case str() as text:
             return Refusal(status, "", text, retry_after)

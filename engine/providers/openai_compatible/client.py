@@ -140,6 +140,8 @@ class OpenAiCompatibleProvider:
             await prices.load(request.model)
         if builder.called:
             self._callers.add(request.model)
+        if builder.signed and dialect.replay_signed is None:
+            self._dialects[request.model] = structs.replace(dialect, replay_signed=True)
         yield builder.reply()
 
     def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> ReplyBuilder:

@@ -31,6 +31,8 @@ class Dialect(Struct, frozen=True):
     """The highest output limit that the server says it takes; 0: it said none."""
     replay_reasoning: bool = False
     """Whether the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
+    replay_signed: bool | None = None
+    """Whether signed reasoning is sent back; None until the server signs some (LiteLLM before Claude)."""
     json_schema: bool = True
     """Whether `response_format` takes a schema; only matters with the JSON protocol."""
     temperature: bool = True
@@ -57,6 +59,7 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
         (_names_limit(dialect, said), replace(dialect, limit_field="max_completion_tokens")),
         (dialect.temperature and "temperature" in said, replace(dialect, temperature=False)),
         (not dialect.replay_reasoning and "reasoning_content" in said, replace(dialect, replay_reasoning=True)),
+        (bool(dialect.replay_signed) and _refuses_thinking(said), replace(dialect, replay_signed=False)),
         (dialect.json_schema and _names_format(said), replace(dialect, json_schema=False)),
         (dialect.tool_protocol == "native" and _refuses_tools(said), replace(dialect, tool_protocol="json")),
     )
@@ -95,3 +98,8 @@ def _refuses_tools(said: str) -> bool:
         "tool-choice",
     )
     return any(mark in said for mark in marks) or ("tool" in said and "unsupported" in said)
+
+
+def _refuses_thinking(said: str) -> bool:
+    """Reasoning that another model signed, after the user switched, or a server that does not know it."""
+    return "thinking_blocks" in said or ("thinking" in said and "signature" in said)

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from engine.machine.messages import Block, StopReason, TextBlock, ThinkingBlock, ToolUseBlock, Usage
+from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import ModelReply, StreamItem, TextDelta, ThinkingDelta, ToolCallDelta, UsageTold
-from engine.providers.bounds import MOST_NAME, Tally, step_problem, tokens
+from engine.providers.bounds import MOST_NAME, Tally, step_problem
 from engine.providers.failures import Refusal, Service, refused, unreadable
 from engine.providers.http import ErrorBody, ErrorDetail, error_in
 from engine.providers.openai_compatible.answer_text import AnswerText
 from engine.providers.openai_compatible.calls import CallList, WireCall
 from engine.providers.openai_compatible.json_protocol import StepReader
+from engine.providers.openai_compatible.reasoning import Reasoning, WireThinking
 from engine.providers.openai_compatible.text_calls import CallSpotter
+from engine.providers.openai_compatible.usage import WireUsage, counted
 from engine.providers.wire import decoded, estimated_tokens, unique_tool_id
 
 DONE = b"[DONE]"
@@ -33,6 +35,7 @@ class WireDelta(msgspec.Struct, gc=False):
     content: str | list[WirePart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    thinking_blocks: list[WireThinking] | None = None
     refusal: str | None = None
     tool_calls: list[WireCall] | None = None
 
@@ -45,22 +48,6 @@ class WireChoice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     error: ErrorDetail | str | None = None
     """Why it ends with `error` (OpenRouter)."""
-
-
-class WireCached(msgspec.Struct, gc=False):
-    """Where OpenAI says how much of the prompt was cached."""
-
-    cached_tokens: int | None = None
-
-
-class WireUsage(msgspec.Struct, gc=False):
-    """Token counts; the prompt includes what was cached."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: WireCached | None = None
-    prompt_cache_hit_tokens: int | None = None
-    """DeepSeek's name for it."""
 
 
 class WireChunk(msgspec.Struct, gc=False):
@@ -118,7 +105,7 @@ class ReplyBuilder:
         """Of the text."""
         self._refusal: list[str] = []
         """Words by which the model declines; they have a field of their own."""
-        self._reasoning: list[str] = []
+        self._reasoning = Reasoning()
         self._calls = CallList()
         self._finish = ""
         self._usage: WireUsage | None = None
@@ -133,6 +120,11 @@ class ReplyBuilder:
     def called(self) -> bool:
         """Whether the server has read a call out of the reply itself."""
         return len(self._calls) > 0
+
+    @property
+    def signed(self) -> bool:
+        """Whether the reasoning came with signatures, without which it cannot be sent back."""
+        return self._reasoning.signed > 0
 
     def feed(self, payload: bytes) -> Iterator[StreamItem]:
         """What one event adds for the eye.
@@ -172,8 +164,7 @@ class ReplyBuilder:
         stop = self._stop
         blocks: list[Block] = []
         whole = self._text.finish(cut=stop is StopReason.MAX_TOKENS, called=self.called)
-        if thinking := "".join(self._reasoning) + whole.thinking:
-            blocks.append(ThinkingBlock(thinking, ""))
+        blocks.extend(self._reasoning.blocks(whole.thinking))
         cut = self._calls.drop_cut_call() if stop is StopReason.MAX_TOKENS else False
         calls = self._calls.whole()
         if self._by_protocol or not self.called:
@@ -190,11 +181,12 @@ class ReplyBuilder:
         )
 
     def _delta(self, delta: WireDelta) -> Iterator[StreamItem]:
-        reasoning = delta.reasoning_content or delta.reasoning
-        if reasoning:
+        if reasoning := delta.reasoning_content or delta.reasoning:
             self._check(self._tally.text(reasoning))
-            self._reasoning.append(reasoning)
             yield ThinkingDelta(reasoning)
+        if reasoning or delta.thinking_blocks:
+            self._check(self._tally.text(*self._reasoning.add(reasoning or "", delta.thinking_blocks or ())))
+            self._check(self._tally.block(self._reasoning.signed))
         if delta.refusal:
             self._check(self._tally.text(delta.refusal))
             self._refusal.append(delta.refusal)
@@ -229,12 +221,7 @@ class ReplyBuilder:
     def _counted(self) -> Usage:
         usage = self._usage
         if usage is None or usage.prompt_tokens is None:
-            written = sum(map(len, (*self._refusal, *self._reasoning))) + self._characters + self._calls.characters
+            written = sum(map(len, self._refusal)) + self._reasoning.characters
+            written += self._characters + self._calls.characters
             return Usage(estimated_tokens(self._prompt_bytes), estimated_tokens(written))
-        details = usage.prompt_tokens_details
-        cached = (details.cached_tokens if details else None) or usage.prompt_cache_hit_tokens or 0
-        return Usage(
-            input_tokens=tokens(usage.prompt_tokens - cached),
-            output_tokens=tokens(usage.completion_tokens),
-            cache_read_tokens=tokens(cached),
-        )
+        return counted(usage)

@@ -11,6 +11,7 @@ from engine.ports import ModelMessage, ModelRequest
 from engine.providers.catalogue import known_model
 from engine.providers.openai_compatible import json_protocol
 from engine.providers.openai_compatible.dialect import Dialect
+from engine.providers.openai_compatible.reasoning import written_back
 from engine.providers.wire import (
     CONTINUE,
     IMAGE_OMITTED,
@@ -168,9 +169,11 @@ class _Writer:
         written: JsonObject = {"role": "assistant", "content": text or (None if calls else NO_TEXT)}
         if calls:
             written["tool_calls"] = [_call(block) for block in calls]
-        reasoning = "".join(block.text for block in message.blocks if isinstance(block, ThinkingBlock))
+        thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
         if self._dialect.replay_reasoning:
-            written["reasoning_content"] = reasoning
+            written["reasoning_content"] = "".join(block.text for block in thinking)
+        if self._dialect.replay_signed and (signed := written_back(thinking)):
+            written["thinking_blocks"] = signed
         return written
 
     def _image(self, block: ImageBlock) -> JsonObject:
