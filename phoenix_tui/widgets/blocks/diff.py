@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
 from phoenix_tui.widgets.blocks.diff_colours import DiffColours
+from phoenix_tui.widgets.blocks.diff_folding import folded
 from phoenix_tui.widgets.blocks.diff_layout import Layout
-from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, diff_rows
+from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, DiffRow, diff_rows
 from phoenix_tui.widgets.blocks.rows import column
 from tools.clean import clean, clean_line
 from tools.contract import DiffDisplay
@@ -29,18 +31,23 @@ class DiffBlock(NamedTuple):
 def diff_block(display: DiffDisplay, width: int, *, is_open: bool, action: str = "", right: str = "") -> DiffBlock:
     """The block of one changed file; lines that are too long are cut while it is folded and wrapped once it is open."""
     rows = list(diff_rows(clean(display.diff)))
-    most = MOST_ROWS if is_open else OPEN_ROWS
-    shown = rows if len(rows) <= most else rows[: most - 1]
+    shown = rows[: MOST_ROWS - 1] if is_open and len(rows) > MOST_ROWS else rows
+    if not is_open and len(rows) > OPEN_ROWS:
+        shown = folded(rows, OPEN_ROWS - 1)
     layout = Layout.fitting(shown, width, is_open=is_open)
     lines = [_heading(display, width, action, right)]
     pairs = list(layout.pairs(shown))
     colours = DiffColours(lines, layout, pairs, clean_line(display.path))
     for pair in pairs:
         lines.extend(layout.lines(pair))
-    if len(rows) > len(shown):
-        text = f"{' ' * layout.digits} … +{counted(len(rows) - len(shown), 'line')}"
+    if hidden := _lines_in(rows) - _lines_in(shown):
+        text = f"{' ' * layout.digits} … +{counted(hidden, 'line')}"
         lines.append(Line((_INDENT, Span(text, QUIET, "" if is_open else action))))
     return DiffBlock(lines, colours)
+
+
+def _lines_in(rows: Sequence[DiffRow]) -> int:
+    return sum(row.sign != GAP for row in rows)
 
 
 def _heading(display: DiffDisplay, width: int, action: str, right: str) -> Line:

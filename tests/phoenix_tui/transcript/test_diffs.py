@@ -12,8 +12,9 @@ from engine.codec import encode_display
 from engine.machine.messages import ToolStatus, ToolUseBlock
 from phoenix_tui.markdown.lines import Line, Surface, spans_width
 from phoenix_tui.widgets.blocks.diff import diff_block
+from phoenix_tui.widgets.blocks.diff_folding import folded
 from phoenix_tui.widgets.blocks.diff_layout import SPLIT_FROM
-from phoenix_tui.widgets.blocks.diff_rows import MOST_ROWS, compared, diff_rows, runs
+from phoenix_tui.widgets.blocks.diff_rows import GAP, MOST_ROWS, compared, diff_rows, runs
 from tests.support.screens import TranscriptApp, answered, call_record, said, snapshot
 from tools.contract import DiffDisplay
 
@@ -126,3 +127,47 @@ async def test_copying_from_two_sides_takes_one_of_them_without_numbers_and_sign
             await pilot.hover(offset=(column + 60, first + 1))
             await pilot.mouse_up(offset=(column + 60, first + 1))
             assert app.screen.get_selected_text() == text
+
+
+def test_a_folded_diff_shows_what_changed_before_the_lines_around_it() -> None:
+    context = "\n".join(f" line {number}" for number in range(1, 13))
+    lines = texts(diff_block(display(f"@@ -1,12 +1,14 @@\n{context}\n+new\n+newer"), 80, is_open=False).lines)
+    assert lines[1] == "   4   line 4"
+    assert lines[-3:] == ["  13 + new", "  14 + newer", "     … +3 lines"]
+
+
+def test_a_folded_diff_shows_both_sides_of_a_change_and_each_change() -> None:
+    rewritten = "\n".join(f"{sign}line {number}" for sign in "-+" for number in range(20))
+    lines = texts(diff_block(display(f"@@ -1,20 +1,20 @@\n{rewritten}"), 80, is_open=False).lines)
+    assert lines[1:7] == [f"  {number + 1} - line {number}" for number in range(6)]
+    assert lines[7:] == [*(f"  {number + 1} + line {number}" for number in range(5)), "    … +29 lines"]
+    hunks = "".join(f"@@ -{at},3 +{at},3 @@\n a\n-b\n+c\n" for at in (1, 11, 21))
+    lines = texts(diff_block(display(hunks), 80, is_open=False).lines)
+    assert lines[1:] == [
+        "   1   a",
+        "   2 - b",
+        "   2 + c",
+        "     ⋯",
+        "  11   a",
+        "  12 - b",
+        "  12 + c",
+        "     ⋯",
+        "  21   a",
+        "  22 - b",
+        "  22 + c",
+    ]
+
+
+@given(st.lists(st.tuples(st.sampled_from(" -+"), st.text("ab", max_size=2)), min_size=12, max_size=60))
+def test_a_folded_diff_is_a_part_of_the_whole_with_the_first_change_in_it(rows: list[tuple[str, str]]) -> None:
+    before = sum(sign != "+" for sign, _ in rows)
+    after = sum(sign != "-" for sign, _ in rows)
+    whole = list(diff_rows("\n".join([f"@@ -1,{before} +1,{after} @@", *(f"{sign}{text}" for sign, text in rows)])))
+    shown = folded(whole, 11)
+    assert len(shown) <= 11
+    rest = iter(whole)
+    assert all(any(row is other for other in rest) for row in shown if row.sign != GAP)
+    changed = [row for row in whole if row.sign in "+-"]
+    assert not changed or any(row is changed[0] for row in shown)
+    if len(changed) <= 5:  # with a sign between each two they have room
+        assert all(any(row is one for row in shown) for one in changed)
