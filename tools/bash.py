@@ -34,7 +34,7 @@ from tools.files.spills import spill_name, spills_of
 from tools.job_board import Caller, JobBoard
 from tools.process.programs import find_program
 from tools.refusals import refusal_note
-from tools.shell_output import MOST_BYTES, leftover_names, outcome_lines, readable
+from tools.shell_output import MOST_BYTES, all_lines, leftover_names, outcome_lines, readable
 from tools.wording import one_line
 
 DEFAULT_TIMEOUT = 30.0
@@ -185,9 +185,8 @@ class Bash(Struct, frozen=True):
         output = readable(captured)
         body = output.rstrip("\n") or "[no output yet]"
         text = f"[sent to the background by the user after {job.elapsed:.0f} s: it runs on as job {job.id}. {_WAYS}]"
-        return ToolOutput(
-            f"{body}\n{text}", display=TerminalDisplay(output, None, job=job.id), truncated=captured.dropped > 0
-        )
+        display = TerminalDisplay(output, None, job=job.id, lines=all_lines(captured))
+        return ToolOutput(f"{body}\n{text}", display=display, truncated=captured.dropped > 0)
 
 
 def _quotable(why: str) -> str:
@@ -217,6 +216,12 @@ def _output(wanted: BashInput, finished: Finished, sandbox: Sandbox) -> ToolOutp
     return ToolOutput(
         text="\n".join([body, *endings, *hints]),
         is_error=finished.timed_out or finished.exit_code != 0,
-        display=TerminalDisplay(output, finished.exit_code, finished.timed_out, leftover_names(finished)),
+        display=TerminalDisplay(
+            output,
+            finished.exit_code,
+            finished.timed_out,
+            leftover_names(finished),
+            lines=all_lines(finished.captured),
+        ),
         truncated=finished.captured.dropped > 0,
     )

@@ -106,6 +106,8 @@ class TerminalDisplay(Struct, frozen=True):
     """Names of processes the command left behind, ended with it."""
     job: str = ""
     """The background job as which it runs on, where the user sent it there."""
+    lines: int = 0
+    """Lines of the whole output where `output` holds only its ends, else 0."""
 
 
 class DiffDisplay(Struct, frozen=True):
@@ -308,6 +310,8 @@ class Captured(Struct, frozen=True):
     spill: Path | None = None
     notes: tuple[str, ...] = ()
     """Sentences of Phoenix on what the command left behind."""
+    lines: int = 0
+    """Lines of the whole output, what was dropped included."""
 
 
 class Finished(Struct, frozen=True):

@@ -20,7 +20,7 @@ from tools.contract import (
 from tools.failure import ToolFailure, failed
 from tools.job_board import JobBoard
 from tools.refusals import refusal_note
-from tools.shell_output import readable
+from tools.shell_output import all_lines, readable
 
 _SCHEMA = object_schema({"job_id": {"type": "string", "description": "The id that bash gave."}}, ["job_id"])
 _OUTPUT_SPEC = ToolSpec(
@@ -81,7 +81,7 @@ class JobOutput(Struct, frozen=True):
         body = output.rstrip("\n") or "[no output yet]"
         return ToolOutput(
             f"{body}\n{_state(job)}",
-            display=TerminalDisplay(output, job.exit_code),
+            display=TerminalDisplay(output, job.exit_code, lines=all_lines(captured)),
             truncated=captured.dropped > 0,
         )
 

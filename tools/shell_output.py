@@ -23,12 +23,22 @@ def readable(captured: Captured) -> str:
     if notes:
         text = readable(replace(captured, notes=()))
         return f"{text.rstrip()}\n{notes}" if text.strip() else notes
-    if not captured.dropped and len(captured.head) + len(captured.tail) <= MOST_BYTES:
+    if is_whole(captured):
         return _text(captured.head + captured.tail)
     total = len(captured.head) + captured.dropped + len(captured.tail)
     head, tail = captured.head[:KEPT_BYTES], (captured.head + captured.tail)[-KEPT_BYTES:]
     where = f"; the output is kept in {captured.spill}" if captured.spill else ""
     return f"{_text(head)}\n[… {total - len(head) - len(tail):,} of {total:,} bytes left out{where}]\n{_text(tail)}"
+
+
+def is_whole(captured: Captured) -> bool:
+    """True where `readable` leaves nothing out."""
+    return not captured.dropped and len(captured.head) + len(captured.tail) <= MOST_BYTES
+
+
+def all_lines(captured: Captured) -> int:
+    """Lines of an output of which `readable` leaves out the middle; 0 where it leaves out nothing."""
+    return 0 if is_whole(captured) else captured.lines
 
 
 def leftover_names(finished: Finished) -> tuple[str, ...]:

@@ -249,7 +249,8 @@ class Spoken:
         if result.agents:
             parts.append(succeeded(result.agents))
         rows = self.last_output.strip().splitlines()
-        parts += [counted(len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
+        printed = display.lines if isinstance(display, TerminalDisplay) else 0
+        parts += [counted(printed or len(rows), "line")] if rows and not isinstance(display, DiffDisplay) else []
         parts += [f"{counted(ended, 'process', 'processes')} ended"] if ended else []
         parts += [clock(duration)] if duration >= 1 else []
         own, failed = is_own_call(result.call_id), result.status is ToolStatus.ERROR

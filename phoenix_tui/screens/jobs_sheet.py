@@ -22,7 +22,7 @@ from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.text_sheet import TextSheet
 from tools.clean import clean_line
 from tools.contract import JobInfo
-from tools.shell_output import readable
+from tools.shell_output import all_lines, readable
 from tools.wording import counted
 
 TICK: Final = 1.0
@@ -114,7 +114,8 @@ class JobsSheet(Sheet[None]):
         if self._one is None:
             return
         lines = self._lines()
-        left_out = f"… {counted(len(lines) - MOST_LINES, 'line')} before\n" if len(lines) > MOST_LINES else ""
+        before = (all_lines(self._desk.output(self._one.id)) or len(lines)) - MOST_LINES
+        left_out = f"… {counted(before, 'line')} before\n" if before > 0 else ""
         text = Content.assemble((left_out, Tone.QUIET.value), "\n".join(lines[-MOST_LINES:]) or "Nothing printed yet.")
         heading = f"{clean_line(self._one.command)}   {how_it_stands(self._one)}"
         self.app.push_screen(TextSheet(heading, text, at_end=True))

@@ -58,14 +58,14 @@ class PlainRunner:
 
 def captured(command: Command, output: bytes) -> Captured:
     """Both ends of `output` within the command's limits, the whole in its spill file if they do not hold it."""
+    lines = output.count(b"\n") + (output[-1:] not in {b"", b"\n"})
     if len(output) <= command.keep_head + command.keep_tail:
-        return Captured(output)
+        return Captured(output, lines=lines)
     if command.spill is not None:
         command.spill.write_bytes(output)
     tail = output[len(output) - command.keep_tail :]
-    return Captured(
-        output[: command.keep_head], tail, len(output) - command.keep_head - command.keep_tail, command.spill
-    )
+    dropped = len(output) - command.keep_head - command.keep_tail
+    return Captured(output[: command.keep_head], tail, dropped, command.spill, lines=lines)
 
 
 async def _read(process: asyncio.subprocess.Process, report: Report | None) -> bytes:

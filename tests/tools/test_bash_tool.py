@@ -88,6 +88,8 @@ async def test_long_output_keeps_both_ends_and_the_whole_in_a_file(tmp_path: Pat
         f"{whole[-4096:].rstrip()}\n[exit code 0]"
     )
     assert output.truncated
+    assert isinstance(output.display, TerminalDisplay)
+    assert output.display.lines == 40_000
 
 
 async def test_output_up_to_the_limit_is_whole(tmp_path: Path) -> None:

@@ -30,10 +30,14 @@ class HeadAndTail:
         self._head = bytearray()
         self._tail = bytearray()
         self._total = 0
+        self._line_ends = 0
+        self._last = b""
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes."""
         self._total += len(chunk)
+        self._line_ends += chunk.count(b"\n")
+        self._last = chunk[-1:] or self._last
         room = self._keep_head - len(self._head)
         if room > 0:
             self._head += chunk[:room]
@@ -50,7 +54,9 @@ class HeadAndTail:
     def captured(self, spill: Path | None = None) -> Captured:
         """What is kept."""
         tail = bytes(self._tail[-self._keep_tail :]) if self._keep_tail else b""
-        return Captured(bytes(self._head), tail, self._total - len(self._head) - len(tail), spill)
+        dropped = self._total - len(self._head) - len(tail)
+        lines = self._line_ends + (self._last not in {b"", b"\n"})
+        return Captured(bytes(self._head), tail, dropped, spill, lines=lines)
 
 
 class Spill:

@@ -45,7 +45,7 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     if backs := came_back(view):
         return _agents_block(view, backs, width, is_open=is_open, action=action)
     output = "" if _hands_in(view) else output_of(view).rstrip()
-    right = _right(view, output.count("\n") + bool(output), is_open, now)
+    right = _right(view, _lines_of(view, output), is_open, now)
     mark = RUNS_ON if _job(view) else _mark(view.status)
     lines = [row(mark, view.name, _title(view), right, width, action=action)]
     if is_open and (output or _is_silent(view)):
@@ -53,6 +53,12 @@ def tool_block(view: ToolView, width: int, *, is_open: bool, action: str = "", n
     if view.status is ToolStatus.RUNNING:
         return ToolBlock(lines + barred(output_lines(output)[-TAIL_LINES:], width))
     return ToolBlock(lines + barred(_excerpt(output_lines(output), _head(view)), width))
+
+
+def _lines_of(view: ToolView, output: str) -> int:
+    """Lines that it printed, also where only the ends are kept."""
+    printed = view.display.lines if isinstance(view.display, TerminalDisplay) else 0
+    return printed or output.count("\n") + bool(output)
 
 
 def _is_silent(view: ToolView) -> bool:

@@ -114,3 +114,11 @@ def test_a_failed_tool_says_the_end_of_what_it_printed() -> None:
     assert lines[0] == "Tool bash, failed, 9 lines, 2 processes ended, 1 m 5 s"
     assert lines[1:] == [f"  row {number}" for number in range(4, 9)]
     assert shown.last_output == output
+
+
+def test_the_lines_of_an_output_whose_middle_is_left_out_are_those_it_had() -> None:
+    shown = Spoken()
+    shown.follow(ToolStarted(ToolCall("c", "bash", "{}"), ToolRequest("seq 1 200000")))
+    display = encode_display(TerminalDisplay("1\n[… left out]\n200000\n", 0, lines=200_000))
+    result = ToolResult("c", "1", ToolStatus.SUCCESS, display_json=display)
+    assert shown.follow(ToolEnded(result, 0.1)) == ["Tool bash, finished, exit 0, 200,000 lines"]

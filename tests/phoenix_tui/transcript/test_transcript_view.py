@@ -415,6 +415,17 @@ async def test_ones_own_message_brings_the_end_into_sight() -> None:
         await settled(pilot, lambda: "┃ mine" in text_of(app))
 
 
+async def test_a_closed_row_counts_the_lines_that_were_printed_not_those_that_are_kept() -> None:
+    app = TranscriptApp()
+    async with app.run_test(size=(60, 12)):
+        display = encode_display(TerminalDisplay("1\n[… left out]\n200000\n", 0, lines=200_000))
+        call = ToolUseBlock("t1", "bash", '{"command":"seq 1 200000"}')
+        record = call_record("t1", "bash", call.input_json, ToolStatus.SUCCESS, display=display)
+        app.view.show(snapshot([said(1, "go"), answered(2, call)], [record]))
+        assert "bash  seq 1 200000" in text_of(app)
+        assert "+200,000 lines" in text_of(app)
+
+
 async def test_words_behind_a_paste_stay_in_sight_of_a_folded_prompt() -> None:
     app = TranscriptApp()
     async with app.run_test(size=(60, 40)) as pilot:

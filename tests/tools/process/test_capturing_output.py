@@ -31,6 +31,17 @@ def test_head_and_tail_are_kept_and_the_rest_is_counted() -> None:
     assert (captured.head, captured.tail, captured.dropped) == (b"abcd", b"ghi", 2)
 
 
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [((), 0), ((b"a",), 1), ((b"a\n", b""), 1), ((b"a\nb",), 2), ((b"a\n" * 9, b"b\n" * 9, b"c"), 19), ((b"\n\n",), 2)],
+)
+def test_lines_are_counted_in_what_is_dropped_too(chunks: tuple[bytes, ...], lines: int) -> None:
+    kept = HeadAndTail(4, 3)
+    for chunk in chunks:
+        kept.feed(chunk)
+    assert kept.captured().lines == lines
+
+
 def test_short_output_is_all_head() -> None:
     kept = HeadAndTail(4, 3)
     kept.feed(b"abc")
