@@ -23,7 +23,8 @@ def may_ask(session: Session, model: str) -> bool:
         ProviderError: there is no such model.
     """
     provider, name = session.ports.providers.resolve(model)
-    return not (session.settings.why_full() or provider.describe(name).local or session.governor.delay(model))
+    tight = session.governor.is_tight(f"{provider.name}/{name}", session.ports.clock.monotonic())
+    return not (session.settings.why_full() or provider.describe(name).local or tight)
 
 
 async def ask(session: Session, purpose: CallPurpose, model: str, instruction: str, text: str) -> Said:

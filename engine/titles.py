@@ -60,7 +60,7 @@ class Titler:
             session.settings.auto_title
             and not session.read_only
             and session.record.title_by is TitleBy.FIRST_MESSAGE
-            and not session.governor.delay(session.record.model)
+            and not session.governor.is_tight(session.record.model, session.ports.clock.monotonic())
         )
 
     async def _name(self) -> None:

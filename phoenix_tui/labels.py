@@ -139,6 +139,8 @@ def label(state: State, moment: Moment) -> Label:
 def _compacting(moment: Moment) -> Label:
     if moment.decides:
         return Label(ASKING, "the summary waits for your answer")
+    if paced := _paced(moment):
+        return Label(THINKING, paced)
     return Label(THINKING, f"compacting… {clock(moment.elapsed)}")
 
 
@@ -195,9 +197,15 @@ def _awaiting_llm(state: AwaitingLlm, moment: Moment) -> Label:
             assert_never(state.phase)
 
 
+def _paced(moment: Moment) -> str:
+    """The wait ahead of a call; empty without one."""
+    left = moment.paced_until - moment.now
+    return f"paced: {ceil(left)} s to stay below the rate limit" if left > 0 else ""
+
+
 def _routing(moment: Moment) -> str:
     if not moment.planned:
-        return f"routing… {clock(moment.elapsed)}"
+        return _paced(moment) or f"routing… {clock(moment.elapsed)}"
     agents = counted(moment.planned, "agent")
     left = max(int(moment.starts_at - moment.now) + 1, 0)
     return f"routing: {agents}, {f'starts in {left} s' if moment.starts_at else 'waits for you'}"
@@ -205,8 +213,8 @@ def _routing(moment: Moment) -> str:
 
 def _requesting(state: AwaitingLlm, moment: Moment) -> str:
     step = f" · step {state.run.iteration}/{state.run.max_iterations}" if state.run.iteration > 1 else ""
-    if (left := moment.paced_until - moment.now) > 0:
-        return f"paced: {ceil(left)} s to stay below the rate limit"
+    if paced := _paced(moment):
+        return paced
     if moment.drafting:
         return f"writing {clean_line(moment.drafting)}… {clock(moment.elapsed)}{step}"
     if moment.writing:

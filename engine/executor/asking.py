@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from engine.call_records import PREVIEW, CallPurpose, CallStatus
 from engine.executor.call_log import UNPRICED, OpenCall
+from engine.executor.pacing import Pacing, paced
 from engine.executor.session import Session
 from engine.executor.spending import count
 from engine.machine.effects import RequestLlm
@@ -19,9 +20,11 @@ from engine.machine.messages import Role, TextBlock, Usage, text_in
 from engine.machine.states import run_of
 from engine.ports import (
     ConversationChanges,
+    LimitsTold,
     ModelMessage,
     ModelReply,
     ModelRequest,
+    Provider,
     ProviderError,
     StorageError,
     UsageTold,
@@ -63,21 +66,30 @@ async def answer_to(
     provider, name = session.ports.providers.resolve(model)
     question = ModelMessage(Role.USER, (TextBlock(text),))
     request = ModelRequest(name, (instruction,), (question,), max_tokens=max_tokens)
-    with recorded(session, purpose, model) as call:
-        async with aclosing(provider.stream(request)) as stream:
-            async for item in stream:
-                call.streamed = True
-                match item:
-                    case UsageTold(usage):
-                        call.usage = usage
-                    case ModelReply():
-                        call.usage = item.usage
-                        cost = await asyncio.to_thread(session.ports.providers.price, model, item.usage)
-                        replied(session, call, item, cost)
-                        return Said(text_in(item.blocks), item.usage, cost, item.model)
-                    case _:
-                        pass  # the whole is in the reply
-        raise broke_off(retryable=False)
+    async with paced(session, provider, request, shown=purpose in OF_RUNS) as pacing:
+        with recorded(session, purpose, model) as call:
+            reply = await _reply(provider, request, call, pacing)
+            cost = await asyncio.to_thread(session.ports.providers.price, model, reply.usage)
+            replied(session, call, reply, cost)
+        pacing.answered(reply.usage)
+    return Said(text_in(reply.blocks), reply.usage, cost, reply.model)
+
+
+async def _reply(provider: Provider, request: ModelRequest, call: OpenCall, pacing: Pacing) -> ModelReply:
+    async with aclosing(provider.stream(request)) as stream:
+        async for item in stream:
+            call.streamed = call.streamed or not isinstance(item, LimitsTold)
+            match item:
+                case UsageTold(usage):
+                    call.usage = usage
+                case LimitsTold():
+                    pacing.told(item)
+                case ModelReply():
+                    call.usage = item.usage
+                    return item
+                case _:
+                    pass  # the whole is in the reply
+    raise broke_off(retryable=False)
 
 
 @contextmanager

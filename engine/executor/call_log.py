@@ -14,6 +14,8 @@ from engine.machine.messages import Usage
 
 Price: TypeAlias = Callable[[str, Usage], float | None]
 """US dollars by model reference and usage; None where unknown."""
+CACHE_SECONDS: Final = 300.0
+"""Seconds for which Anthropic keeps the beginning of a prompt."""
 UNPRICED: Final = -1.0
 """The cost of a call whose price nobody has looked up yet."""
 
@@ -43,12 +45,22 @@ class OpenCall(Struct, eq=False):
     """The text so far, in pieces."""
 
 
+class CachedInput(Struct, frozen=True):
+    """The part of the newest prompt that its provider keeps in its cache."""
+
+    reference: str = ""
+    tokens: int = 0
+    at: float = 0.0
+    """Monotonic."""
+
+
 class CallLog(Struct, eq=False):
     """Ends every call once; keeps what ended until a transaction has taken it."""
 
     under_way: dict[str, OpenCall] = field(default_factory=dict[str, OpenCall])
     _ended: list[tuple[str, ModelCall]] = field(default_factory=list[tuple[str, ModelCall]])
     """Reference and call."""
+    _cached: CachedInput = CachedInput()
 
     def begin(self, call: OpenCall) -> OpenCall:
         """Note a call that is about to be made."""
@@ -87,6 +99,15 @@ class CallLog(Struct, eq=False):
         wanted = frozenset(purposes)
         for call in [one for one in self.under_way.values() if one.purpose in wanted]:
             self.end(call, CallStatus.CANCELLED, now)
+
+    def replied(self, reference: str, usage: Usage, now: float) -> None:
+        """Remember the cached part of the conversation's own prompt."""
+        self._cached = CachedInput(reference, usage.cache_read_tokens + usage.cache_creation_tokens, now)
+
+    def cached_tokens(self, reference: str, now: float) -> int:
+        """Input tokens of the next prompt that its provider may still have in its cache."""
+        kept = self._cached
+        return kept.tokens if kept.reference == reference and now < kept.at + CACHE_SECONDS else 0
 
     @property
     def written(self) -> str:

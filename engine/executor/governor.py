@@ -1,32 +1,154 @@
-"""Slows calls of a model down before its rate limit does (SPEC UNI-18)."""
+"""Slows calls of a model down before its rate limit does (SPEC UNI-18). Pure but for what it remembers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import ceil
+from typing import Final
+
 from msgspec import Struct, field
+
+from engine.executor.rate_window import SLACK, WINDOW, KnownLimit, PacedCall, start_of
+from engine.machine.messages import Usage
+from engine.ports import RateLimit, Unit
 
 LOWEST, HIGHEST = 1.0, 3.0
 EASE, TIGHTEN = 0.9, 1.5
 DELAY_PER_STEP = 2.0
 """Seconds of delay per unit of the multiplier above 1.0."""
+LONGEST: Final = 300.0
+"""Seconds that one call waits at most, those ahead of it included."""
+MOST_CALLS: Final = 500
+"""Calls of a model that are remembered; more than a minute holds."""
+SMALL: Final = 2_000
+"""Tokens of a question beside a conversation."""
+SMALLEST_RATIO, LARGEST_RATIO = 0.01, 10.0
+
+
+class _Model(Struct, eq=False):
+    """Calls and limits of one model."""
+
+    multiplier: float = LOWEST
+    calls: list[PacedCall] = field(default_factory=list[PacedCall])
+    """In the order in which they came; those of the last minute and those that wait or run."""
+    limits: dict[Unit, KnownLimit] = field(default_factory=dict[Unit, KnownLimit])
+    """From answers."""
+    configured: tuple[KnownLimit, ...] = ()
+    ratio: float = 1.0
+    """Input tokens that the provider counts for each that is estimated."""
+    output: int = 0
+    """Output tokens of the newest answer."""
+    served: dict[Unit, int] = field(default_factory=dict[Unit, int])
+    """The largest single call that was answered: a smaller limit cannot be true."""
+    not_before: float = 0.0
+    """Monotonic time from `retry-after`."""
+
+    def start_of(self, call: PacedCall, calls: list[PacedCall], now: float) -> float:
+        """The time at which a call may begin."""
+        return start_of(call, calls, (*self.limits.values(), *self.configured), now)
 
 
 class Governor(Struct, eq=False):
-    """One multiplier per model: 1.0 means no delay, 3.0 four seconds before every call."""
+    """Paces the calls of each model, whichever conversation makes them.
 
-    _multipliers: dict[str, float] = field(default_factory=dict[str, float])
+    A call waits until the calls of the last minute, the estimate for itself and the known limits leave room for it.
+    The multiplier scales that estimate; without a known limit, 1.0 means no delay and 3.0 four seconds.
+    """
+
+    _models: dict[str, _Model] = field(default_factory=dict[str, _Model])
 
     def multiplier(self, model: str) -> float:
         """The present one, from 1.0 to 3.0."""
-        return self._multipliers.get(model, LOWEST)
+        return self._models[model].multiplier if model in self._models else LOWEST
 
     def delay(self, model: str) -> float:
-        """Seconds to wait before the next call."""
+        """Seconds to wait before the next call, whatever the limits are."""
         return (self.multiplier(model) - LOWEST) * DELAY_PER_STEP
+
+    def is_tight(self, model: str, now: float) -> bool:
+        """True where calls are slowed down, so that what can be left out should be."""
+        state = self._models.get(model)
+        if state is None:
+            return False
+        waits = any(call.began is None for call in state.calls) or state.not_before > now or self.delay(model) > 0
+        probe = PacedCall(model, SMALL)
+        return waits or state.start_of(probe, [*state.calls, probe], now) > now
+
+    def enter(self, model: str, estimate: int, cached: int, now: float, *, is_retry: bool = False) -> PacedCall:
+        """Queue a call with an estimate of its input tokens, of which so many may be in the provider's cache.
+
+        A retry has waited already.
+        """
+        state = self._models.setdefault(model, _Model())
+        _forget_old(state, now)
+        whole = ceil(estimate * state.ratio)
+        cached = min(cached, whole)
+        earliest = max(now if is_retry else now + self.delay(model), state.not_before)
+        call = PacedCall(model, whole - cached, cached, state.output, estimate, state.multiplier, now, earliest)
+        state.calls.append(call)
+        return call
+
+    def wait(self, call: PacedCall, now: float) -> float:
+        """Seconds until a call that entered may begin; 0 once it may."""
+        state = self._models[call.model]
+        start = state.start_of(call, state.calls, now)
+        return max(min(start, call.came + LONGEST) - now, 0.0)
+
+    def begin(self, call: PacedCall, now: float) -> None:
+        """The call is sent."""
+        call.began = now
+
+    def configured(self, model: str, limits: Iterable[RateLimit]) -> None:
+        """Take the limits of the configuration."""
+        self._models.setdefault(model, _Model()).configured = tuple(KnownLimit(limit, 0.0) for limit in limits)
+
+    def told(self, model: str, limits: Iterable[RateLimit], now: float) -> None:
+        """Take the limits that an answer states."""
+        state = self._models.setdefault(model, _Model())
+        for limit in limits:
+            if limit.limit < state.served.get(limit.unit, 0):
+                state.limits.pop(limit.unit, None)
+            else:
+                state.limits[limit.unit] = KnownLimit(limit, now)
 
     def succeeded(self, model: str) -> None:
         """A call went through: ease off."""
-        self._multipliers[model] = max(LOWEST, self.multiplier(model) * EASE)
+        state = self._models.setdefault(model, _Model())
+        state.multiplier = max(LOWEST, state.multiplier * EASE)
 
-    def throttled(self, model: str) -> None:
+    def throttled(self, model: str, retry_after: float = 0.0, now: float = 0.0) -> None:
         """The provider said too many requests: tighten."""
-        self._multipliers[model] = min(HIGHEST, self.multiplier(model) * TIGHTEN)
+        state = self._models.setdefault(model, _Model())
+        state.multiplier = min(HIGHEST, state.multiplier * TIGHTEN)
+        state.not_before = max(state.not_before, now + min(retry_after, WINDOW))
+
+    def answered(self, call: PacedCall, usage: Usage, now: float) -> None:
+        """A call ended with these tokens, as its provider counted them."""
+        state = self._models[call.model]
+        call.fresh = usage.input_tokens + usage.cache_creation_tokens
+        call.cached, call.output, call.ended = usage.cache_read_tokens, usage.output_tokens, now
+        state.output = usage.output_tokens
+        if call.estimate and call.fresh + call.cached:
+            ratio = (call.fresh + call.cached) / call.estimate
+            state.ratio = min(max(ratio, SMALLEST_RATIO), LARGEST_RATIO)
+        for unit, known in list(state.limits.items()):
+            state.served[unit] = max(state.served.get(unit, 0), call.amount(known.limit))
+            if known.limit.limit < state.served[unit]:
+                del state.limits[unit]
+
+    def leave(self, call: PacedCall, now: float, *, refused: bool = False) -> None:
+        """A call is over. One that was never sent, or was refused, has used nothing."""
+        state = self._models[call.model]
+        if refused or call.began is None:
+            state.calls.remove(call)
+        elif call.ended is None:
+            call.ended = now
+
+
+def _forget_old(state: _Model, now: float) -> None:
+    """Drop the calls that count no more, and the oldest ended ones of too many."""
+    kept = [
+        call for call in state.calls if call.ended is None or call.began is None or call.began > now - WINDOW - SLACK
+    ]
+    over = len(kept) - MOST_CALLS
+    state.calls = [call for number, call in enumerate(kept) if number >= over or call.ended is None]

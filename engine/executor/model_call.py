@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import Final, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from engine.call_records import CallPurpose
 from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
+from engine.executor.pacing import THROTTLED, Pacing, paced
 from engine.executor.refused_images import REFUSED, without_images
 from engine.executor.session import Session
 from engine.executor.spending import check_budget
@@ -22,6 +23,7 @@ from engine.machine.effects import RequestLlm
 from engine.machine.events import LlmFailed, LlmReplied
 from engine.machine.messages import Block, ToolUseBlock, text_in
 from engine.ports import (
+    LimitsTold,
     ModelMessage,
     ModelReply,
     ModelRequest,
@@ -35,11 +37,8 @@ from engine.ports import (
 )
 from engine.records import PermissionMode, StoredMessage
 from engine.rewinding.told import files_note
-from engine.updates import LiveTextDropped, Paced, TextArrived, ThinkingArrived, ToolDrafted
+from engine.updates import LiveTextDropped, TextArrived, ThinkingArrived, ToolDrafted
 from tools.contract import SandboxMode, ToolClass
-
-LEAST_TOLD: Final = 1.0
-"""Seconds of a wait ahead of a call from which it is told of."""
 
 
 class ToolDraft(Struct, eq=False):
@@ -58,22 +57,24 @@ class ToolDraft(Struct, eq=False):
 
 async def call_model(session: Session, ask: RequestLlm) -> None:
     """Perform one RequestLlm; cancelling closes the connection and answers nothing."""
-    started = session.ports.clock.monotonic()
-    model = session.record.model
+    clock, model = session.ports.clock, session.record.model
     request: ModelRequest | None = None
     message_id = session.ports.ids.new()
     written: list[str] = []
     try:
         check_budget(session)
-        if ask.attempt == 0:
-            await _hold_back(session)  # a retry has waited already
         provider, name = session.ports.providers.resolve(model)
         rows = await session.rows()
         request = await assemble(session.ports.store, rows, session.growing, ask, await _assembly(session, name, rows))
-        with recorded(session, CallPurpose.REPLY, model, ask) as call:
-            call.message_id, call.written = message_id, written
-            reply = await _stream(session, provider, request, call, ask)
-            replied(session, call, reply, message_id=message_id)
+        cached = session.calls.cached_tokens(model, clock.monotonic())
+        async with paced(session, provider, request, cached=cached, is_retry=ask.attempt > 0) as pacing:
+            started = clock.monotonic()
+            with recorded(session, CallPurpose.REPLY, model, ask) as call:
+                call.message_id, call.written = message_id, written
+                reply = await _stream(session, provider, request, call, ask, pacing)
+                replied(session, call, reply, message_id=message_id)
+            pacing.answered(reply.usage)
+            session.calls.replied(model, reply.usage, clock.monotonic())
     except ProviderError as error:
         _note_failure(session, request, error)
         await _fail(session, ask, error, message_id, "".join(written))
@@ -81,21 +82,20 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
     except StorageError as error:
         _failed(session, ask, ProviderError(str(error), kind="storage", retryable=False), message_id)
         return
-    session.governor.succeeded(model)
-    duration_ms = int((session.ports.clock.monotonic() - started) * 1000)
+    duration_ms = int((clock.monotonic() - started) * 1000)
     _note_reply(session, request, reply, duration_ms)
     reply = replace(reply, blocks=unique_calls(reply.blocks, request.messages))
     _replied(session, ask, reply, message_id, duration_ms)
 
 
 async def _stream(
-    session: Session, provider: Provider, request: ModelRequest, call: OpenCall, ask: RequestLlm
+    session: Session, provider: Provider, request: ModelRequest, call: OpenCall, ask: RequestLlm, pacing: Pacing
 ) -> ModelReply:
     publish, draft, begun = session.publisher.publish, ToolDraft(), ask.attempt == 0
     async with aclosing(provider.stream(request)) as stream:
         async for item in stream:
-            call.streamed = True
-            if not begun and not isinstance(item, UsageTold):
+            call.streamed = call.streamed or not isinstance(item, LimitsTold)
+            if not begun and not isinstance(item, UsageTold | LimitsTold):
                 begun = True
                 _begin_anew(session, ask)
             match item:
@@ -110,6 +110,8 @@ async def _stream(
                         _look_ahead(session, item.name)
                 case UsageTold(usage):
                     call.usage = usage
+                case LimitsTold():
+                    pacing.told(item)
                 case ModelReply():
                     return item
                 case _:
@@ -170,15 +172,6 @@ async def _files_note(session: Session, rows: Sequence[StoredMessage]) -> str:
     return note
 
 
-async def _hold_back(session: Session) -> None:
-    """Wait before the call where the model has been throttling (SPEC UNI-18); cancellable."""
-    seconds = session.governor.delay(session.record.model)
-    if seconds > 0:
-        if seconds >= LEAST_TOLD:
-            session.publisher.publish(Paced(seconds))
-        await asyncio.sleep(seconds)
-
-
 def _note_reply(session: Session, request: ModelRequest, reply: ModelReply, duration_ms: int) -> None:
     diagnostics = session.settings.diagnostics
     if diagnostics is not None:
@@ -187,8 +180,7 @@ def _note_reply(session: Session, request: ModelRequest, reply: ModelReply, dura
 
 def _note_failure(session: Session, request: ModelRequest | None, error: ProviderError) -> None:
     diagnostics = session.settings.diagnostics
-    throttled = error.kind in {"rate_limit", "overloaded"}
-    if diagnostics is not None and request is not None and not throttled:
+    if diagnostics is not None and request is not None and error.kind not in THROTTLED:
         session.background(asyncio.to_thread(diagnostics.failed, request, error))
 
 
@@ -200,8 +192,6 @@ async def _fail(session: Session, ask: RequestLlm, error: ProviderError, message
 
 
 def _failed(session: Session, ask: RequestLlm, error: ProviderError, message_id: str, written: str = "") -> None:
-    if error.kind in {"rate_limit", "overloaded"}:
-        session.governor.throttled(session.record.model)
     event = LlmFailed(
         ask.gen,
         error.kind,

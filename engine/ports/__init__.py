@@ -36,6 +36,7 @@ from engine.ports.moves import (
 )
 from engine.ports.profiles import Profile, ProfileError, Profiles
 from engine.ports.queueing import QueueStore
+from engine.ports.rate_limits import LimitsTold, RateLimit, Unit
 from engine.ports.storage import (
     ConversationChanges,
     DatabaseBusy,
@@ -69,6 +70,7 @@ __all__ = [
     "Imported",
     "Library",
     "LimitRun",
+    "LimitsTold",
     "MakeBackground",
     "ModelInfo",
     "ModelMessage",
@@ -84,6 +86,7 @@ __all__ = [
     "ProviderError",
     "Providers",
     "QueueStore",
+    "RateLimit",
     "RecordCall",
     "RecordEvent",
     "RecordSpan",
@@ -96,6 +99,7 @@ __all__ = [
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
+    "Unit",
     "UsageTold",
     "Write",
 ]

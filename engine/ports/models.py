@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct, field
 
 from engine.machine.messages import Block, Role, StopReason, Usage
+from engine.ports.rate_limits import LimitsTold, RateLimit
 from tools.contract import ToolSpec
 
 
@@ -79,7 +80,7 @@ class ModelReply(Struct, frozen=True):
     usage_estimated: bool = False
 
 
-StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | ModelReply
+StreamItem: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageTold | LimitsTold | ModelReply
 
 
 class ProviderError(Exception):
@@ -93,6 +94,7 @@ class ProviderError(Exception):
         retryable: bool,
         retry_after: float = 0.0,
         context_overflow: bool = False,
+        limits: tuple[RateLimit, ...] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -101,6 +103,8 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.context_overflow = context_overflow
+        self.limits = limits
+        """Rate limits in the head of the refusal."""
 
 
 class ModelInfo(Struct, frozen=True):
@@ -115,6 +119,8 @@ class ModelInfo(Struct, frozen=True):
     note: str = ""
     summarizes: bool = True
     """Whether it can retell a conversation; where it cannot, rules do."""
+    limits: tuple[RateLimit, ...] = ()
+    """Rate limits that the configuration sets."""
 
     @property
     def reference(self) -> str:

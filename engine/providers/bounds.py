@@ -130,7 +130,7 @@ def seconds(text: str) -> float:
     try:
         given = float(text)
     except ValueError:
-        given = _seconds_until(text)
+        given = seconds_until_date(text)
     return min(max(given, 0.0), 86_400.0) if math.isfinite(given) else 0.0
 
 
@@ -141,7 +141,8 @@ def seconds_named(words: str) -> float:
     return min(sum(float(number) * _UNITS[unit] for number, unit in parts), 86_400.0)
 
 
-def _seconds_until(date: str) -> float:
+def seconds_until_date(date: str) -> float:
+    """Seconds from now until an HTTP date, negative where it is past; 0 where it is none."""
     # A whole package, for a header that hardly any server sends.
     from datetime import UTC  # noqa: PLC0415 - as above
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - as above

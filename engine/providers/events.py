@@ -14,7 +14,7 @@ from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
 from engine.providers.carrier import Unreadable
 from engine.providers.failures import Service, refused, silent, unreadable
-from engine.providers.http import HttpService, read_refusal
+from engine.providers.http import Head, HttpService, read_refusal
 from engine.providers.lenient import fitted
 from engine.providers.sse import BOM, EventParser
 from engine.providers.wire import readable_json
@@ -69,14 +69,16 @@ class WireModels(msgspec.Struct):
 
 
 async def post_events(
-    http: HttpService, path: str, body: bytes, clock: Callable[[], float] = monotonic
+    http: HttpService, path: str, body: bytes, head: Head, clock: Callable[[], float] = monotonic
 ) -> AsyncGenerator[list[bytes], None]:
     """Send `body` and give the payloads of the events of the answer, in batches as they arrive.
+
+    `head` is filled in before the first of them.
 
     Raises:
         ProviderError: the request failed, or the answer broke off.
     """
-    async with aclosing(http.post_stream(path, body)) as chunks:
+    async with aclosing(http.post_stream(path, body, head)) as chunks:
         async for payloads in payloads_of(http.service, chunks, clock):
             yield payloads
 

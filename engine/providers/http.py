@@ -37,9 +37,10 @@ from engine.providers.failures import (
     web_page,
 )
 from engine.providers.pace import Pace
+from engine.providers.rate_headers import limits_in
 
 if TYPE_CHECKING:
-    from engine.ports import ProviderError
+    from engine.ports import ProviderError, RateLimit
 
 IDLE_TIMEOUT = 120.0
 """Seconds without a byte before a stream counts as dead (SPEC BED-006)."""
@@ -68,6 +69,12 @@ class ErrorBody(msgspec.Struct):
     detail: msgspec.Raw = msgspec.Raw()
 
 
+class Head(msgspec.Struct, eq=False):
+    """The head of an answer, filled in once it is read."""
+
+    limits: tuple[RateLimit, ...] = ()
+
+
 class HttpService:
     """Speaks HTTP to one service and turns every failure into a `ProviderError`."""
 
@@ -78,8 +85,8 @@ class HttpService:
         self._carrier: Carrier | None = None
         self._making = asyncio.Lock()
 
-    async def post_stream(self, path: str, body: bytes) -> AsyncGenerator[bytes, None]:
-        """Send `body` and give the pieces of the answer's body as they come.
+    async def post_stream(self, path: str, body: bytes, head: Head | None = None) -> AsyncGenerator[bytes, None]:
+        """Send `body` and give the pieces of the answer's body as they come; `head` is filled in before the first.
 
         Closing the generator drops the connection.
 
@@ -95,6 +102,8 @@ class HttpService:
                 if answer.headers.get("content-type", "").startswith("text/html"):
                     raise web_page(self.service)
                 started = True
+                if head is not None:
+                    head.limits = limits_in(answer.headers)
                 pace = Pace()
                 async for piece in bounded(answer.pieces(), MOST_BODY):
                     pace.arrived()
@@ -175,7 +184,9 @@ class HttpService:
                     body += piece[:ERROR_BODY_LIMIT]
                     if len(body) > ERROR_BODY_LIMIT:
                         break
-        return refused(self.service, read_refusal(answer.status, answer.headers, body))
+        error = refused(self.service, read_refusal(answer.status, answer.headers, body))
+        error.limits = limits_in(answer.headers)
+        return error
 
 
 async def _carrier_to(base_url: str, idle_timeout: float) -> Carrier:

@@ -184,6 +184,8 @@ PROVIDER_KEYS = {
         Key("tool_protocol", str, "native", ("native", "json")),
         Key("max_tokens", int, 0),
         Key("context_window", int, 0),
+        Key("tokens_per_minute", int, 0),
+        Key("requests_per_minute", int, 0),
     )
 }
 """What may stand in `[providers.NAME]`."""
@@ -217,6 +219,9 @@ class ProviderSettings(Struct, frozen=True):
     """Most tokens of one reply; 0 for what is known of the model."""
     context_window: int = 0
     """Tokens of the window of its models; 0 for what the server or the catalogue says."""
+    tokens_per_minute: int = 0
+    """Rate limit of each of its models; 0 for what the headers of its answers say."""
+    requests_per_minute: int = 0
     headers: dict[str, str] = field(default_factory=dict[str, str])
     """Sent with each request; `${VARIABLE}` is replaced, as in `query`."""
     query: dict[str, str] = field(default_factory=dict[str, str])

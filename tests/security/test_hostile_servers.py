@@ -18,7 +18,7 @@ from engine.providers.bounds import LONGEST_PINGS, MOST_EVENT, Unpacker, seconds
 from engine.providers.carrier import Unreadable
 from engine.providers.events import post_events
 from engine.providers.failures import Service
-from engine.providers.http import HttpService
+from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.from_wire import _DECODER as CHUNKS
 from engine.providers.sse import EventParser
 from engine.providers.wire import decoded
@@ -282,6 +282,6 @@ async def test_signs_of_life_do_not_keep_a_stream_open_for_ever() -> None:
     async with serve(pings) as loopback:
         http = HttpService(Service(loopback.url, ""), {}, 5.0)
         with pytest.raises(ProviderError, match="sent nothing"):
-            async for _ in post_events(http, "/", b"{}", lambda: next(passed) * LONGEST_PINGS / 50):
+            async for _ in post_events(http, "/", b"{}", Head(), lambda: next(passed) * LONGEST_PINGS / 50):
                 pass
         await http.close()

@@ -52,11 +52,10 @@ class Talk:
         self.writer.write(f"{head}{headers}\r\n".encode() + body)
         await self.writer.drain()
 
-    async def begin(self, content_type: str = "text/event-stream") -> None:
-        """The head of a chunked answer."""
-        self.writer.write(
-            f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
-        )
+    async def begin(self, content_type: str = "text/event-stream", headers: str = "") -> None:
+        """The head of a chunked answer; `headers` are extra lines that each end in CRLF."""
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n{headers}\r\n"
+        self.writer.write(head.encode("latin-1"))
         await self.writer.drain()
 
     async def send(self, *pieces: bytes) -> None:

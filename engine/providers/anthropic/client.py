@@ -10,14 +10,15 @@ from typing import Protocol
 from msgspec import structs
 
 from engine.machine.messages import ThinkingBlock
-from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
+from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.from_wire import ReplyBuilder
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.anthropic.to_wire import encode_request
 from engine.providers.events import drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
-from engine.providers.http import HttpService
+from engine.providers.http import Head, HttpService
+from engine.providers.rate_headers import set_limits
 from engine.providers.wire import Written, tool_ids
 
 API_VERSION = "2026-10-21"
@@ -27,8 +28,8 @@ API_VERSION = "2026-10-21"
 class Transport(Protocol):
     """Carries one request and brings back the payloads of its events, in batches as they arrive."""
 
-    def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
-        """Send and listen. Closing the generator drops the connection; raises ProviderError."""
+    def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
+        """Send and listen, with `head` filled in first. Closing drops the connection; raises ProviderError."""
         ...
 
     async def models(self) -> list[str]:
@@ -73,7 +74,7 @@ class AnthropicProvider:
             try:
                 async with aclosing(self._ask(request)) as items:
                     async for item in items:
-                        started = True
+                        started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
                 if started or is_last or not _is_about_thinking(error):
@@ -85,7 +86,9 @@ class AnthropicProvider:
     def describe(self, model: str) -> ModelInfo:
         """What the catalogue says."""
         info = catalogue.describe(self.name, model, window=self._settings.window)
-        return structs.replace(info, max_output=self._settings.max_tokens or info.max_output)
+        given = self._settings
+        limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=False)
+        return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits)
 
     async def models(self) -> list[ModelInfo]:
         """What the server offers."""
@@ -101,9 +104,12 @@ class AnthropicProvider:
 
     async def _ask(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         body = await self._encoded(request)
-        builder = ReplyBuilder(self._service, request.model, tool_ids(request.messages))
-        async with aclosing(self._transport.events(body)) as batches:
+        builder, head = ReplyBuilder(self._service, request.model, tool_ids(request.messages)), Head()
+        async with aclosing(self._transport.events(body, head)) as batches:
             async for batch in batches:
+                if head.limits:
+                    yield LimitsTold(head.limits)
+                    head.limits = ()
                 for payload in batch:
                     item = builder.feed(payload) if payload else None
                     if item is not None:
@@ -143,9 +149,9 @@ class HttpTransport:
         headers |= settings.headers
         self._http = HttpService(settings.service, headers, settings.idle_timeout)
 
-    def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
+    def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
         """See `Transport.events`."""
-        return post_events(self._http, "/v1/messages", body)
+        return post_events(self._http, "/v1/messages", body, head)
 
     async def models(self) -> list[str]:
         """See `Transport.models`."""

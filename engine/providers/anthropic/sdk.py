@@ -25,7 +25,8 @@ from engine.providers.failures import (
     unsendable,
     web_page,
 )
-from engine.providers.http import ErrorBody, HttpService, error_in
+from engine.providers.http import ErrorBody, Head, HttpService, error_in
+from engine.providers.rate_headers import limits_in
 from engine.providers.wire import encode_json
 from tools.contract import JsonObject
 
@@ -50,7 +51,7 @@ class SdkTransport:
         self._client: Client | None = None
         self._making = asyncio.Lock()
 
-    async def events(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
+    async def events(self, body: bytes, head: Head) -> AsyncGenerator[list[bytes], None]:
         """See `Transport.events`. The body is read as over HTTP; Bedrock's alone, which is no text, by the SDK."""
         client = await self._made()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
@@ -67,6 +68,7 @@ class SdkTransport:
                     stream_cls=anthropic.AsyncStream[object],  # as plain values: kinds that it does not know end it
                 )
             started = True
+            head.limits = limits_in(stream.response.headers)
             async with stream, aclosing(self._payloads(stream)) as batches:
                 async for batch in batches:
                     yield batch
@@ -139,6 +141,12 @@ class SdkTransport:
         response = error.response
         if response.is_redirect:
             return redirected(self._service, response.headers.get("location", ""))
+        refusal = self._sorted(error)
+        refusal.limits = limits_in(response.headers)
+        return refusal
+
+    def _sorted(self, error: anthropic.APIStatusError) -> ProviderError:
+        response = error.response
         retry_after = retry_after_seconds(response.headers.get("retry-after", ""))
         try:
             body = msgspec.convert(error.body, ErrorBody)

@@ -40,6 +40,9 @@ class AnthropicSettings:
     """Most tokens of a reply, where the caller knows; 0 asks the catalogue."""
     window: int = 0
     """Tokens of context of its models, where the caller knows; 0 asks the catalogue."""
+    tokens_per_minute: int = 0
+    """Rate limit of each model, where the caller knows; 0 leaves it to the headers of answers."""
+    requests_per_minute: int = 0
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """More headers of each request over HTTP, names in lower case."""
     secrets: tuple[str, ...] = field(default=(), repr=False)

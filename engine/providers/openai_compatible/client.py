@@ -11,18 +11,19 @@ from typing import Final
 
 from msgspec import structs
 
-from engine.ports import ModelInfo, ModelRequest, ProviderError, StreamItem
+from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.events import WireModel, drain, post_events, read_models, read_tags
 from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import runs_free
-from engine.providers.http import HttpService
+from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import ReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
 from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request
+from engine.providers.rate_headers import set_limits
 from engine.providers.wire import encoded_size, tool_ids
 
 OLLAMA: Final = "ollama"
@@ -76,7 +77,7 @@ class OpenAiCompatibleProvider:
             try:
                 async with aclosing(self._ask(request, dialect)) as items:
                     async for item in items:
-                        started = True
+                        started = started or not isinstance(item, LimitsTold)
                         yield item
             except ProviderError as error:
                 better = None if started else learned(dialect, error)
@@ -90,7 +91,9 @@ class OpenAiCompatibleProvider:
         """What the settings, the server and the catalogue say, in this order."""
         window = self._settings.window or self._windows.get(model, 0)
         info = catalogue.describe(self.name, model, window=window, local=self._settings.local)
-        return structs.replace(info, max_output=self._settings.max_tokens or info.max_output)
+        given = self._settings
+        limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=True)
+        return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits)
 
     async def models(self) -> list[ModelInfo]:
         """What the server offers; remembers the windows it names."""
@@ -123,9 +126,12 @@ class OpenAiCompatibleProvider:
 
     async def _ask(self, request: ModelRequest, dialect: Dialect) -> AsyncGenerator[StreamItem, None]:
         body = await self._encoded(request, dialect)
-        builder = self._builder(request, dialect, len(body))
-        async with aclosing(post_events(self._http, "/chat/completions", body)) as batches:
+        builder, head = self._builder(request, dialect, len(body)), Head()
+        async with aclosing(post_events(self._http, "/chat/completions", body, head)) as batches:
             async for batch in batches:
+                if head.limits:
+                    yield LimitsTold(head.limits)
+                    head.limits = ()
                 for payload in batch:
                     for item in builder.feed(payload) if payload else ():
                         yield item
@@ -138,11 +144,15 @@ class OpenAiCompatibleProvider:
             yield item
         if not (self._settings.local and runs_free(self.name, request.model)):
             await prices.load(request.model)
-        if builder.called:
-            self._callers.add(request.model)
-        if builder.signed and dialect.replay_signed is None:
-            self._dialects[request.model] = structs.replace(dialect, replay_signed=True)
+        self._learn(request.model, dialect, builder)
         yield builder.reply()
+
+    def _learn(self, model: str, dialect: Dialect, builder: ReplyBuilder) -> None:
+        """Keep what a whole answer shows of its server."""
+        if builder.called:
+            self._callers.add(model)
+        if builder.signed and dialect.replay_signed is None:
+            self._dialects[model] = structs.replace(dialect, replay_signed=True)
 
     def _builder(self, request: ModelRequest, dialect: Dialect, size: int) -> ReplyBuilder:
         pictures = sum(encoded_size(image) for image in request.images.values())

@@ -48,6 +48,9 @@ class OpenAiCompatibleSettings:
     """Tokens of context of every model of this server, where the caller knows; 0 asks the catalogue."""
     max_tokens: int = 0
     """Most tokens of a reply, where the caller knows; 0 asks the catalogue."""
+    tokens_per_minute: int = 0
+    """Rate limit of each model, where the caller knows; 0 leaves it to the headers of answers."""
+    requests_per_minute: int = 0
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """More headers of each request, names in lower case."""
     query: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

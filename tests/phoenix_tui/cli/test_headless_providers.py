@@ -73,6 +73,13 @@ async def test_a_provider_of_the_other_kind_has_limits_and_headers_too(tmp_path:
         ("extra_body = {x = nan}", "config.toml:3: 'x' in 'extra_body' cannot be sent as JSON."),
         ("extra_body = {x = 2026-11-23}", "config.toml:3: 'x' in 'extra_body' cannot be sent as JSON."),
         ("max_tokens = -1", "config.toml:3: 'max_tokens' must be a whole number"),
+        (
+            "tokens_per_minute = -1",
+            "config.toml:3: 'tokens_per_minute' must be a whole number, 0 for no limit, not -1.",
+        ),
+        ("tokens_per_minute = nan", "config.toml:3: 'tokens_per_minute' must be a whole number, 0 for no limit"),
+        ('requests_per_minute = "many"', "config.toml:3: 'requests_per_minute' must be a whole number"),
+        ("requests_per_minute = true", "config.toml:3: 'requests_per_minute' must be a whole number"),
         ('headers = {x = "${NOT_SET}"}', "[providers.work] headers names the variable NOT_SET, which is not set"),
     ],
 )

@@ -53,6 +53,10 @@ CASES: list[tuple[State, Moment, str]] = [
     (AwaitingLlm(1, RUN, RetryWait(2.0, "rate limited"), 2), Moment(0.6), "retrying 2/3 in 1.4 s: rate limited"),
     (AwaitingLlm(1, RUN, Routing()), Moment(1), "routing… 1 s"),
     (AwaitingLlm(1, RUN, CompactingContext()), Moment(1), "compacting… 1 s"),
+    *(
+        (AwaitingLlm(1, RUN, phase), Moment(1, paced_until=5.0, now=1.0), "paced: 4 s to stay below the rate limit")
+        for phase in (CompactingContext(), Routing())
+    ),
     (ToolExecuting(1, RUN, ROUND), Moment(12), "bash 12 s (+2 queued)"),
     (AwaitingApproval(1, RUN, ROUND, "why"), Moment(), "bash asks · 1 of 3"),
     (

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from engine.ports import RateLimit, Unit
 from engine.providers.anthropic.client import AnthropicProvider
 from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
 from phoenix_tui.config.credentials import Credentials
@@ -81,3 +84,19 @@ def test_the_environment_still_names_the_address_of_a_provider_without_one() -> 
     assert isinstance(claude, AnthropicProvider)
     assert isinstance(openai, OpenAiCompatibleProvider)
     assert (claude._settings.base_url, openai._settings.base_url) == ("http://127.0.0.1:1", "http://127.0.0.1:2/v1")
+
+
+@pytest.mark.parametrize(("kind", "counts_cached"), [("openai", True), ("anthropic", False)])
+def test_rate_limits_of_a_table_are_those_of_its_models(kind: str, counts_cached: bool) -> None:
+    table = f"""[providers.work]
+base_url = "https://gateway.example"
+kind = "{kind}"
+tokens_per_minute = 40000
+requests_per_minute = 50
+"""
+    described = registry(table).describe("work/m")
+    assert described is not None
+    assert described.limits == (
+        RateLimit(Unit.TOKENS, 40_000, counts_cached=counts_cached),
+        RateLimit(Unit.REQUESTS, 50, counts_cached=counts_cached),
+    )

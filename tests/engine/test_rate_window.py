@@ -1,0 +1,223 @@
+"""When the governor lets calls begin: against servers that count in three ways, and against limits that lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.executor.governor import LONGEST, Governor
+from engine.executor.rate_window import SLACK, WINDOW, PacedCall
+from engine.machine.messages import Usage
+from engine.ports import RateLimit, Unit
+
+LIMIT = 10_000
+
+
+@dataclass
+class Server:
+    """Counts tokens in virtual time and says what is left."""
+
+    used: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+
+    def take(self, now: float, tokens: int) -> bool:
+        """Whether there was room."""
+        if self.left(now) < tokens:
+            return False
+        self.used.append((now, tokens))
+        return True
+
+    def left(self, now: float) -> int:
+        """A window that moves."""
+        return LIMIT - sum(tokens for at, tokens in self.used if at > now - WINDOW)
+
+    def full_in(self, now: float) -> float | None:
+        """Not said."""
+        return None
+
+
+class Fixed(Server):
+    """A window that begins with the first call after the one before."""
+
+    def left(self, now: float) -> int:
+        if self.used and self.used[0][0] <= now - WINDOW:
+            self.used.clear()
+        return LIMIT - sum(tokens for _, tokens in self.used)
+
+    def full_in(self, now: float) -> float | None:
+        return self.used[0][0] + WINDOW - now if self.used else 0.0
+
+
+class Bucket(Server):
+    """A bucket that fills up by the limit in a minute."""
+
+    def left(self, now: float) -> int:
+        level, last = float(LIMIT), 0.0
+        for at, tokens in self.used:
+            level, last = min(level + (at - last) * LIMIT / WINDOW, LIMIT) - tokens, at
+        return int(min(level + (now - last) * LIMIT / WINDOW, LIMIT))
+
+    def full_in(self, now: float) -> float | None:
+        return (LIMIT - self.left(now)) * WINDOW / LIMIT
+
+
+@pytest.mark.parametrize("make", [Server, Fixed, Bucket])
+@given(calls=st.lists(st.tuples(st.floats(0, 40), st.integers(1, LIMIT)), max_size=25))
+def test_no_server_is_asked_for_more_than_it_has(make: Callable[[], Server], calls: list[tuple[float, int]]) -> None:
+    governor, server, now = Governor(), make(), 1_000.0
+    for pause, tokens in calls:
+        now += pause
+        call = governor.enter("m", tokens, 0, now)
+        wait = governor.wait(call, now)
+        assert wait <= WINDOW + SLACK
+        now += wait
+        governor.begin(call, now)
+        assert server.take(now + 0.01, tokens)
+        now += 0.02
+        told = RateLimit(Unit.TOKENS, LIMIT, server.left(now), server.full_in(now))
+        governor.told("m", [told], now)
+        governor.answered(call, Usage(tokens), now)
+        governor.leave(call, now)
+
+
+@pytest.mark.parametrize("make", [Server, Fixed, Bucket])
+@given(sizes=st.lists(st.integers(1, LIMIT), min_size=2, max_size=8))
+def test_calls_at_once_share_one_limit_and_begin_in_their_order(make: Callable[[], Server], sizes: list[int]) -> None:
+    governor, server, now = Governor(), make(), 1_000.0
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    waiting = [(governor.enter("m", tokens, 0, now), tokens) for tokens in sizes]
+    planned = [governor.wait(call, now) for call, _ in waiting]
+    assert planned == sorted(planned)
+    while waiting:
+        call, tokens = waiting.pop(0)
+        wait = governor.wait(call, now)
+        now += wait
+        governor.begin(call, now)
+        served = server.take(now, tokens)
+        assert served or call.came + LONGEST <= now
+        governor.answered(call, Usage(tokens), now)
+        governor.leave(call, now)
+
+
+LIES = st.builds(
+    RateLimit,
+    st.sampled_from(Unit),
+    st.integers(1, 10**9),
+    st.none() | st.integers(0, 10**9),
+    st.none() | st.floats(0, 60),
+    st.booleans(),
+)
+
+
+@given(told=st.lists(st.lists(LIES, max_size=4), min_size=1, max_size=12), tokens=st.integers(0, 10**7))
+def test_limits_that_lie_hold_a_call_back_for_a_minute_at_most(told: list[list[RateLimit]], tokens: int) -> None:
+    governor, now = Governor(), 1_000.0
+    for limits in told:
+        call = governor.enter("m", tokens, tokens // 2, now)
+        wait = governor.wait(call, now)
+        assert 0 <= wait <= WINDOW + SLACK
+        now += wait
+        governor.begin(call, now)
+        governor.told("m", limits, now)
+        governor.answered(call, Usage(tokens, 10), now)
+        governor.leave(call, now)
+
+
+def test_the_queue_behind_such_limits_ends_too() -> None:
+    governor, now = Governor(), 1_000.0
+    governor.told("m", [RateLimit(Unit.REQUESTS, 1, 0, 60.0)], now)
+    calls = [governor.enter("m", 10, 0, now) for _ in range(40)]
+    assert max(governor.wait(call, now) for call in calls) == LONGEST
+
+
+def test_a_limit_below_what_one_call_was_given_is_not_believed() -> None:
+    governor, now = Governor(), 1_000.0
+    for _ in range(2):
+        call = governor.enter("m", 5_000, 0, now)
+        assert governor.wait(call, now) == 0
+        governor.begin(call, now)
+        governor.told("m", [RateLimit(Unit.TOKENS, 1, 0, 60.0)], now)
+        governor.answered(call, Usage(5_000, 10), now)
+        governor.leave(call, now)
+        now += 0.5
+
+
+def test_what_is_read_from_the_cache_takes_nothing_of_a_limit_that_leaves_it_out() -> None:
+    governor = Governor()
+    governor.told("m", [RateLimit(Unit.INPUT, LIMIT, counts_cached=False)], 1_000.0)
+    for number in range(5):
+        now = 1_000.0 + number
+        call = governor.enter("m", 50_000, 49_000, now)
+        assert governor.wait(call, now) == 0
+        governor.begin(call, now)
+        governor.answered(call, Usage(1_000, 10, 0, 49_000), now)
+        governor.leave(call, now)
+
+
+def test_the_tokens_that_others_use_with_the_same_key_are_counted() -> None:
+    governor = Governor()
+    call = governor.enter("m", 100, 0, 1_000.0)
+    governor.begin(call, 1_000.0)
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT, 50, 30.0)], 1_000.0)
+    governor.answered(call, Usage(100), 1_000.0)
+    later = governor.enter("m", 100, 0, 1_010.0)
+    assert governor.wait(later, 1_010.0) == pytest.approx(20.0)
+
+
+def test_a_call_that_is_stopped_while_it_waits_leaves_its_place_to_the_next() -> None:
+    governor, now = Governor(), 1_000.0
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    first, second, third = (governor.enter("m", LIMIT, 0, now) for _ in range(3))
+    governor.begin(first, now)
+    assert governor.wait(third, now) == 2 * (WINDOW + SLACK)
+    governor.leave(second, now)
+    assert governor.wait(third, now) == WINDOW + SLACK
+
+
+def test_a_refused_call_has_used_nothing_and_holds_the_others_for_its_retry_after() -> None:
+    governor, now = Governor(), 1_000.0
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    call = governor.enter("m", LIMIT, 0, now)
+    governor.begin(call, now)
+    governor.throttled("m", 20.0, now)
+    governor.leave(call, now, refused=True)
+    other = governor.enter("m", 10, 0, now)
+    assert governor.wait(other, now) == 20.0
+    governor.throttled("m", 86_400.0, now)
+    assert governor.wait(governor.enter("m", 10, 0, now), now) == WINDOW
+
+
+def test_throttling_widens_what_a_call_is_expected_to_take() -> None:
+    governor, now = Governor(), 1_000.0
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT)], now)
+    first = governor.enter("m", 6_000, 0, now)
+    governor.begin(first, now)
+    assert governor.wait(governor.enter("m", 3_000, 0, now, is_retry=True), now) == 0
+    governor.throttled("m")
+    assert governor.wait(governor.enter("m", 3_000, 0, now, is_retry=True), now) == WINDOW + SLACK
+
+
+def test_the_server_teaches_how_it_counts() -> None:
+    governor = Governor()
+    call = governor.enter("m", 1_000, 0, 1_000.0)
+    governor.begin(call, 1_000.0)
+    governor.answered(call, Usage(2_500, 70), 1_001.0)
+    following: PacedCall = governor.enter("m", 2_000, 0, 1_002.0)
+    assert (following.fresh, following.output) == (5_000, 70)
+
+
+def test_questions_beside_a_conversation_are_left_out_where_calls_are_held_back() -> None:
+    governor = Governor()
+    assert not governor.is_tight("m", 1_000.0)
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT, 2_000, 30.0)], 1_000.0)
+    assert not governor.is_tight("m", 1_000.0)
+    governor.told("m", [RateLimit(Unit.TOKENS, LIMIT, 1_999, 30.0)], 1_000.0)
+    assert governor.is_tight("m", 1_000.0)
+    assert not governor.is_tight("m", 1_030.0)
+    waiting = governor.enter("m", LIMIT, 0, 1_000.0)
+    assert governor.is_tight("m", 1_030.0)
+    governor.leave(waiting, 1_000.0)
+    assert not governor.is_tight("m", 1_030.0)
