@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from engine.executor.agent_desk import AgentDesk
+from engine.executor.approving import answer_note
 from engine.executor.asking import keep
 from engine.executor.changing import changed
 from engine.executor.composing import (
     History,
-    answer_text,
     ask,
     keep_rule,
     read_history,
@@ -179,7 +179,7 @@ class Conversation:
     async def answer(self, call_id: str, answer: Answer) -> Receipt:
         """Answer the open question; a rule is kept before the tool starts."""
         question = self._session.question
-        note = f"{question.call.name}: {answer_text(answer, question.rule)}" if question else ""
+        note = answer_note(question, answer) if question is not None else ""
         if question is not None and answer.choice in {Choice.CONVERSATION, Choice.ALWAYS, Choice.EVERYWHERE}:
             refusal = keep_rule(self._session, answer.choice, answer.rule or question.rule, question)
             if refusal:

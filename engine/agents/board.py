@@ -21,6 +21,7 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
+from tools.wording import one_line
 
 LONGEST_ACTIVITY: Final = 200
 """Characters of what one does at this moment."""
@@ -96,7 +97,7 @@ class AgentBoard:
                 )
             case ToolStarted(call, request):
                 words = f"{call.name} {request.summary if request else ''}".strip()
-                view = replace(view, activity=words[:LONGEST_ACTIVITY], last_output=self._now())
+                view = replace(view, activity=one_line(words, LONGEST_ACTIVITY), last_output=self._now())
             case ToolEnded():
                 view = replace(view, activity="", last_output=self._now())
             case ContextChanged(used=used, cost_usd=cost):

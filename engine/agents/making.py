@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from engine.agents.orders import TaskOrder
 from engine.agents.prompting import snapshot
 from engine.executor.session import EngineSettings, Ports
-from engine.machine.agent_texts import heading_of
 from engine.ports import ProviderError
 from engine.ports.agents import AgentStore
 from engine.ports.profiles import Profile, ProfileError
 from engine.records import AgentFacts, ConversationRecord, NewConversation, SpawnMode
 from tools.contract import ToolInputError
+from tools.wording import one_line
 
 T = TypeVar("T", int, float)
 TITLE = 50
@@ -70,7 +70,7 @@ class Making:
             id=self._ports.ids.new(),
             cwd=parent.cwd,
             model=model,
-            title=heading_of(facts.task)[:TITLE],
+            title=one_line(facts.task, TITLE),
             permission_mode=profile.mode_under(parent.permission_mode),
             profile=profile.name,
             agent=limited,

@@ -16,6 +16,7 @@ from engine.ports.profiles import Profile
 from engine.records import RunPriority, StoredMessage
 from engine.routes import Route, RouteAgent
 from tools.clean import clean_line
+from tools.wording import one_line
 
 LEAST_CONFIDENCE: Final = 0.5
 """Below it the main model answers alone (SPEC SDK-09)."""
@@ -134,7 +135,7 @@ def _decision(text: str) -> _Decision:
 
 
 def _route(decision: _Decision, known: set[str]) -> Route:
-    confidence, reasoning = decision.confidence, clean_line(decision.reasoning or "")[:LONGEST_REASON]
+    confidence, reasoning = decision.confidence, one_line(clean_line(decision.reasoning or ""), LONGEST_REASON)
     if not 0.0 <= confidence <= 1.0:
         raise NoDecision(f"the supervisor's confidence was {confidence:g}, not between 0 and 1")
     if confidence < LEAST_CONFIDENCE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.executor.requests import Answer, Choice
 from engine.executor.session import Session
 from engine.permissions.asked import differences
 from engine.permissions.place import Place
@@ -11,11 +12,15 @@ from engine.permissions.policy import Ask, Decision, Deny, Limits
 from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule, rules_in_force
 from engine.ports.profiles import narrower_mode, narrower_sandbox
+from engine.updates import Question
 from tools.contract import Access, Enforcement, SandboxMode, ToolClass, ToolRequest, ToolSpec
 from tools.files.spills import spills_of
+from tools.wording import one_line
 
 MOST_TIMES: Final = 3
 """Questions about one call; what still changes after that is refused."""
+LONGEST_SUMMARY: Final = 60
+"""Characters of a call in the row that says who allowed it."""
 KEPT_CHANGING: Final = "{name} was not run: what it would do changed each time after the user had said yes."
 
 
@@ -59,3 +64,26 @@ def approved(
     if asked.times >= MOST_TIMES:
         return Deny(KEPT_CHANGING.format(name=spec.name))
     return Ask(f"changed after your yes: {changed}. {decision.reason}", decision.grant, decision.lasting)
+
+
+def answer_note(question: Question, answer: Answer) -> str:
+    """The row of the audit trail that says what was allowed; empty for a denial, which the result of the call says."""
+    rule = answer.rule or question.rule
+    match answer.choice:
+        case Choice.ONCE:
+            return f"{named(question)}: allowed once"
+        case Choice.CONVERSATION:
+            return f"{named(question, rule)}: allowed for this conversation: {rule}"
+        case Choice.ALWAYS:
+            return f"{named(question, rule)}: always allowed in this project: {rule}"
+        case Choice.EVERYWHERE:
+            return f"{named(question, rule)}: always allowed everywhere: {rule}"
+        case Choice.DENY:
+            return ""
+
+
+def named(question: Question, rule: str = "") -> str:
+    """The tool and the beginning of its call, which a `rule` for that very call names already."""
+    name, summary = question.call.name, question.request.summary
+    told = rule == f"{name}({summary})" or summary in {"", name}
+    return name if told else f"{name} {one_line(summary, LONGEST_SUMMARY)}"

@@ -12,7 +12,7 @@ from engine.executor.attaching import attachments
 from engine.executor.inbox import Entry, Priority
 from engine.executor.launching import log_launch
 from engine.executor.mentions import UnknownMention, digests
-from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
+from engine.executor.requests import Choice, Receipt, Refused, RunCaps
 from engine.executor.session import Session
 from engine.machine import texts
 from engine.machine.events import Event, UserMessage, UserShell
@@ -160,22 +160,6 @@ async def send(
         return UserMessage(message, session.last, run_id, limit, supervisor=routed, compact_due=session.compact_due)
 
     return await ask(session, sent, message.id, caps, writes)
-
-
-def answer_text(answer: Answer, suggested: str) -> str:
-    """The decision in words, for the transcript's audit trail."""
-    rule = answer.rule or suggested
-    match answer.choice:
-        case Choice.ONCE:
-            return "allowed once"
-        case Choice.CONVERSATION:
-            return f"allowed for this conversation: {rule}"
-        case Choice.ALWAYS:
-            return f"always allowed in this project: {rule}"
-        case Choice.EVERYWHERE:
-            return f"always allowed everywhere: {rule}"
-        case Choice.DENY:
-            return f"denied: {answer.reason}" if answer.reason else "denied"
 
 
 async def run_shell(session: Session, command: str, send_to_model: bool, queued_id: str = "") -> Receipt:

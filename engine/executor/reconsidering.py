@@ -6,7 +6,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from engine.executor.approving import limits_of
+from engine.executor.approving import limits_of, named
 from engine.executor.inbox import Entry, Priority
 from engine.executor.session import Session
 from engine.executor.tool_call import decide_call, prepare
@@ -14,7 +14,7 @@ from engine.machine.effects import ExecTool
 from engine.machine.events import ApprovalLapsed, ApprovalNeeded
 from engine.machine.states import AwaitingApproval
 from engine.permissions.asked import AskedCall, differences
-from engine.permissions.policy import Allow, Ask, Decision, Deny, Limits
+from engine.permissions.policy import Allow, Ask, Decision, Limits
 from engine.updates import Question
 from tools.contract import ToolInputError, ToolRequest
 
@@ -85,14 +85,8 @@ def _post(session: Session, limits: Limits, event: ApprovalLapsed) -> None:
 
 
 def _note(question: Question, decision: Decision, before: Limits, now: Limits) -> str:
-    """The row that says what decides instead of the user; empty where he is asked again."""
+    """The row that says what allows it instead of the user; empty where he is asked again, or a result says no."""
     changed = [f"mode {now.mode.value}"] if before.mode is not now.mode else []
     changed += [f"sandbox {now.sandbox.value}"] if before.sandbox is not now.sandbox else []
     by = " and ".join(changed)
-    match decision:
-        case Allow() if by:
-            return f"{question.call.name}: allowed by {by}"
-        case Deny() if by:
-            return f"{question.call.name}: refused by {by}"
-        case _:
-            return ""
+    return f"{named(question)}: allowed by {by}" if by and isinstance(decision, Allow) else ""

@@ -36,6 +36,7 @@ from engine.routes import Offer
 from engine.updates import AgentView, ContextChanged, Question
 from tools.contract import Access, Enforcement, ImageReader, Tool
 from tools.job_board import JobBoard
+from tools.wording import one_line
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ KEPT_TOKENS = 2_000_000
 """Tokens of messages that may stay in memory between two runs: any window in use, about 16 MB."""
 NEVER = 101
 """A threshold in per cent that no window reaches."""
+LONGEST_PARENT = 40
+"""Characters of a conversation's title beside the name of its sub-agent."""
 KEPT_SECONDS = 300.0
 """How long they stay while nothing runs."""
 
@@ -223,7 +226,9 @@ class Session(Struct, eq=False):
     def asker(self) -> str:
         """Who asks where a tool of it needs a yes."""
         title = self.record.title
-        return title if self.above is None else f"{title} (sub-agent of {self.above.record.title or 'a conversation'})"
+        if self.above is None:
+            return title
+        return f"{title} (sub-agent of {one_line(self.above.record.title, LONGEST_PARENT) or 'a conversation'})"
 
     @property
     def state(self) -> State:

@@ -8,6 +8,7 @@ from typing import Any
 from engine.codec import decode_blocks, storable
 from engine.machine.messages import text_in
 from engine.ports.turns import BranchRow, NewBranch
+from tools.wording import one_line
 
 WORDS = 80
 """Characters of a prompt that name a branch."""
@@ -77,4 +78,4 @@ def _prompt(connection: sqlite3.Connection, conversation_id: str, after: int, or
     ).fetchone()
     if row is None:
         return ""
-    return " ".join(text_in(decode_blocks(row["content_json"]), " ").split())[:WORDS]
+    return one_line(text_in(decode_blocks(row["content_json"]), " "), WORDS)

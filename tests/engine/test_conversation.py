@@ -251,6 +251,23 @@ async def test_a_deny_with_a_reason_is_what_the_model_reads(tmp_path: Path) -> N
         await conversation.wait_idle()
         assert bench.seen(ToolEnded)[0].result.text == "User denied permission to run bash: use make"
         assert bench.tool.calls == []
+        assert [text for role, text in await saved(bench, conversation.id) if role == "system"] == []
+
+
+async def test_the_row_of_a_yes_names_the_call_in_short(tmp_path: Path) -> None:
+    command = f"python -m pytest {'tests/one/directory/' * 4}"
+    calls = Reply((Call("bash", f'{{"command": "{command}"}}', "t1"), Call("bash", '{"command": "ls"}', "t2")))
+    async with engine_bench(tmp_path, calls, HELLO) as bench:
+        conversation = await bench.conversation(PermissionMode.ASK)
+        await conversation.say("go")
+        for call in ("t1", "t2"):
+            await until(lambda call=call: conversation.question is not None and conversation.question.call.id == call)
+            await conversation.answer(call, Answer(Choice.ONCE))
+        await conversation.wait_idle()
+        assert [text for role, text in await saved(bench, conversation.id) if role == "system"] == [
+            f"bash {command[:59]}…: allowed once",
+            "bash ls: allowed once",
+        ]
 
 
 async def test_plan_mode_refuses_without_asking(tmp_path: Path) -> None:

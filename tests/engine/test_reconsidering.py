@@ -60,7 +60,7 @@ async def test_a_mode_that_allows_the_call_answers_and_a_row_says_so(tmp_path: P
         await conversation.change(mode(allows))
         await until(lambda: isinstance(conversation.state, Idle))
         assert len(bench.tool.calls) == 1
-        assert await notices(bench, conversation) == [f"{EDIT}: allowed by mode {allows.value}"]
+        assert await notices(bench, conversation) == [f"{EDIT} ls: allowed by mode {allows.value}"]
         assert bench.seen(Asked)[-1].question is None
 
 
@@ -70,7 +70,7 @@ async def test_a_mode_that_refuses_it_tells_the_model(tmp_path: Path, refuses: P
         await conversation.change(mode(refuses))
         await until(lambda: isinstance(conversation.state, Idle))
         assert bench.tool.calls == []
-        assert await notices(bench, conversation) == [f"{EDIT}: refused by mode {refuses.value}"]
+        assert await notices(bench, conversation) == []  # its result says it
         assert await result(bench, conversation) == f"Permission mode '{refuses.value}' does not allow {EDIT}."
 
 
@@ -95,7 +95,8 @@ async def test_a_sandbox_that_refuses_edits_refuses_the_open_one(tmp_path: Path)
         await conversation.change(ConversationChanges(sandbox=SandboxMode.READ_ONLY))
         await until(lambda: isinstance(conversation.state, Idle))
         assert bench.tool.calls == []
-        assert await notices(bench, conversation) == [f"{EDIT}: refused by sandbox read-only"]
+        assert await notices(bench, conversation) == []
+        assert "The sandbox of this conversation is read-only" in await result(bench, conversation)
 
 
 async def test_another_sandbox_asks_another_question(tmp_path: Path) -> None:

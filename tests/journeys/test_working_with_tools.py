@@ -125,7 +125,9 @@ async def test_no_and_no_with_a_reason_reach_the_model(tmp_path: Path) -> None:
     async with serve(*answers) as server, program(with_claude(tmp_path, server.url)) as running:
         await asked(running)
         running.type("n")
-        await running.shows("bash: denied", "1 y once 2 s this conversation: only this exact command")
+        await running.shows(
+            "User denied permission to run bash.", "1 y once 2 s this conversation: only this exact command"
+        )
         running.type("r")
         await running.shows("No, because …")
         running.type("use make instead")

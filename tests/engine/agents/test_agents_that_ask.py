@@ -185,3 +185,19 @@ async def test_a_narrower_mode_of_the_parent_refuses_what_its_agent_asks(tmp_pat
         await parent.wait_idle()
         assert await outcomes(bench, parent) == [("told", "")]
         assert bench.tool.calls == []
+
+
+async def test_a_long_name_of_an_agent_is_cut_with_an_ellipsis_in_its_question(tmp_path: Path) -> None:
+    task = "try-fix: change the Makefile target and run make test with every flag"
+    async with engine_bench(tmp_path, spawns(task), makes("try-fix"), DONE) as bench:
+        parent = await begun(bench)
+        await parent.change(ConversationChanges(title="a conversation with a long title that nobody cut"))
+        await until(lambda: asking(bench))
+        (child,) = asking(bench)
+        assert child.question is not None
+        asker = "try-fix: change the Makefile target and run make …"
+        assert child.question.asker.startswith(f"{asker} (sub-agent of ")
+        assert child.record.title == asker
+        assert child._session.asker == f"{asker} (sub-agent of a conversation with a long title that n…)"
+        await answered(bench, Choice.DENY)
+        await parent.wait_idle()
