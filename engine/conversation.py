@@ -34,7 +34,7 @@ from engine.executor.session import Session
 from engine.executor.side_questions import SideDesk
 from engine.machine.events import ApprovalAnswered, RetryAsked, UserCancelled, Verdict
 from engine.machine.states import Idle, State, is_busy
-from engine.ports import ConversationChanges, ProviderError, StorageError
+from engine.ports import ConversationChanges, Provider, ProviderError, StorageError
 from engine.records import Attachment, ConversationRecord
 from engine.updates import ConversationChanged, Question, Snapshot
 
@@ -230,7 +230,11 @@ class Conversation:
             provider, _ = self._session.ports.providers.resolve(self.record.model)
         except ProviderError:
             return  # said when a message is sent
-        self._session.background(provider.warm())
+        self._session.background(self._warmed(provider))
+
+    async def _warmed(self, provider: Provider) -> None:
+        await provider.warm()
+        self._session.set_window(window_of(self._session, self.record.model))
 
     async def wait_idle(self) -> State:
         """Wait until nothing runs; gives the state then."""

@@ -14,6 +14,7 @@ from engine.call_records import CallPurpose
 from engine.context.assemble import Assembly, assemble
 from engine.executor.asking import broke_off, recorded, replied
 from engine.executor.call_log import OpenCall
+from engine.executor.composing import window_of
 from engine.executor.pacing import THROTTLED, Pacing, paced
 from engine.executor.refused_images import REFUSED, without_images
 from engine.executor.session import Session
@@ -71,7 +72,10 @@ async def call_model(session: Session, ask: RequestLlm) -> None:
             started = clock.monotonic()
             with recorded(session, CallPurpose.REPLY, model, ask) as call:
                 call.message_id, call.written = message_id, written
-                reply = await _stream(session, provider, request, call, ask, pacing)
+                try:
+                    reply = await _stream(session, provider, request, call, ask, pacing)
+                finally:
+                    session.set_window(window_of(session, session.record.model))  # the server may have named it
                 replied(session, call, reply, message_id=message_id)
             pacing.answered(reply.usage)
             session.calls.replied(model, reply.usage, clock.monotonic())

@@ -33,6 +33,12 @@ class WireModelMeta(msgspec.Struct):
     n_ctx_train: int | None = None
 
 
+class WireArchitecture(msgspec.Struct):
+    """What llama.cpp and OpenRouter say of what a model takes."""
+
+    input_modalities: list[str] | None = None
+
+
 class WireModel(msgspec.Struct):
     """One entry of a list of models, with the window under the name each server gives it."""
 
@@ -46,6 +52,13 @@ class WireModel(msgspec.Struct):
     max_input_tokens: int | None = None
     """Anthropic."""
     meta: WireModelMeta | None = None
+    architecture: WireArchitecture | None = None
+
+    @property
+    def vision(self) -> bool | None:
+        """Whether it takes images; None where the server does not say."""
+        takes = self.architecture.input_modalities if self.architecture else None
+        return "image" in takes if takes else None
 
     @property
     def window(self) -> int:
@@ -169,6 +182,30 @@ async def read_models(http: HttpService, path: str) -> list[WireModel]:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unreadable(http.service, str(error)) from None
     return [model for model in listed[:MOST_MODELS] if len(model.id) <= MOST_NAME]
+
+
+class _Settings(msgspec.Struct):
+    n_ctx: int | None = None
+
+
+class _Props(msgspec.Struct):
+    """What llama.cpp says of itself."""
+
+    default_generation_settings: _Settings | None = None
+
+
+async def read_props_window(http: HttpService) -> int:
+    """The window of the model that llama.cpp runs, from its own address; 0 where it does not say.
+
+    Raises:
+        ProviderError: it cannot be asked, or the answer is unreadable.
+    """
+    body = await http.get("/props")
+    try:
+        told = fitted(msgspec.json.decode(readable_json(body)), _Props).default_generation_settings
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise unreadable(http.service, str(error)) from None
+    return max(0, (told.n_ctx if told else None) or 0)
 
 
 class _Tag(msgspec.Struct):

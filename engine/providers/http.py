@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from importlib import import_module
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -50,6 +52,12 @@ ERROR_BODY_LIMIT = 64 * 1024
 ERROR_BODY_SECONDS = 10.0
 """How long the words of a refusal may take; it counts as one without them."""
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+LOADING: Final = "loading model"
+"""What llama.cpp says under status 503 until it can answer."""
+LOADING_SECONDS: Final = 180.0
+"""How long a server may load its model: a large one from a slow disk."""
+LOADING_PAUSE: Final = 0.5
+"""Seconds between two requests to a server that loads."""
 _STATUSES: Final = frozenset(map(str, range(400, 600)))
 
 
@@ -96,9 +104,7 @@ class HttpService:
         carrier = await self._carried()
         started = False
         try:
-            async with carrier.ask("POST", self.url(path), self._headers, body) as answer:
-                if answer.status != 200:
-                    raise await self._refusal(answer)
+            async with self._accepted(carrier, path, body) as answer:
                 if answer.headers.get("content-type", "").startswith("text/html"):
                     raise web_page(self.service)
                 started = True
@@ -173,6 +179,20 @@ class HttpService:
             if self._carrier is None:
                 self._carrier = await _carrier_to(self.service.base_url, self._idle_timeout)
             return self._carrier
+
+    @asynccontextmanager
+    async def _accepted(self, carrier: Carrier, path: str, body: bytes) -> AsyncGenerator[Answer, None]:
+        """The answer with status 200 to a request; a server that loads its model is asked until it has."""
+        end = monotonic() + LOADING_SECONDS
+        while True:
+            async with carrier.ask("POST", self.url(path), self._headers, body) as answer:
+                if answer.status == 200:
+                    yield answer
+                    return
+                error = await self._refusal(answer)
+            if answer.status != 503 or LOADING not in error.message.lower() or monotonic() > end:
+                raise error
+            await asyncio.sleep(LOADING_PAUSE)
 
     async def _refusal(self, answer: Answer) -> ProviderError:
         if answer.status in REDIRECTS and "location" in answer.headers:

@@ -15,7 +15,7 @@ from engine.providers import catalogue, prices
 from engine.providers.anthropic.from_wire import ReplyBuilder
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.anthropic.to_wire import encode_request
-from engine.providers.events import drain, post_events, read_models
+from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
 from engine.providers.http import Head, HttpService
 from engine.providers.rate_headers import set_limits
@@ -32,8 +32,8 @@ class Transport(Protocol):
         """Send and listen, with `head` filled in first. Closing drops the connection; raises ProviderError."""
         ...
 
-    async def models(self) -> list[str]:
-        """The names of the models on offer."""
+    async def models(self) -> list[WireModel]:
+        """The models on offer."""
         ...
 
     async def warm(self) -> None:
@@ -55,6 +55,8 @@ class AnthropicProvider:
         self._foreign: set[str] = set()
         """Signatures of thinking that a model refused as another one's."""
         self._written = Written()
+        self._windows: dict[str, int] = {}
+        """By model: what /v1/models said."""
 
     @property
     def name(self) -> str:
@@ -84,15 +86,17 @@ class AnthropicProvider:
                 return
 
     def describe(self, model: str) -> ModelInfo:
-        """What the catalogue says."""
-        info = catalogue.describe(self.name, model, window=self._settings.window)
+        """What the settings, the server and the catalogue say, in this order."""
         given = self._settings
+        info = catalogue.describe(self.name, model, window=given.window or self._windows.get(model, 0))
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=False)
         return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits)
 
     async def models(self) -> list[ModelInfo]:
-        """What the server offers."""
-        return [self.describe(model) for model in await self._transport.models()]
+        """What the server offers; remembers the windows it names."""
+        listed = await self._transport.models()
+        self._windows.update({model.id: model.window for model in listed if model.window})
+        return [self.describe(model.id) for model in listed]
 
     async def warm(self) -> None:
         """Open a connection ahead of the first request."""
@@ -153,9 +157,9 @@ class HttpTransport:
         """See `Transport.events`."""
         return post_events(self._http, "/v1/messages", body, head)
 
-    async def models(self) -> list[str]:
+    async def models(self) -> list[WireModel]:
         """See `Transport.models`."""
-        return [model.id for model in await read_models(self._http, "/v1/models?limit=100")]
+        return await read_models(self._http, "/v1/models?limit=100")
 
     async def warm(self) -> None:
         """See `Transport.warm`."""

@@ -14,7 +14,7 @@ import msgspec
 from engine.ports import ProviderError
 from engine.providers.anthropic.settings import AnthropicSettings
 from engine.providers.carrier import CONNECT_TIMEOUT, CarrierError
-from engine.providers.events import payloads_of
+from engine.providers.events import WireModel, payloads_of
 from engine.providers.failures import (
     Refusal,
     broken,
@@ -96,7 +96,7 @@ class SdkTransport:
             async for batch in batches:
                 yield batch
 
-    async def models(self) -> list[str]:
+    async def models(self) -> list[WireModel]:
         """See `Transport.models`; Bedrock and Vertex have no such list."""
         client = await self._made()
         import anthropic  # noqa: PLC0415 - after the client, whose thread has loaded it
@@ -104,7 +104,8 @@ class SdkTransport:
         if not isinstance(client, anthropic.AsyncAnthropic):
             return []
         try:
-            return [model.id async for model in client.models.list(limit=100)]
+            listed = [model async for model in client.models.list(limit=100)]
+            return [WireModel(model.id, max_input_tokens=model.max_input_tokens) for model in listed]
         except anthropic.APIStatusError as error:
             raise self._refused(error) from None
         except anthropic.APIConnectionError as error:

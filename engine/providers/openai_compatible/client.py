@@ -5,31 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from msgspec import structs
 
 from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
-from engine.providers.events import WireModel, drain, post_events, read_models, read_tags
+from engine.providers.events import drain, post_events
 from engine.providers.failures import broken, missing_key
 from engine.providers.hosting import runs_free
 from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import ReplyBuilder
 from engine.providers.openai_compatible.json_protocol import StepReader
+from engine.providers.openai_compatible.offers import Offers
 from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request
 from engine.providers.rate_headers import set_limits
 from engine.providers.wire import encoded_size, tool_ids
-
-OLLAMA: Final = "ollama"
-"""The provider whose server has a list of models of its own, too."""
-PATIENCE: Final = 10.0
-"""Seconds that this list may take."""
 
 
 class OpenAiCompatibleProvider:
@@ -54,8 +48,7 @@ class OpenAiCompatibleProvider:
         )
         self._dialects: dict[str, Dialect] = {}
         """By model: one server may hold models with tools and models without."""
-        self._windows: dict[str, int] = {}
-        """By model: what /models said."""
+        self._offers = Offers(settings, self._http)
         self._callers: set[str] = set()
         """Models whose calls this server reads itself: what stands in their text is no call."""
 
@@ -71,6 +64,7 @@ class OpenAiCompatibleProvider:
         """
         if self._settings.key_variable and not self._settings.api_key and not self._settings.local:
             raise missing_key(self._service)
+        await self._offers.learn()
         while True:
             dialect = self._dialects.get(request.model, self._default)
             started = False
@@ -89,36 +83,20 @@ class OpenAiCompatibleProvider:
 
     def describe(self, model: str) -> ModelInfo:
         """What the settings, the server and the catalogue say, in this order."""
-        window = self._settings.window or self._windows.get(model, 0)
-        info = catalogue.describe(self.name, model, window=window, local=self._settings.local)
-        given = self._settings
+        given, told = self._settings, self._offers.of(model)
+        info = catalogue.describe(self.name, model, window=given.window or told.window, local=given.local)
+        vision = info.vision if told.vision is None else told.vision
         limits = set_limits(given.tokens_per_minute, given.requests_per_minute, counts_cached=True)
-        return structs.replace(info, max_output=given.max_tokens or info.max_output, limits=limits)
+        return structs.replace(info, vision=vision, max_output=given.max_tokens or info.max_output, limits=limits)
 
     async def models(self) -> list[ModelInfo]:
-        """What the server offers; remembers the windows it names."""
-        listed = await self._listed()
-        self._windows.update({model.id: model.window for model in listed if model.window})
-        return [self.describe(model.id) for model in listed]
-
-    async def _listed(self) -> list[WireModel]:
-        try:
-            listed = await read_models(self._http, "/models")
-        except ProviderError:
-            if self.name != OLLAMA:
-                raise
-            listed = []
-        if listed or self.name != OLLAMA:
-            return listed
-        own = HttpService(replace(self._service, base_url=self._service.base_url.removesuffix("/v1")), {}, PATIENCE)
-        try:
-            return await read_tags(own)
-        finally:
-            await own.close()
+        """What the server offers; remembers what it says of each."""
+        return [self.describe(name) for name in await self._offers.read()]
 
     async def warm(self) -> None:
-        """Open a connection ahead of the first request."""
+        """Open a connection ahead of the first request, and ask for the windows that only the server knows."""
         await self._http.warm()
+        await self._offers.learn()
 
     async def close(self) -> None:
         """Close every connection."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,22 @@ async def test_a_sub_agent_without_a_price_ends_a_run_with_a_budget(tmp_path: Pa
         "The run was stopped, because --max-budget-usd cannot be kept: "
         "the price of a model that this run used is unknown."
     )
+
+
+async def test_the_window_of_a_server_on_this_machine_is_the_one_it_runs_with(tmp_path: Path) -> None:
+    async def answer(talk: Talk) -> None:
+        if talk.seen.method == "GET":
+            await talk.plain(200, b'{"data": [{"id": "some.gguf", "meta": {"n_ctx": 4096, "n_ctx_train": 32768}}]}')
+        else:
+            await ANSWER(talk)
+
+    async with serve(answer) as server:
+        phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="llamacpp/some.gguf")
+        (phoenix.home / "config.toml").write_text(f'[providers.llamacpp]\nbase_url = "{server.url}/v1"\n')
+        ran = await phoenix.run("-p", *JSON, "hi")
+    assert (ran.code, [told["contextWindow"] for told in ran.json["modelUsage"].values()]) == (0, [4_096]), ran
+    with closing(sqlite3.connect(phoenix.home / "phoenix.db")) as database:
+        assert database.execute("SELECT context_window FROM conversations").fetchall() == [(4_096,)]
 
 
 async def test_an_error_500_of_a_gateway_on_loopback_is_tried_again(tmp_path: Path) -> None:

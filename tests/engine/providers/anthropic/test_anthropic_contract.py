@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -311,6 +312,21 @@ async def test_the_models_of_the_server_are_described_by_the_catalogue(transport
     assert [(model.reference, model.context_window, model.max_output) for model in models] == [
         ("anthropic/claude-sonnet-5-5", 1_000_000, 128_000)
     ]
+
+
+async def test_the_window_that_a_gateway_names_is_that_of_its_model(transport: str) -> None:
+    async def answer(talk: Talk) -> None:
+        listed = {"id": "team-default", "type": "model", "display_name": "x", "created_at": "2026-01-01T00:00:00Z"}
+        body = {"data": [listed | {"max_input_tokens": 64_000}], "has_more": False, "first_id": None, "last_id": None}
+        await talk.plain(200, json.dumps(body).encode())
+
+    async with serve(answer) as loopback:
+        asked = provider(loopback, transport)
+        models = await asked.models()
+        info = asked.describe("team-default")
+        await asked.close()
+    assert models == [info]
+    assert (info.context_window, info.note) == (64_000, "")
 
 
 async def test_warming_up_towards_loopback_asks_nothing(transport: str) -> None:

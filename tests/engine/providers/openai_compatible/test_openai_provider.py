@@ -291,7 +291,7 @@ async def test_a_stall_ends_at_the_idle_limit_and_a_close_drops_the_connection()
         (500, {"message": "tools param requires --jinja flag"}, "invalid_request", False, False),
         (500, {"message": "litellm.InternalServerError: Overloaded"}, "server", True, False),
         (502, {"message": "upstream connect error"}, "server", True, False),
-        (503, {"message": "Loading model", "type": "unavailable_error", "code": 503}, "server", True, False),
+        (503, {"message": "Busy", "type": "unavailable_error", "code": 503}, "server", True, False),
         (404, "model 'x' not found", "invalid_request", False, False),
     ],
 )
@@ -301,6 +301,32 @@ async def test_refusals_of_local_servers_are_sorted(
     caught = await failure(refuses(status, error))
     assert (caught.kind, caught.retryable, caught.context_overflow) == (kind, retryable, overflow)
     assert KEY not in caught.message
+
+
+async def test_a_server_that_loads_its_model_is_waited_for() -> None:
+    loading = refuses(503, {"message": "Loading model", "type": "unavailable_error", "code": 503})
+    async with serve(loading, loading, plays(STREAM)) as loopback:
+        asked = provider(loopback)
+        assert (await collect(asked.stream(HELLO)))[-1] == REPLY
+        await asked.close()
+        assert len(loopback.requests) == 3
+
+
+async def test_a_server_that_loads_for_ever_is_given_up_and_a_stop_ends_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loading = refuses(503, {"message": "Loading model", "type": "unavailable_error", "code": 503})
+    async with serve(loading) as loopback:
+        asked = provider(loopback)
+        waiting = asyncio.create_task(collect(asked.stream(HELLO)))
+        await loopback.wait_asked()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        monkeypatch.setattr("engine.providers.http.LOADING_SECONDS", 0.0)
+        with pytest.raises(ProviderError, match="Loading model"):
+            await collect(asked.stream(HELLO))
+        await asked.close()
 
 
 async def test_an_error_inside_the_stream_is_sorted_too() -> None:
