@@ -139,9 +139,9 @@ class Engine:
         found: Mapping[str, Attachment] = await self.ports.store.attachments(ids) if ids else {}
         return tuple(found[one] for one in ids if one in found)
 
-    async def find(self, reference: str) -> Sequence[ConversationSummary]:
-        """By id, unique prefix of an id, or exact title."""
-        return await self.ports.store.find(reference)
+    async def find(self, reference: str, *, partly: bool = False) -> Sequence[ConversationSummary]:
+        """By id, beginning of an id, slug or title; with `partly` also by a part of the title."""
+        return await self.ports.store.find(reference, partly=partly)
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> Conversation:
         """A copy under a new id, open here."""

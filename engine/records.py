@@ -252,6 +252,8 @@ class ConversationSummary(Struct, frozen=True):
     """When it was archived or moved to the trash; 0 in the list itself."""
     scripted: bool = False
     """Whether a script began it, and nobody has opened it or named it since."""
+    slug: str = ""
+    """Its title in letters that anybody can type; unique, and empty until it has a title."""
 
 
 class ConversationQuery(Struct, frozen=True):

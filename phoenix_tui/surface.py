@@ -218,7 +218,7 @@ class EngineSurface(Protocol):
         """Stored images by id; those that are gone are left out."""
         ...
 
-    async def find(self, reference: str) -> Sequence[ConversationSummary]:
+    async def find(self, reference: str, *, partly: bool = False) -> Sequence[ConversationSummary]:
         """Those with this id, id prefix or title."""
         ...
 

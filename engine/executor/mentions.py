@@ -40,7 +40,7 @@ async def digests(session: Session, text: str) -> tuple[TextBlock, ...]:
 
 async def _digest(session: Session, reference: str) -> TextBlock:
     store = session.ports.store
-    found = [one for one in await store.find(reference) if one.id.startswith(reference)]
+    found = [one for one in await store.find(reference) if one.id.startswith(reference) or one.slug == reference]
     if len(found) != 1:
         many = f"{len(found)} conversations begin with that id" if found else "there is no such conversation"
         raise UnknownMention(f"@conversation:{reference} cannot be read: {many}.")

@@ -128,8 +128,11 @@ class Store(Protocol):
         """The list, newest first."""
         ...
 
-    async def find(self, reference: str) -> list[ConversationSummary]:
-        """Those whose id is `reference`, else whose id starts with it, else whose title equals it."""
+    async def find(self, reference: str, *, partly: bool = False) -> list[ConversationSummary]:
+        """Those whose id is `reference`, else all whose id starts with it or whose slug or title equals it.
+
+        With `partly`, where there are none, those whose title or slug begins with it, else whose title holds it.
+        """
         ...
 
     async def take(self, conversation_id: str) -> Recovery:

@@ -33,6 +33,7 @@ from engine.records import (
 )
 from engine.store import agents
 from engine.store.ownership import Instance
+from engine.store.slugs import give_slug
 from engine.totals import Totals
 from tools.contract import SandboxMode
 
@@ -45,13 +46,13 @@ _COUNTED = """(SELECT MAX(seq) FROM messages WHERE conversation_id = c.id) AS me
     (SELECT json_group_array(json(totals_json)) FROM conversations WHERE parent_id = c.id) AS agents_totals"""
 """Each is one step down an index, however long the conversation."""
 _ROWS = f"SELECT c.*, {_COUNTED} FROM conversations AS c"
-_LISTED = f"""SELECT c.id, c.title, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
+LISTED = f"""SELECT c.id, c.title, c.slug, c.cwd, c.model, c.state, c.context_tokens, c.context_window, c.totals_json,
     c.archived_at, c.deleted_at, c.unread, c.updated_at, c.owner_instance, c.pinned_at, c.draft <> '' AS has_draft,
     c.user_initiated,
     {_COUNTED} FROM conversations AS c"""
 """Without what may be long: a summary or a state of a whole screen would be read for every row."""
 
-_NOT_SUPERSEDED = """NOT EXISTS (SELECT 1 FROM conversations AS head
+NOT_SUPERSEDED = """NOT EXISTS (SELECT 1 FROM conversations AS head
     WHERE head.id = c.superseded_by AND head.deleted_at IS NULL)"""
 """A branch took its place (`/branches` shows both); once that one is in the trash, this one is back."""
 
@@ -94,6 +95,7 @@ def create(connection: sqlite3.Connection, new: NewConversation, at: float) -> N
     )
     if new.agent is not None:
         agents.mark(connection, new.id, new.agent)
+    give_slug(connection, new.id)
 
 
 def _folder(text: str) -> Path:
@@ -164,7 +166,7 @@ def list_page(
     conditions = ["c.kind = 'user'", "c.partial IS NULL", f"c.deleted_at IS {'NOT NULL' if query.deleted else 'NULL'}"]
     values: list[str | int] = []
     if not query.deleted:
-        conditions.append(_NOT_SUPERSEDED)
+        conditions.append(NOT_SUPERSEDED)
         conditions.append(f"c.archived_at IS {'NOT NULL' if query.archived else 'NULL'}")
     if query.cwd is not None:
         conditions.append("c.cwd = ?")
@@ -176,28 +178,10 @@ def list_page(
         values.append(f"%{escape_like(storable(query.title_contains))}%")
     newest = "c.deleted_at" if query.deleted else "c.archived_at" if query.archived else "c.updated_at"
     rows = connection.execute(
-        f"{_LISTED} WHERE {' AND '.join(conditions)} ORDER BY {newest} DESC, c.rowid DESC LIMIT ? OFFSET ?",
+        f"{LISTED} WHERE {' AND '.join(conditions)} ORDER BY {newest} DESC, c.rowid DESC LIMIT ? OFFSET ?",
         (*values, query.limit, query.offset),
     ).fetchall()
-    return _summaries(connection, rows, instance)
-
-
-def find(connection: sqlite3.Connection, reference: str, instance: Instance) -> list[ConversationSummary]:
-    """By whole id, else by the beginning of an id, else by title; the trash is left out."""
-    wanted = storable(reference)
-    for condition, value in (
-        ("c.id = ?", wanted),
-        ("c.id LIKE ? ESCAPE '\\'", f"{escape_like(wanted)}%"),
-        (f"c.title = ? AND {_NOT_SUPERSEDED}", wanted),
-    ):
-        rows = connection.execute(
-            f"""{_LISTED} WHERE c.kind = 'user' AND c.deleted_at IS NULL AND c.partial IS NULL AND {condition}
-                ORDER BY c.updated_at DESC""",
-            (value,),
-        ).fetchall()
-        if rows and wanted:
-            return _summaries(connection, rows, instance)
-    return []
+    return summaries(connection, rows, instance)
 
 
 def change(connection: sqlite3.Connection, conversation_id: str, changes: ConversationChanges, at: float) -> None:
@@ -216,6 +200,8 @@ def change(connection: sqlite3.Connection, conversation_id: str, changes: Conver
             "UPDATE conversations SET title = ?, title_by = ? WHERE id = ? AND title_by = ''",
             (storable(changes.suggested_title), TitleBy.MODEL.value, conversation_id),
         )
+    if changes.title or changes.suggested_title:
+        give_slug(connection, conversation_id)
 
 
 def _changed_columns(changes: ConversationChanges, at: float) -> dict[str, str | int | float | None]:
@@ -316,7 +302,8 @@ def _view_columns(view: ContextView) -> dict[str, str | int | float | None]:
     }
 
 
-def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instance) -> list[ConversationSummary]:
+def summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instance) -> list[ConversationSummary]:
+    """Rows of `LISTED` as values."""
     owners = {row["owner_instance"] for row in rows}
     pids = {owner: instance.living_pid(connection, owner) for owner in owners}
     return [
@@ -339,6 +326,7 @@ def _summaries(connection: sqlite3.Connection, rows: list[Any], instance: Instan
             has_draft=bool(row["has_draft"]),
             put_away_at=row["deleted_at"] or row["archived_at"] or 0.0,
             scripted=not row["user_initiated"],
+            slug=row["slug"] or "",
         )
         for row in rows
     ]

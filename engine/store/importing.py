@@ -19,6 +19,7 @@ from engine.store.attachments import digest_of, store_file
 from engine.store.copying import TABLES, Row, Rows, Unfit, insert_rows
 from engine.store.import_rows import NO_EXPORT, name_own_images, parse_list, parse_rows, taken, under_free_ids
 from engine.store.recovery import answer_dangling
+from engine.store.slugs import give_slug
 from engine.store.tool_calls import interrupt_open
 from engine.store.transfer import FORMAT, FORMAT_VERSION
 from tools.clean import clean_line
@@ -89,6 +90,7 @@ class Import:
             answer_dangling(connection, conversation_id, "", self._at)
             model_calls.settle(connection, conversation_id)
         connection.execute("UPDATE conversations SET partial = NULL WHERE id = ?", (self.conversation_id,))
+        give_slug(connection, self.conversation_id)
 
 
 def prepare(

@@ -9,6 +9,7 @@ from typing import Final
 
 from engine.records import COMMAND_TITLE
 from engine.store.conversations import escape_like
+from engine.store.slugs import give_slug
 
 TITLE_LENGTH: Final = 50
 """Characters of the first message that name a conversation (SPEC c11)."""
@@ -23,12 +24,14 @@ def name_after(connection: sqlite3.Connection, conversation_id: str, text: str) 
             AND (title = '' OR title_by = '' AND substr(title, 1, length(?)) = ?)""",
         (_as_title(text), conversation_id, COMMAND_TITLE, COMMAND_TITLE),
     )
+    give_slug(connection, conversation_id)
 
 
 def name_after_command(connection: sqlite3.Connection, conversation_id: str, command: str) -> None:
     """Give a conversation without a title the command that its user ran, until something is said in it."""
     title = _as_title(f"{COMMAND_TITLE}{command}")
     connection.execute("UPDATE conversations SET title = ? WHERE id = ? AND title = ''", (title, conversation_id))
+    give_slug(connection, conversation_id)
 
 
 def tell_apart(connection: sqlite3.Connection, conversation_id: str) -> None:
@@ -40,6 +43,7 @@ def tell_apart(connection: sqlite3.Connection, conversation_id: str) -> None:
     ).fetchone()
     title = _numbered(connection, row["title"]) if row["begun"] or row["title_by"] else ""
     connection.execute("UPDATE conversations SET title = ? WHERE id = ?", (title, conversation_id))
+    give_slug(connection, conversation_id)
 
 
 def _numbered(connection: sqlite3.Connection, title: str) -> str:

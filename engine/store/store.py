@@ -20,7 +20,17 @@ from engine.records import (
     StoredMessage,
     ToolCallRecord,
 )
-from engine.store import attachments, conversations, messages, moves, recovery, runs, tool_calls, turn_summaries
+from engine.store import (
+    attachments,
+    conversations,
+    messages,
+    moves,
+    recovery,
+    references,
+    runs,
+    tool_calls,
+    turn_summaries,
+)
 from engine.store.agent_store import SqliteAgents
 from engine.store.connection import Transactions
 from engine.store.library import SqliteLibrary
@@ -91,11 +101,14 @@ class SqliteStore:
             lambda connection: conversations.list_page(connection, query, self._instance)
         )
 
-    async def find(self, reference: str) -> list[ConversationSummary]:
-        """By whole id, else by the beginning of an id, else by title."""
-        return await self._transactions.read(
-            lambda connection: conversations.find(connection, reference, self._instance)
-        )
+    async def find(self, reference: str, *, partly: bool = False) -> list[ConversationSummary]:
+        """See `Store.find`."""
+
+        def job(connection: sqlite3.Connection) -> list[ConversationSummary]:
+            found = references.find(connection, reference, self._instance)
+            return found or (references.find_part(connection, reference, self._instance) if partly else found)
+
+        return await self._transactions.read(job)
 
     async def take(self, conversation_id: str) -> Recovery:
         """Become the owner; a dead owner's leavings are recovered first.

@@ -105,7 +105,8 @@ class ConversationCommands(Struct, frozen=True):
                 "created_at": utc_time(message.created_at),
                 "content": content,
             })
-        whole = _record_object(record) | {"state": found.state_name, "interrupted": is_interrupted(found)}
+        whole = _record_object(record) | {"slug": found.slug, "state": found.state_name}
+        whole["interrupted"] = is_interrupted(found)
         whole["messages"] = shown
         whole["unanswered_calls"] = [_call_object(call) for call in await self._left(record, messages)]
         whole["agents"] = [agent_object(view) for view in await self._agents(record.id)]
@@ -243,6 +244,7 @@ def _row(summary: ConversationSummary) -> tuple[str, ...]:
 def _summary_object(summary: ConversationSummary) -> JsonObject:
     return {
         "session_id": summary.id,
+        "slug": summary.slug,
         "title": summary.title,
         "cwd": str(summary.cwd),
         "model": summary.model,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from engine.ports import Store
@@ -18,28 +19,26 @@ MOST_SHOWN: Final = 10
 async def find_one(store: Store, reference: str, *, deleted: bool = False, partly: bool = False) -> ConversationSummary:
     """The one conversation that `reference` names; with `deleted` a deleted one where no other does.
 
-    With `partly` the beginning of a title will do, else a part of it, whatever the case: for what changes nothing.
+    With `partly` the beginning of a title or slug will do, else a part of the title: for what changes nothing.
 
     Raises:
         CommandError: there is none, or more than one; then they are listed.
     """
-    found = await store.find(reference)
-    if not found and partly and reference.strip():
-        found = await _by_part(store, reference.strip())
+    found = await store.find(reference, partly=partly)
     if not found and deleted:
         trash = await store.conversations(ConversationQuery(deleted=True, limit=10_000))
-        found = [each for each in trash if each.id.startswith(reference) or each.title == reference]
+        found = [each for each in trash if each.id.startswith(reference) or reference in {each.title, each.slug}]
     if not found:
         raise CommandError(f"No conversation matches '{reference}'; `phoenix conversations list` shows them.")
     if len(found) > 1:
         raise CommandError(
-            f"'{reference}' matches {len(found)} conversations; give more of the title, or an id:",
-            below=[f"{one.id[:SHORT_ID]}  {clean_line(one.title) or 'Untitled'}" for one in found[:MOST_SHOWN]],
+            f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these names:",
+            below=_columns(found[:MOST_SHOWN]),
         )
     return found[0]
 
 
-async def _by_part(store: Store, part: str) -> list[ConversationSummary]:
-    found = list(await store.conversations(ConversationQuery(title_contains=part, limit=1_000)))
-    beginning = [one for one in found if one.title.casefold().startswith(part.casefold())]
-    return beginning or found
+def _columns(found: Sequence[ConversationSummary]) -> list[str]:
+    """Id, slug and title of each, the titles one below the other."""
+    width = max(len(one.slug) for one in found)
+    return [f"{one.id[:SHORT_ID]}  {one.slug:{width}}  {clean_line(one.title) or 'Untitled'}" for one in found]

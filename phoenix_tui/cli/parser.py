@@ -74,7 +74,9 @@ def _add_headless(parser: Parser) -> None:
 def _add_conversation(parser: Parser) -> None:
     group = parser.add_argument_group("conversation")
     group.add_argument("-c", "--continue", action="store_true", dest="continue_last", help="the latest of this folder")
-    group.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="by id, unique id prefix or title")
+    group.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="by title, name (my-title), id or id prefix"
+    )
     group.add_argument("--fork", "--fork-session", action="store_true", help="with -c or -r: continue in a copy")
     group.add_argument("-m", "--model", metavar="PROVIDER/MODEL", help="such as anthropic/claude-sonnet-5-5")
     group.add_argument("-C", "--cwd", metavar="DIR", help="working directory of a new conversation")

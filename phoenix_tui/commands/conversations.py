@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from engine.records import ConversationQuery, ConversationSummary
@@ -24,17 +25,18 @@ async def new(bench: Bench, _: str) -> None:
 
 
 async def resume(bench: Bench, reference: str) -> None:
-    """Open one by title or id, else choose."""
+    """Open one by title, slug or id, else choose."""
     engine = bench.desk.services.engine
+    found: Sequence[ConversationSummary] = ()
     if reference:
-        found = await engine.find(reference)
+        found = await engine.find(reference, partly=True)
         if len(found) == 1:
             await bench.desk.open(found[0].id)
             return
         bench.tell(
             f"No conversation is called {reference}." if not found else f"{len(found)} conversations match.", bad=True
         )
-    rows = await engine.list(ConversationQuery(limit=MOST))
+    rows = found or await engine.list(ConversationQuery(limit=MOST))
     if not rows:
         bench.tell("There is no conversation to resume yet.")
         return

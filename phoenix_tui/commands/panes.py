@@ -31,7 +31,7 @@ async def split(bench: Bench, reference: str) -> None:
     engine = bench.desk.services.engine
     chosen: str | None = reference if reference == NEW else ""
     if reference and not chosen:
-        found = await engine.find(reference)
+        found = await engine.find(reference, partly=True)
         if not found:
             bench.tell(f"No conversation is called {reference}.", bad=True)
         chosen = found[0].id if len(found) == 1 else ""

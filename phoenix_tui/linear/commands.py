@@ -76,7 +76,7 @@ async def _new(front: LinearFront, _: str) -> None:
 async def _resume(front: LinearFront, reference: str) -> None:
     engine = front.services.engine
     if reference:
-        found = await engine.find(reference)
+        found = await engine.find(reference, partly=True)
     else:
         found = (await engine.list(ConversationQuery()))[:MOST_LISTED]
     if not found:

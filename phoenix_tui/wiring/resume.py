@@ -11,7 +11,7 @@ from contextlib import closing
 from engine.codec import CodecError
 from engine.ports import ConversationChanges, OwnedElsewhere, StorageError, Store
 from engine.records import ConversationQuery, ConversationRecord, PermissionMode
-from engine.store import conversations
+from engine.store import conversations, references
 from engine.store.migrations import VERSION, version_of
 from engine.store.opening import open_for_reading
 from engine.store.ownership import Instance
@@ -47,7 +47,7 @@ def _at_a_glance(arguments: RunArguments, setup: Setup) -> str:
             if version_of(connection) != VERSION:
                 return ""
             if arguments.resume:
-                found = conversations.find(connection, arguments.resume, instance)
+                found = references.find(connection, arguments.resume, instance)
             else:
                 found = conversations.list_page(connection, ConversationQuery(cwd=setup.cwd, limit=1), instance)
             record = conversations.read(connection, found[0].id, instance) if len(found) == 1 else None
@@ -80,7 +80,7 @@ async def _named(store: Store, arguments: RunArguments, setup: Setup) -> str:
     if arguments.resume:
         from phoenix_tui.cli.finding import find_one  # noqa: PLC0415 - as above
 
-        return (await find_one(store, arguments.resume)).id
+        return (await find_one(store, arguments.resume, partly=True)).id
     latest = await store.conversations(ConversationQuery(cwd=setup.cwd, limit=1))
     if not latest:
         raise CommandError(f"There is no conversation in {setup.cwd} yet; leave -c out to begin one.")

@@ -339,8 +339,11 @@ class FakeEngine:
     async def attachments(self, ids: Sequence[str]) -> Sequence[Attachment]:
         return tuple(_image(name) for name in ids if name != "gone")
 
-    async def find(self, reference: str) -> Sequence[ConversationSummary]:
-        return [summary_of(one) for one in self.stored.values() if reference in {one.id, one.title}]
+    async def find(self, reference: str, *, partly: bool = False) -> Sequence[ConversationSummary]:
+        stored = self.stored.values()
+        found = [one for one in stored if reference in {one.id, one.title}]
+        parts = [one for one in stored if reference.casefold() in one.title.casefold()] if partly else []
+        return [summary_of(one) for one in found or parts]
 
     async def fork(self, conversation_id: str, up_to_seq: int | None = None) -> FakeConversation:
         source = await self.open(conversation_id)

@@ -28,13 +28,31 @@ async def test_several_are_listed_and_a_change_wants_the_whole_title(tmp_path: P
     several = await phoenix.run("conversations", "show", "Retry")
     assert (several.code, several.out) == (2, "")
     first, *below = several.err.splitlines()
-    assert first == "phoenix: 'Retry' matches 2 conversations; give more of the title, or an id:"
-    assert sorted(below) == sorted(f"  {known[:8]}  {title}" for title, known in ids.items())
+    assert first == "phoenix: 'Retry' matches 2 conversations; give more of the title, or one of these names:"
+    named = {title: f"  {known[:8]}  {title.lower().replace(' ', '-')}  {title}" for title, known in ids.items()}
+    assert sorted(below) == sorted(named.values())
     for action in ("delete", "archive"):
         ran = await phoenix.run("conversations", action, "Retry o")
         assert (ran.code, "No conversation matches 'Retry o'" in ran.err) == (2, True)
     nothing = await phoenix.run("conversations", "show", "")
     assert nothing.code == 2
+
+
+async def test_a_slug_names_one_for_every_command(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path)
+    ids = [await talk(phoenix, "Retry work ✨") for _ in range(2)]
+    listed = (await phoenix.run("conversations", "list", "--json")).json
+    assert {one["session_id"]: one["slug"] for one in listed} == {ids[0]: "retry-work", ids[1]: "retry-work-2"}
+    assert (await phoenix.run("conversations", "show", "retry-work-2", "--json")).json["session_id"] == ids[1]
+    going_on = await phoenix.run("-p", "-r", "retry-work", "--output-format", "json", "help")
+    assert going_on.json["session_id"] == ids[0]
+    ambiguous = await phoenix.run("conversations", "show", "Retry work ✨")
+    assert (ambiguous.code, "retry-work-2" in ambiguous.err) == (2, True)
+    unknown = await phoenix.run("-p", "-r", "retry", "help")
+    assert (unknown.code, "No conversation matches 'retry'" in unknown.err) == (2, True)
+    assert (await phoenix.run("conversations", "rename", "retry-work-2", "Done")).code == 0
+    assert (await phoenix.run("conversations", "delete", "done", "--json")).json["session_id"] == ids[1]
+    assert (await phoenix.run("conversations", "restore", "done", "--json")).json["session_id"] == ids[1]
 
 
 async def test_one_that_was_cut_off_says_so_with_what_it_had_stored(tmp_path: Path) -> None:

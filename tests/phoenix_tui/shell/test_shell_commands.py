@@ -16,6 +16,7 @@ from engine.machine.states import Idle, is_busy
 from engine.ports import ModelInfo
 from engine.records import PermissionMode
 from phoenix_tui.commands.catalogue import ALIASES, BY_NAME, closest, is_command, matching, split_command
+from phoenix_tui.commands.conversations import resume
 from phoenix_tui.commands.run import MODULES
 from phoenix_tui.onboarding_surface import InstallProgress, LocalOffer
 from phoenix_tui.screens.pick import PickScreen
@@ -95,6 +96,21 @@ async def test_commands_change_title_mode_and_model(open_shell: Any) -> None:
         await shell.until(lambda: conversation.record.model == "local/small")
         assert conversation.record.title == "api retry"
         assert conversation.record.permission_mode is PermissionMode.PLAN
+
+
+async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_shell: Any, engine: FakeEngine) -> None:
+    for title in ("Retry work", "Old retry", "Parser"):
+        engine.seed(title, messages=1)
+    async with open_shell() as shell:
+        await resume(shell.bench, "pars")
+        assert shell.bench.desk.conversation.record.title == "Parser"
+        choosing = asyncio.create_task(resume(shell.bench, "retry"))
+        await shell.until(lambda: isinstance(shell.app.screen, PickScreen) and "Old retry" in shell.text)
+        offered = shell.app.screen.query_one("#rows").visual.plain
+        assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)
+        assert shell.toasts == ["2 conversations match."]
+        await shell.pilot.press("escape")
+        await choosing
 
 
 async def test_delete_can_be_taken_back_in_the_list(open_shell: Any, engine: FakeEngine) -> None:
