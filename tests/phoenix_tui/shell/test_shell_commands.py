@@ -104,13 +104,13 @@ async def test_resume_takes_a_part_of_a_title_and_offers_all_that_have_it(open_s
     async with open_shell() as shell:
         await resume(shell.bench, "pars")
         assert shell.bench.desk.conversation.record.title == "Parser"
-        choosing = asyncio.create_task(resume(shell.bench, "retry"))
+        choosing = shell.app.run_worker(resume(shell.bench, "retry"))
         await shell.until(lambda: isinstance(shell.app.screen, PickScreen) and "Old retry" in shell.text)
         offered = shell.app.screen.query_one("#rows").visual.plain
         assert ("Retry work" in offered, "Old retry" in offered, "Parser" in offered) == (True, True, False)
         assert shell.toasts == ["2 conversations match."]
         await shell.pilot.press("escape")
-        await choosing
+        await choosing.wait()
 
 
 async def test_delete_can_be_taken_back_in_the_list(open_shell: Any, engine: FakeEngine) -> None:
