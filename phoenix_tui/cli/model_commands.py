@@ -12,6 +12,7 @@ from engine.ports import ModelInfo
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.output import write_json, write_line, write_progress, write_table
+from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.models.files import FileState, ModelFile, ModelFiles
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.partial_file import ModelFileError
@@ -29,7 +30,7 @@ def show_models(models: Sequence[ModelInfo], default: str, *, as_json: bool) -> 
         (
             "*" if model.reference == default else "",
             model.reference,
-            f"{model.context_window:,}" if model.context_window else "unknown",
+            f"{model.context_window:,}" if model.context_window else "none" if model.reference == GUIDE else "unknown",
             {True: "yes", False: "no", None: "unknown"}[model.vision],
             "this machine" if model.local else "",
             model.note,

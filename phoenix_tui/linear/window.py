@@ -9,6 +9,7 @@ from engine.executor.context_desk import HIGHEST, LOWEST, ContextReport, Edited
 from engine.executor.requests import Refused
 from phoenix_tui.checkpoint_words import use_in_words
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
+from phoenix_tui.models.choice import GUIDE
 from tools.clean import clean, clean_line
 from tools.wording import counted
 
@@ -39,7 +40,7 @@ async def _context(front: LinearFront, word: str) -> None:
     elif name:
         front.say(f"There is no /context {clean_line(name)}. There are {', '.join(edits)} and threshold.")
     else:
-        front.say(*_report(await desk.report()))
+        front.say(*_report(await desk.report(), conversation.record.model))
 
 
 def _say_edit(front: LinearFront, outcome: Edited | Refused) -> None:
@@ -61,9 +62,11 @@ async def _threshold(front: LinearFront, value: str) -> None:
     front.say(f"Older messages are summarized {'never' if never else f'at {value} per cent'}.")
 
 
-def _report(report: ContextReport) -> Iterator[str]:
+def _report(report: ContextReport, model: str) -> Iterator[str]:
     about = "about " if report.estimated else ""
-    if report.window:
+    if model == GUIDE and not report.window:
+        yield f"Context: {GUIDE} follows rules and has no window to fill."
+    elif report.window:
         share = report.tokens * 100 // report.window
         yield f"Context: {about}{report.tokens:,} of {report.window:,} tokens, {share} per cent."
     else:

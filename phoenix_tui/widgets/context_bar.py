@@ -10,6 +10,7 @@ from textual.content import Content
 from engine.context.measure import Filling
 from engine.executor.context_desk import ContextReport
 from phoenix_tui.labels import Tone, tokens
+from phoenix_tui.models.choice import GUIDE
 from phoenix_tui.widgets.context_meter import FULL, NOTICED, ContextUse
 
 NEVER: Final = 100
@@ -45,6 +46,8 @@ def headline(report: ContextReport, model: str) -> Content:
     """How full the window is, in words."""
     use = ContextUse(report.tokens, report.window, report.estimated)
     about = "~" if report.estimated else ""
+    if model == GUIDE and not report.window:
+        return Content.assemble(("Context", "bold"), f"  {model} follows rules and has no window to fill")
     if use.percent is None:
         return Content.assemble(
             ("Context", "bold"), f"  {about}{report.tokens:,} tokens, the window of {model} is unknown"
@@ -96,6 +99,16 @@ def ruler(report: ContextReport, width: int, *, plain: bool) -> Content:
     for start, text, tone in sorted(row):
         line = Content.assemble(line, " " * (start - line.cell_length), (text, tone.value))
     return line
+
+
+def legend(report: ContextReport, *, plain: bool) -> Content:
+    """The meaning of each mark on the ruler; empty where there is no ruler."""
+    if not report.window:
+        return Content("")
+    mark = "^" if plain else "▴"
+    meanings = {NOTICED: "tells you", FULL: "turns red", report.compact_percent: "summarizes older messages"}
+    said = [f"{mark}{percent} {words}" for percent, words in sorted(meanings.items()) if percent <= NEVER]
+    return Content.styled(" · ".join(said), Tone.QUIET.value)
 
 
 def any_in(cell: int, start: int, text: str) -> bool:

@@ -24,7 +24,7 @@ async def asks_the_guide(running: Program, question: str) -> None:
 
 def answered(running: Program) -> bool:
     status = running.text.split("\n")[-1]
-    return "ctx" in status and "ready" in status
+    return "real one." in running.text and "ready" in status
 
 
 async def test_without_key_or_model_the_guide_answers_and_says_how_to_get_a_model(tmp_path: Path) -> None:

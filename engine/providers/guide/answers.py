@@ -27,7 +27,7 @@ from engine.providers.guide.requests import (
     Think,
     WriteFile,
 )
-from engine.providers.guide.results import listed_files, matches, plain_lines, test_totals
+from engine.providers.guide.results import goes_on, matches, plain_lines, test_totals
 from tools.wording import counted
 
 SHOWN_LINES = 60
@@ -79,7 +79,7 @@ def _seen(request: ListFiles | ReadFiles | Search, answered: tuple[Answered, ...
         case ListFiles() | Search() if answered[0].is_error:
             return _failure(answered[0])
         case ListFiles(folder, glob):
-            return listing(listed_files(answered[0].text), folder, glob)
+            return listing(answered[0].text, folder, glob)
         case ReadFiles(paths):
             return "\n\n".join(_file(path, call) for path, call in zip(paths, answered, strict=False))
         case Search(text, glob):
@@ -128,7 +128,8 @@ def _file(path: str, call: Answered) -> str:
     if call.is_error:
         return _failure(call)
     lines = plain_lines(call.text)
-    head = f"{code(path)}, {counted(len(lines), 'line')}"
+    more = "more than " if goes_on(call.text) else ""
+    head = f"{code(path)}, {more}{counted(len(lines), 'line')}"
     if not lines:
         return f"{code(path)} is empty."
     if len(lines) > SHOWN_LINES:
@@ -146,7 +147,8 @@ def _found(text: str, glob: str, answer: str) -> str:
     files = len({hit.path for hit in hits})
     rows = [f"- {code(f'{hit.path}:{hit.line}')} {code(hit.text)}" for hit in hits[:SHOWN_MATCHES]]
     more = [f"- … and {counted(len(hits) - SHOWN_MATCHES, 'more line')}"] if len(hits) > SHOWN_MATCHES else []
-    return f"{code(text)}{where}: {counted(len(hits), 'line')} in {counted(files, 'file')}.\n\n" + "\n".join(
+    least = "at least " if goes_on(answer) else ""
+    return f"{code(text)}{where}: {least}{counted(len(hits), 'line')} in {counted(files, 'file')}.\n\n" + "\n".join(
         rows + more
     )
 

@@ -11,8 +11,7 @@ import msgspec
 from engine.providers.guide.dialogue import Answered, Dialogue
 from engine.providers.guide.markdown import code
 from engine.providers.guide.plan import test_command
-from engine.providers.guide.results import listed_files, plain_lines
-from tools.wording import counted
+from engine.providers.guide.results import FileCount, file_count, listed_files, plain_lines
 
 SHOWN_FILES = 40
 _KINDS = {
@@ -32,38 +31,42 @@ class _ReadArguments(msgspec.Struct):
     path: str = ""
 
 
-def listing(files: tuple[str, ...], folder: str, glob: str) -> str:
-    """The files themselves, at most `SHOWN_FILES` of them."""
+def listing(answer: str, folder: str, glob: str) -> str:
+    """The files of an answer of list_files, at most `SHOWN_FILES` of them."""
+    files, count = listed_files(answer), file_count(answer)
     what = f" that match {code(glob)}" if glob else f" in {code(folder)}" if folder else " here"
     if not files:
         return f"No files{what}."
     rows = [f"- {code(name)}" for name in files[:SHOWN_FILES]]
     if len(files) > SHOWN_FILES:
-        rows.append(f"- … and {len(files) - SHOWN_FILES:,} more")
-    return f"{counted(len(files), 'file')}{what}:\n\n" + "\n".join(rows)
+        more = "more than " if count.at_least else ""
+        rows.append(f"- … and {more}{count.number - SHOWN_FILES:,} more")
+    return f"{count.words[:1].upper()}{count.words[1:]}{what}:\n\n" + "\n".join(rows)
 
 
 def describe_project(dialogue: Dialogue) -> str:
     """A summary whose every line comes from a tool result of this turn."""
-    files = listed_files(dialogue.rounds[0][0].text)
+    answer = dialogue.rounds[0][0].text
+    files = listed_files(answer)
     read = {_path(call): plain_lines(call.text) for call in dialogue.answered[1:] if not call.is_error}
     title, purpose = _identity(read)
     lines = [f"**{title}**" + (f": {purpose}" if purpose else "")] if title else [purpose] if purpose else []
-    lines += ["", *_facts(files)]
+    lines += ["", *_facts(files, file_count(answer))]
     if read:
         lines.append(f"- read for this: {', '.join(code(name) for name in read)}")
     return "\n".join(lines).strip() or "The folder is empty."
 
 
-def _facts(files: tuple[str, ...]) -> list[str]:
+def _facts(files: tuple[str, ...], count: FileCount) -> list[str]:
     kinds = Counter(kind for name in files if (kind := _KINDS.get(PurePosixPath(name).suffix.casefold())))
     folders = Counter(PurePosixPath(name).parts[0] for name in files if "/" in name.rstrip("/"))
-    facts = [f"- {counted(len(files), 'file')}"]
+    facts = [f"- {count.words}"]
+    part = f" of the first {count.named:,}" if count.named else ""
     if kinds:
-        facts.append("- kinds: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(5)))
+        facts.append(f"- kinds{part}: " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common(5)))
     if folders:
         facts.append(
-            "- folders: " + ", ".join(f"{code(name + '/')} {number}" for name, number in folders.most_common(8))
+            f"- folders{part}: " + ", ".join(f"{code(name + '/')} {number}" for name, number in folders.most_common(8))
         )
     command = test_command(files)
     if command:

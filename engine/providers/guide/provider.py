@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 
 from engine.machine.messages import Block, StopReason, TextBlock, ToolUseBlock, Usage
 from engine.ports import (
     ModelInfo,
-    ModelMessage,
     ModelReply,
     ModelRequest,
     ProviderError,
@@ -28,11 +27,8 @@ from engine.providers.guide.understand import understand
 
 PROVIDER = "demo"
 MODEL = "guide"
-CONTEXT_WINDOW = 200_000
-"""Tokens. The guide reads any length; the meter just needs a size."""
 PIECE = re.compile(r"\s*\S{1,24}|\s+")
 """One streamed piece: a word with the space before it."""
-CHARACTERS_PER_TOKEN = 4
 
 
 def _new_id() -> str:
@@ -72,8 +68,7 @@ class GuideProvider:
             yield ToolCallDelta("", call.input_json)
             blocks.append(ToolUseBlock(self._new_id(), call.tool, call.input_json))
         stop = StopReason.TOOL_USE if calls else StopReason.END_TURN
-        usage = _usage(request.messages, blocks)
-        yield ModelReply(tuple(blocks), stop, usage, MODEL, usage_estimated=True)
+        yield ModelReply(tuple(blocks), stop, Usage(), MODEL)
 
     def _decide(self, request: ModelRequest) -> tuple[str, tuple[PlannedCall, ...]]:
         """What to say, and which tools to call with it."""
@@ -95,7 +90,7 @@ class GuideProvider:
     def describe(self, model: str) -> ModelInfo:
         """The guide, whatever it is called by."""
         note = "rules, no model"
-        return ModelInfo(PROVIDER, model, CONTEXT_WINDOW, vision=False, local=True, note=note, summarizes=False)
+        return ModelInfo(PROVIDER, model, vision=False, local=True, note=note, summarizes=False)
 
     async def models(self) -> list[ModelInfo]:
         """The one there is."""
@@ -110,20 +105,3 @@ class GuideProvider:
 
 def _closed(answer: str) -> str:
     return f"{answer}\n\n{texts.SIGNATURE}"
-
-
-def _usage(messages: Sequence[ModelMessage], reply: Sequence[Block]) -> Usage:
-    """Tokens by length, as no tokenizer is at work."""
-    asked = sum(_length(block) for message in messages for block in message.blocks)
-    said = sum(_length(block) for block in reply)
-    return Usage(asked // CHARACTERS_PER_TOKEN, said // CHARACTERS_PER_TOKEN)
-
-
-def _length(block: Block) -> int:
-    match block:
-        case TextBlock(text):
-            return len(text)
-        case ToolUseBlock(input_json=arguments):
-            return len(arguments)
-        case _:
-            return 0

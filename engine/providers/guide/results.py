@@ -6,11 +6,17 @@ import re
 
 from msgspec import Struct
 
+from tools.wording import counted
+
 _NUMBERED = re.compile(r"^\s*\d+\t(.*)$")
 _NOTICE = re.compile(r"^\[(?:no |\d|still alive|timed out|exit code|ended by|…)")
 """A bracketed line in which a tool speaks of its result."""
 _MATCH = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+): ?(?P<text>.*)$")
 _TOTALS = re.compile(r"\b(\d+) (passed|failed|errors?|skipped|xfailed|tests? ran)\b")
+
+
+_FILES_CUT = re.compile(r"^\[([\d,]+) of (more than )?([\d,]+) files shown", re.MULTILINE)
+_CUT = re.compile(r"^\[[\d,]+ (?:lines?|match(?:es)?) shown[;,]", re.MULTILINE)
 
 
 class Match(Struct, frozen=True):
@@ -25,6 +31,35 @@ def listed_files(text: str) -> tuple[str, ...]:
     """The paths in an answer of list_files, one a line; notices are left out."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(line.removeprefix("./") for line in lines if line and not _NOTICE.match(line))
+
+
+class FileCount(Struct, frozen=True):
+    """How many files list_files found; its answer names the first of them."""
+
+    number: int
+    at_least: bool = False
+    """True where it stopped counting."""
+    named: int = 0
+    """Files that are named, where they are not all."""
+
+    @property
+    def words(self) -> str:
+        """`1,485 files`, `more than 50,000 files`."""
+        return f"{'more than ' if self.at_least else ''}{counted(self.number, 'file')}"
+
+
+def file_count(text: str) -> FileCount:
+    """The count in an answer of list_files, also where it names only some."""
+    named = len(listed_files(text))
+    cut = _FILES_CUT.search(text)
+    if cut is None:
+        return FileCount(named)
+    return FileCount(int(cut[3].replace(",", "")), bool(cut[2]), named)
+
+
+def goes_on(text: str) -> bool:
+    """True where read_file or search left the rest out."""
+    return _CUT.search(text) is not None
 
 
 def plain_lines(text: str) -> list[str]:

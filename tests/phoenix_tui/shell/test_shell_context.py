@@ -14,7 +14,7 @@ from engine.machine.messages import Usage
 from engine.records import EarlierView, OmissionKind
 from engine.updates import ContextChanged
 from phoenix_tui.screens.context_sheet import ContextSheet
-from phoenix_tui.widgets.context_bar import bar, headline, ruler, share_of, share_rows
+from phoenix_tui.widgets.context_bar import bar, headline, legend, ruler, share_of, share_rows
 from phoenix_tui.widgets.meter_click import covers
 from tests.support.fake_context import PARTS, REPORT
 
@@ -208,3 +208,20 @@ async def test_the_system_prompt_is_shown_as_it_is_sent(open_shell: Any) -> None
         await shell.until(lambda: "You are Phoenix." in shell.text)
         for words in ("# Safety", "Ask first.", "Today is 2026-11-22.", "2 tools: bash, patch"):
             assert words in shell.text
+
+
+def test_each_mark_of_the_ruler_is_explained_once() -> None:
+    assert legend(replace(REPORT, compact_percent=75), plain=False).plain == (
+        "▴70 tells you · ▴75 summarizes older messages · ▴90 turns red"
+    )
+    assert legend(replace(REPORT, compact_percent=90), plain=True).plain == (
+        "^70 tells you · ^90 summarizes older messages"
+    )
+    assert legend(replace(REPORT, compact_percent=101), plain=False).plain == "▴70 tells you · ▴90 turns red"
+    assert legend(replace(REPORT, window=0), plain=False).plain == ""
+
+
+def test_the_guide_has_no_window_to_fill() -> None:
+    report = replace(REPORT, window=0)
+    assert headline(report, "demo/guide").plain == "Context  demo/guide follows rules and has no window to fill"
+    assert "the window of local/x is unknown" in headline(report, "local/x").plain

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock
+from engine.machine.messages import Role, StopReason, TextBlock, ToolResultBlock, ToolUseBlock, Usage
 from engine.ports import ModelMessage, ModelReply, ModelRequest, ProviderError, TextDelta
 from engine.providers.guide.provider import GuideProvider
+from engine.providers.guide.results import file_count, goes_on
 from engine.providers.guide.texts import SIGNATURE
 from tests.support.tool_bench import Turn, real_tools, take_turn
 
@@ -38,6 +39,32 @@ async def test_listing_names_the_files_that_are_there(repository: Path) -> None:
     assert done.calls == ["list_files"]
     assert "4 files here" in done.answer
     assert "`src/ducks.py`" in done.answer
+
+
+async def test_a_folder_of_more_files_than_are_listed_is_counted_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    (folder / "src").mkdir(parents=True)
+    for number in range(1_485):
+        (folder / "src" / f"{number}.py").write_text("")
+    listed = (await turn("list files", folder)).answer
+    assert "1,485 files here" in listed
+    assert "… and 1,445 more" in listed
+    described = (await turn("describe this project", folder)).answer
+    assert "- 1,485 files" in described
+    assert "- kinds of the first 1,000: Python 1000" in described
+
+
+def test_counts_of_answers_that_are_cut_are_told_as_such() -> None:
+    assert file_count("a\n[1,000 of more than 50,000 files shown; narrow it]").words == "more than 50,000 files"
+    assert goes_on("     1\ta\n[2,000 lines shown; the file goes on: continue with offset 2001]")
+    assert goes_on("a:1: b\n[100 matches shown, there may be more; narrow it]")
+    assert not goes_on("     1\t[2,000 lines shown; the file goes on")
+
+
+async def test_the_guide_has_no_context_to_fill(repository: Path) -> None:
+    done = await turn("read README.md", repository)
+    assert GuideProvider().describe("guide").context_window == 0
+    assert {reply.usage for reply in done.replies} == {Usage()}
 
 
 async def test_listing_a_folder_lists_that_folder_alone(repository: Path) -> None:
