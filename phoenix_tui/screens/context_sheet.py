@@ -24,7 +24,18 @@ from phoenix_tui.keys_in_force import hint
 from phoenix_tui.labels import Tone, short_model, tokens
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
-from phoenix_tui.widgets.context_bar import NEVER, SHARE, bar, beside, folded, headline, ruler, share_of, share_rows
+from phoenix_tui.widgets.context_bar import (
+    NEVER,
+    SHARE,
+    bar,
+    beside,
+    folded,
+    headline,
+    legend,
+    ruler,
+    share_of,
+    share_rows,
+)
 from tools.clean import clean_line
 from tools.wording import counted
 
@@ -163,12 +174,15 @@ class ContextSheet(Sheet[str]):
         top = [head, bar(report, width, plain=self._plain), ruler(report, width, plain=self._plain)]
         below = [row.truncate(width, ellipsis=True) for row in self._notes(report)]
         below += [Content.styled(row, Tone.QUIET.value) for row in _wrapped(self._keys(report), width)]
-        shares = share_rows(report, plain=self._plain)
+        is_wide, shares = width >= WIDE, share_rows(report, plain=self._plain)
+        shares = shares if is_wide else folded(shares, width)
         room = int(self.size.height * 0.92) - len(top) - len(below) - 3
-        if width >= WIDE:
+        marks = legend(report, plain=self._plain).truncate(width, ellipsis=True)
+        if marks.plain and room - len(shares) * (not is_wide) > LEAST_PARTS:
+            top, room = [*top, marks], room - 1
+        if is_wide:
             parts = self._parts(report, width - LEFT - 2, max(room, len(shares)))
             return [*top, *beside(shares, parts, LEFT + 2), Content(""), *below]
-        shares = folded(shares, width)
         parts = self._parts(report, width, max(room - len(shares), LEAST_PARTS))
         return [*top, *shares, *parts, *below]
 
