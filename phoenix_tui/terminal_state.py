@@ -70,7 +70,9 @@ def parting(sequence: str) -> None:
 
 
 def reset(fd: int = 0, output: int = 1) -> None:
-    """Take back what any program may have left behind, as `stty sane` and the sequences above do."""
+    """Take back what any program may have left behind, as `stty sane` and the sequences above do; Ctrl+S too."""
+    with contextlib.suppress(termios.error):
+        termios.tcflow(output, termios.TCOON)  # a stopped terminal would take none of it
     with contextlib.suppress(OSError):
         os.write(output, f"{RESTORE}\r".encode("ascii"))
     if os.isatty(fd):
@@ -78,7 +80,7 @@ def reset(fd: int = 0, output: int = 1) -> None:
         attributes[0] |= termios.ICRNL | termios.IXON
         attributes[1] |= termios.OPOST | termios.ONLCR
         attributes[3] |= termios.ICANON | termios.ECHO | termios.ECHOE | termios.ECHOK | termios.ISIG | termios.IEXTEN
-        termios.tcsetattr(fd, termios.TCSADRAIN, attributes)
+        termios.tcsetattr(fd, termios.TCSANOW, attributes)
 
 
 def restore(fd: int = 0, output: int = 2) -> None:

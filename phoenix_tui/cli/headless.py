@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
 from engine.agents.crew import Crew
@@ -19,7 +20,7 @@ from engine.updates import Asked, CallEnded, Question, RunEnded, Update
 from phoenix_tui.agent_words import counted, task_words
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
-from phoenix_tui.cli.output import write_progress
+from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
 from phoenix_tui.loop_watch import LoopWatch
 from phoenix_tui.memory import NO_LIMIT, MemoryLimit
@@ -35,6 +36,8 @@ NOBODY_ASKED_TO_LEAVE = "nobody is there to ask; --sandbox off lets calls leave 
 ONLY_A_PERSON = "nobody is there to ask, and no mode allows this by itself"
 STOPPING = 2.0
 """Seconds a stopped run gets to end properly."""
+LAST_WORDS = 0.5
+"""Seconds a reader gets for the result of a run that a signal stopped."""
 SIGNALS = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED, signal.SIGHUP: Exit.TERMINATED}
 
 
@@ -59,6 +62,8 @@ class HeadlessRun:
     """Runs that have ended."""
     _waiting: asyncio.Task[None] | None = None
     """For what goes on in the background."""
+    _reading: asyncio.Future[None] | None = None
+    """Until what was printed is read."""
     _answers: set[asyncio.Task[Receipt]] = field(default_factory=set["asyncio.Task[Receipt]"])
 
     async def perform(self, prompt: str, images: list[bytes], caps: RunCaps) -> Exit:
@@ -72,26 +77,40 @@ class HeadlessRun:
             image_ids = [(await self.conversation.attach(image)).id for image in images]
         except ImageRejected as error:
             raise CommandError(str(error)) from error
-        started, self._caps = monotonic(), caps
-        with self._signals():
-            self.reporter.begin()
-            leave_agents = self.engine.follow_agents(self._follow_agent)
-            unsubscribe = await self.conversation.subscribe(self._follow)
-            self.conversation.agents.wake_caps = lambda: self._left(caps)
-            try:
-                answer = await self.conversation.say(prompt, image_ids, caps)
-                if isinstance(answer, Refused):
-                    raise CommandError(answer.reason, Exit.FAILED)
-                await self._over.wait()
-                await self._background(started + caps.timeout if caps.timeout else None)
-                self.outcome.settle(await self.conversation.wait_idle())
-            finally:
-                unsubscribe()
-                leave_agents()
-                await self._stop()
-        self.outcome.duration_ms = round((monotonic() - started) * 1000)
-        self.reporter.end(self.outcome)
+        loop = asyncio.get_running_loop()
+        lost = partial(loop.call_soon_threadsafe, self._stdout_lost)
+        with self._signals(), behind_the_loop(lost) as written:
+            await self._run(prompt, image_ids, caps)
+            self.reporter.end(self.outcome)
+            await self._read(written)
         return self.outcome.exit_code
+
+    async def _run(self, prompt: str, image_ids: list[str], caps: RunCaps) -> None:
+        started, self._caps = monotonic(), caps
+        self.reporter.begin()
+        leave_agents = self.engine.follow_agents(self._follow_agent)
+        unsubscribe = await self.conversation.subscribe(self._follow)
+        self.conversation.agents.wake_caps = lambda: self._left(caps)
+        try:
+            answer = await self.conversation.say(prompt, image_ids, caps)
+            if isinstance(answer, Refused):
+                raise CommandError(answer.reason, Exit.FAILED)
+            await self._over.wait()
+            await self._background(started + caps.timeout if caps.timeout else None)
+            self.outcome.settle(await self.conversation.wait_idle())
+        finally:
+            unsubscribe()
+            leave_agents()
+            await self._stop()
+        self.outcome.duration_ms = round((monotonic() - started) * 1000)
+
+    async def _read(self, written: Callable[[], Awaitable[None]]) -> None:
+        """Wait until the result is read; a signal ends that, the result is stored."""
+        self._reading = asyncio.ensure_future(written())
+        if self.outcome.stopped_by is not None:
+            asyncio.get_running_loop().call_later(LAST_WORDS, self._reading.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reading
 
     async def _background(self, deadline: float | None) -> None:
         """Wait for sub-agents in the background and the turns they wake, until then at most; then end what is left.
@@ -174,6 +193,10 @@ class HeadlessRun:
         except BrokenPipeError:
             self._interrupt(Exit.FAILED)
 
+    def _stdout_lost(self) -> None:
+        if self._reading is None:  # else the wait for the reader says it
+            self._interrupt(Exit.FAILED)
+
     def _deny(self, conversation: Conversation, question: Question) -> None:
         reason = _why_denied(conversation.record, question.tool_class)
         answer = conversation.answer(question.call.id, Answer(Choice.DENY, reason=reason))
@@ -204,6 +227,8 @@ class HeadlessRun:
             self._watch.end_begins()
         if self.outcome.stopped_by is None:
             self.outcome.stopped_by = code
+        if self._reading is not None:
+            self._reading.cancel()
         self.conversation.cancel()
         asyncio.get_running_loop().call_later(STOPPING, self._give_up)
 

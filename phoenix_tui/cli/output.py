@@ -5,15 +5,20 @@ What goes to stdout may raise BrokenPipeError, or StdoutLost where no more fits.
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import StdoutLost
+from phoenix_tui.output_thread import OutputThread, write_all
 from phoenix_tui.process_start import tell
 from phoenix_tui.terminal_size import terminal_size
 from tools.clean import clean, clean_line
 from tools.contract import JsonValue
+
+_threads: list[OutputThread] = []
+"""Who writes, while a run goes on; else it is written at once."""
 
 
 def write_line(text: str) -> None:
@@ -33,7 +38,11 @@ def write_json_line(value: JsonValue) -> None:
 
 def write_progress(text: str) -> None:
     """One line about what is going on, on stderr; silent once nobody can read it."""
-    tell(clean(text) + "\n")
+    line = clean(text) + "\n"
+    if _threads:
+        _threads[-1].write(2, line.encode("utf-8", "replace"))
+    else:
+        tell(line)
 
 
 def write_document(text: str) -> None:
@@ -51,10 +60,39 @@ def write_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         _write(line[:room] + "\n")
 
 
-def _write(text: str) -> None:
+@contextlib.contextmanager
+def behind_the_loop(lost: Callable[[], object]) -> Generator[Callable[[], Awaitable[None]]]:
+    """Until the end of the block nothing that is written holds up the caller; gives what waits for all of it.
+
+    `lost` is called, by another thread, once stdout takes nothing more.
+    """
+    thread = OutputThread(lost)
+    _threads.append(thread)
+
+    async def drained() -> None:
+        with _as_lost():
+            await thread.drained()
+
     try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
+        yield drained
+    finally:
+        _threads.remove(thread)
+        thread.close()
+
+
+def _write(text: str) -> None:
+    content = text.encode("utf-8", "replace")
+    with _as_lost():
+        if _threads:
+            _threads[-1].write(1, content)
+        else:
+            write_all(1, content)
+
+
+@contextlib.contextmanager
+def _as_lost() -> Generator[None]:
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:

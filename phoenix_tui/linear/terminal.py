@@ -13,6 +13,7 @@ from typing import Final
 
 from phoenix_tui.linear.editing import LeaveWanted, Line, StopWanted, Typed, Wish
 from phoenix_tui.linear.keyboard import Keyboard
+from phoenix_tui.output_thread import OutputThread, write_all
 
 PATIENCE: Final = 5.0
 """Seconds without a key after which what arrived is said though a line is half typed."""
@@ -29,6 +30,8 @@ ASCII_SIGNS: Final = {
     ord("→"): "->",
     ord("•"): "*",
 }
+FINISHING: Final = 1.0
+"""Seconds that a terminal which takes nothing may hold up the end."""
 PASTES_ON: Final = "\x1b[?2004h"
 PASTES_OFF: Final = "\x1b[?2004l"
 SPEECHLESS: Final = frozenset({"", "dumb", "unknown"})
@@ -48,6 +51,8 @@ class LineTerminal:
         """Whether the prompt stands on the last row."""
         self._held: list[str] = []
         self._typed_at = 0.0
+        self._output: OutputThread | None = None
+        """Writes while keys are taken: a terminal that takes nothing (Ctrl+S, a lost link) must not hold up a run."""
         self._wishes: deque[Wish] = deque()
         self._heard = asyncio.Event()
         self._piped = ""
@@ -112,11 +117,14 @@ class LineTerminal:
         """Take keys; pastes come whole where the terminal can say so."""
         pastes = self.keyboard.is_terminal and os.isatty(1) and os.environ.get("TERM", "") not in SPEECHLESS
         with self.keyboard.listening():
+            self._output = output = OutputThread(lambda: None)
             self._write(PASTES_ON if pastes else "")
             try:
                 yield
             finally:
                 self._write((self._end if self._at_prompt else "") + (PASTES_OFF if pastes else ""))
+                self._output = None
+                output.finish(FINISHING)
 
     def resume(self) -> None:
         """Go on after a stop (Ctrl+Z)."""
@@ -161,5 +169,7 @@ class LineTerminal:
             text = text.translate(ASCII_SIGNS).encode("ascii", "replace").decode("ascii")
         content = text.encode(sys.stdout.encoding or "utf-8", "replace")
         with contextlib.suppress(OSError):  # the terminal may have hung up
-            while content:
-                content = content[os.write(1, content) :]
+            if self._output is not None:
+                self._output.write(1, content)
+            else:
+                write_all(1, content)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import sys
 import time
-from contextlib import suppress
 
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError, Exit
@@ -17,7 +16,7 @@ from phoenix_tui.linear.terminal import LineTerminal
 from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.models.choice import ModelChoice
 from phoenix_tui.surface import CannotOpen, Launch
-from phoenix_tui.terminal_state import restore
+from phoenix_tui.terminal_state import restore, say
 from phoenix_tui.wiring.screen import chosen_model, launch_of, resumed_conversation
 from phoenix_tui.wiring.services import ServiceOpener
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -59,10 +58,7 @@ async def _talk(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteL
         await services.engine.close()
         await opener.close(crashed=False)
         why = front.stop_watching()
-    with suppress(OSError):  # the terminal may have hung up
-        sys.stdout.write(f"{why}\n" if why else "")
-        sys.stdout.write(f"phoenix --screen-reader --resume {last} goes on.\n" if last else "")
-        sys.stdout.flush()
+    say((f"{why}\n" if why else "") + (f"phoenix --screen-reader --resume {last} goes on.\n" if last else ""), output=1)
     return code
 
 

@@ -1,0 +1,84 @@
+"""Text is handed on behind the loop: in order, all of it, and what cannot be written is said once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from phoenix_tui import output_thread
+from phoenix_tui.output_thread import OutputFull, OutputThread, write_all
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """The two ends of a pipe: from which it is read, and to which is written."""
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+async def test_what_nobody_reads_waits_up_to_a_limit_and_then_goes_out_in_order(
+    monkeypatch: pytest.MonkeyPatch, pipe: tuple[int, int]
+) -> None:
+    reading, writing = pipe
+    monkeypatch.setattr(output_thread, "MOST", 300_000)
+    thread = OutputThread(lambda: None, writing)
+    for number in range(3):
+        thread.write(writing, b"%d" % number * 100_000)
+    with pytest.raises(OutputFull, match="wait and nobody reads them"):
+        thread.write(writing, b"x")
+    read = b""
+    while len(read) < 300_000:
+        read += os.read(reading, 65_536)
+    await thread.drained()
+    thread.close()
+    assert read == b"0" * 100_000 + b"1" * 100_000 + b"2" * 100_000
+
+
+async def test_a_reader_that_is_gone_is_told_to_whoever_writes_next_and_at_once() -> None:
+    reading, writing = os.pipe()
+    gone = threading.Event()
+    thread = OutputThread(gone.set, writing)
+    os.close(reading)
+    thread.write(writing, b"hello")
+    assert gone.wait(10)
+    with pytest.raises(BrokenPipeError):
+        thread.write(writing, b"again")
+    with pytest.raises(BrokenPipeError):
+        await thread.drained()
+    thread.close()
+    os.close(writing)
+
+
+async def test_stderr_that_is_lost_is_dropped_without_a_word(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    closed, stderr = os.pipe()
+    os.close(closed)
+    thread = OutputThread(lambda: None, writing)
+    thread.write(stderr, b"nobody reads this")
+    thread.write(writing, b"but this")
+    await thread.drained()
+    thread.write(stderr, b"nor this")
+    thread.close()
+    assert os.read(reading, 100) == b"but this"
+    os.close(stderr)
+
+
+def test_a_descriptor_that_would_block_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    content, read = b"0123456789" * 50_000, b""
+    writer = threading.Thread(target=write_all, args=(writing, content))
+    writer.start()
+    while len(read) < len(content):
+        read += os.read(reading, 1_000)
+    writer.join()
+    assert read == content
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        write_all(writing, content)
+    os.close(writing)
