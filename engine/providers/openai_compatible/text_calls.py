@@ -2,8 +2,9 @@
 
 Seen with llama.cpp, Ollama and vLLM where the chat template of a model is not theirs: Hermes and Qwen write
 `<tool_call>{...}</tool_call>`, Qwen Coder `<function=NAME><parameter=KEY>`, Mistral `[TOOL_CALLS]`, Llama
-`<|python_tag|>`, and smaller models bare JSON or a ```json block. A text is a call only where it names a tool on
-offer, has nothing but the fields of a call, and nothing follows it but other calls; everything else stays text.
+`<|python_tag|>`, and smaller models bare JSON, a ```json block or `<tools>{...}</tools>`. A text is a call only where
+it names a tool on offer, has nothing but the fields of a call, and nothing follows it but other calls; everything else
+stays text.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ Call: TypeAlias = tuple[str, str]
 
 _MARKS: Final = ("<tool_call>", "<function_call>", "[tool_calls]", "<|python_tag|>", "<function=")
 _MARK: Final = re.compile("|".join(map(re.escape, _MARKS)), re.IGNORECASE)
-_LINE_MARK: Final = re.compile(r"[ \t]*(```(json|tool_call)?[ \t]*\n\s*[\[{]|\{|\[\s*\{)")
+_LINE_MARK: Final = re.compile(r"[ \t]*((```(json|tool_call)?[ \t]*\n|<tools?>)\s*[\[{]|\{|\[\s*\{)")
 """How a bare call begins: a line of its own."""
-_LINE_WAIT: Final = re.compile(r"[ \t]*(`{0,3}|~{1,2}|```\w{0,10}[ \t]*|```(json|tool_call)?[ \t]*\n\s*|\[\s*)\Z")
+_LINE_WAIT: Final = re.compile(
+    r"[ \t]*(`{0,3}|~{1,2}|```\w{0,10}[ \t]*|(```(json|tool_call)?[ \t]*\n|<tools?>)\s*|\[\s*|<t?|<to|<too|<tools?)\Z"
+)
 """The beginning of a line that may become that, or the fence of a code block."""
 _FENCE_WAIT: Final = re.compile(r"[ \t]*[`~]{0,2}\Z")
 _NAMES: Final = ("name", "function", "tool", "tool_name")
 _ARGUMENTS: Final = ("arguments", "parameters", "args", "input")
 _FIELDS: Final = frozenset({*_NAMES, *_ARGUMENTS, "id", "type"})
 _AROUND: Final = re.compile(
-    r"</?(?:tool_calls?|function_calls?)>|\[/?TOOL_CALLS\]|<\|python_tag\|>|<\|eom_id\|>|```\w*", re.IGNORECASE
+    r"</?(?:tool_calls?|function_calls?|tools?)>|\[/?TOOL_CALLS\]|<\|python_tag\|>|<\|eom_id\|>|```\w*", re.IGNORECASE
 )
 """What stands around calls and says nothing itself."""
 _BETWEEN: Final = re.compile(rf"(?:[\s,;]|{_AROUND.pattern})*", re.IGNORECASE)
@@ -42,7 +45,7 @@ _BETWEEN: Final = re.compile(rf"(?:[\s,;]|{_AROUND.pattern})*", re.IGNORECASE)
 _END: Final = "</tool_call>"
 _XML: Final = re.compile(r"<function=([\w.-]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER: Final = "<parameter="
-_OPENING: Final = re.compile(r"[\s`]*(?:json|tool_call)?[\s\[{]*")
+_OPENING: Final = re.compile(r"[\s`]*(?:json|tool_call|<tools?>)?[\s\[{]*")
 _FIRST: Final = re.compile(r'"(\w*)("?)\s*:?\s*(?:"([^"]*)("?))?')
 """The first key of bare JSON, and its value where that is a text."""
 _TOOL_NAME: Final = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"]+)"|<function=([\w.-]+)>')
@@ -193,14 +196,20 @@ def read_calls(text: str, tools: dict[str, ToolSpec]) -> list[Call]:
 
 
 def _values(text: str) -> Iterator[JsonValue]:
-    """The JSON values that stand one after the other, lists opened; None for anything else, which ends them."""
+    """The JSON values that stand one after the other, lists opened; None for anything else, which ends them.
+
+    Qwen 2.5 is shown calls in doubled braces by its own chat template, and closes them with one brace more, or fewer.
+    """
     decoder, at = json.JSONDecoder(strict=False), _skipped(text, 0)
     while at < len(text):
+        doubled = text.startswith("{{", at)
         try:
-            value, at = cast("tuple[JsonValue, int]", decoder.raw_decode(text, at))
+            value, at = cast("tuple[JsonValue, int]", decoder.raw_decode(text, at + doubled))
         except (ValueError, RecursionError):
             yield None
             return
+        while doubled and text[at : at + 1] in {"}", " ", "\n"}:
+            at += 1
         at = _skipped(text, at)
         fields: JsonObject = value if isinstance(value, dict) else {}
         inner = fields["tool_calls"] if list(fields) == ["tool_calls"] else value
