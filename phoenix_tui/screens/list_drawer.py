@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from phoenix_tui.screens.readiness import Readiness
 
 WIDE_FROM: Final = 160
-ROOMY_FROM: Final = 200
-"""Columns from which the list shows state, context and cost in columns of their own."""
-LIST_WIDTH, WIDE_LIST, ROOMY_PERCENT = 29, 31, 30
+LIST_WIDTH, WIDE_LIST = 29, 31
 """As `styles/workspace.tcss` says."""
 NARROW: Final = "-narrow"
-BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide"), (ROOMY_FROM, "-roomy")]
+BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide")]
 """Columns from which the screen has a class."""
 OVER: Final = "-list-over"
 
@@ -92,6 +90,4 @@ class ListDrawer:
         """Cells that it takes beside the conversation on a screen that wide."""
         if columns < LIST_FROM or self.rows.has_class(ZOOMED):
             return 0
-        if columns < ROOMY_FROM:
-            return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST
-        return WIDE_LIST if self._screen.has_class("-panes") else columns * ROOMY_PERCENT // 100
+        return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST

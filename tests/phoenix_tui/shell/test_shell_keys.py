@@ -289,8 +289,9 @@ async def test_the_list_counts_conversations_and_keeps_an_unsent_one_apart(open_
         assert lines[-2] == "2 conversations"
 
 
-async def test_the_list_says_writing_once_text_arrives(open_shell: Any) -> None:
+async def test_the_list_says_writing_once_text_arrives(open_shell: Any, engine: FakeEngine) -> None:
     async with open_shell((200, 60)) as shell:
+        await shell.open(engine.seed("short", messages=1))
         conversation = await shell.say("go")
         await shell.until(lambda: "thinking 0s" in shell.text)
         conversation.play(TextArrived("Hello"))
