@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeGuard, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -53,6 +53,9 @@ NAMES: dict[type, str] = {
 }
 """The `type` of every class that stands in a union; unique within each union."""
 
+UNREADABLE = "(Phoenix cannot read this part) "
+LONGEST_UNREADABLE = 4_000
+"""Characters that are kept of it."""
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -81,6 +84,32 @@ def encode_blocks(blocks: Sequence[Block]) -> str:
 def decode_blocks(text: str) -> tuple[Block, ...]:
     """What `encode_blocks` wrote. Raises CodecError."""
     return cast("tuple[Block, ...]", _decode(text, tuple[Block, ...]))
+
+
+def readable_blocks(text: str) -> tuple[tuple[Block, ...], str]:
+    """The blocks of a message, and the first problem, empty without one; what is no block is kept as text.
+
+    For what stands in the database: another version may have written it, or a disk may have damaged it.
+    """
+    try:
+        return decode_blocks(text), ""
+    except CodecError as error:
+        problem = str(error)
+    try:
+        raw = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        raw = text
+    parts = cast("list[object]", raw) if isinstance(raw, list) else [raw]
+    return tuple(map(_readable_block, parts)), problem
+
+
+def _readable_block(raw: object) -> Block:
+    try:
+        return cast("Block", _decoder(Block)(raw))
+    except (CodecError, RecursionError):
+        told: object = raw.get("text", raw) if _is_object(raw) else raw
+        words = told if isinstance(told, str) else msgspec.json.encode(told).decode()
+        return TextBlock(UNREADABLE + storable(words[:LONGEST_UNREADABLE]))
 
 
 def encode_state(state: State) -> str:
@@ -253,9 +282,13 @@ def _of_class(kind: type) -> Decoder:
 
 
 def _object(raw: object) -> dict[str, object]:
-    if not isinstance(raw, dict):
+    if not _is_object(raw):
         raise CodecError(f"An object is expected, not {raw!r:.80}.")
-    return cast("dict[str, object]", raw)
+    return raw
+
+
+def _is_object(raw: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(raw, dict)
 
 
 def _of_enum(kind: type[StrEnum]) -> Decoder:

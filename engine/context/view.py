@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
@@ -11,6 +12,8 @@ from engine.machine.messages import Block, ImageBlock, Role, TextBlock, Thinking
 from engine.ports import ModelMessage
 from engine.records import StoredMessage
 
+log = logging.getLogger(__name__)
+
 MISSING_RESULT = "[Tool result missing -- session was compacted]"
 """Answers a tool use whose result is nowhere (SPEC C24)."""
 SUMMARY = "[Summary of earlier conversation]\n"
@@ -18,6 +21,7 @@ UNDERSTOOD = "I understand the context from our previous conversation."
 """How a summary stands before the messages that stay (SPEC CLAW-05)."""
 EMPTY = "(no text)"
 CONTINUE = "Continue."
+IMAGE = "(an image)"
 CUT_OFF = "[Your reply broke off here: the call failed. Unless told otherwise, continue exactly where it ended.]"
 """Stands behind a reply that is not whole, so that no reply meets another one and what is sent only grows."""
 
@@ -28,10 +32,33 @@ def spoken(messages: Iterable[StoredMessage]) -> list[ModelMessage]:
     for message in messages:
         if message.role is Role.SYSTEM or message.silent:
             continue
-        said.append(ModelMessage(message.role, message.blocks))
+        said.append(ModelMessage(message.role, _in_their_role(message)))
         if message.cut:
             said.append(ModelMessage(Role.USER, (TextBlock(CUT_OFF),)))
     return said
+
+
+def _in_their_role(message: StoredMessage) -> tuple[Block, ...]:
+    """The blocks as that role may send them: one that no version of Phoenix writes there is kept as text."""
+    foreign = (ToolUseBlock, ThinkingBlock) if message.role is Role.USER else (ToolResultBlock, ImageBlock)
+    if not any(isinstance(block, foreign) for block in message.blocks):
+        return message.blocks
+    log.warning("message %s of %s holds blocks of another role: kept as text", message.id, message.role.value)
+    return tuple(TextBlock(_words(block)) if isinstance(block, foreign) else block for block in message.blocks)
+
+
+def _words(block: Block) -> str:
+    match block:
+        case TextBlock(text=text) | ThinkingBlock(text=text):
+            return text
+        case ToolUseBlock(name=name, input_json=arguments):
+            return f"{name} {arguments}"
+        case ToolResultBlock(content=content):
+            return "\n".join(map(_words, content))
+        case ImageBlock():
+            return IMAGE
+        case _:
+            assert_never(block)
 
 
 def unfinished(partial: Sequence[Block]) -> list[ModelMessage]:

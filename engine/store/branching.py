@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from engine.codec import decode_blocks, storable
+from engine.codec import readable_blocks, storable
 from engine.machine.messages import text_in
 from engine.ports.turns import BranchRow, NewBranch
 from tools.wording import one_line
@@ -78,4 +78,4 @@ def _prompt(connection: sqlite3.Connection, conversation_id: str, after: int, or
     ).fetchone()
     if row is None:
         return ""
-    return one_line(text_in(decode_blocks(row["content_json"]), " "), WORDS)
+    return one_line(text_in(readable_blocks(row["content_json"])[0], " "), WORDS)

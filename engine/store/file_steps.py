@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from engine.codec import CodecError, decode_blocks, storable
+from engine.codec import CodecError, readable_blocks, storable
 from engine.machine.messages import Block, ImageBlock, TextBlock, ToolUseBlock
 from engine.ports.files import Coverage, FileChange
 from engine.ports.turns import FileStep, PromptRow, StepKind, StepState
@@ -93,7 +93,7 @@ def _coverage(data: bytes) -> Coverage:
 
 
 def _prompt(row: Any, most: int | None) -> PromptRow:
-    blocks = decode_blocks(row["content_json"])
+    blocks = readable_blocks(row["content_json"])[0]
     text = "\n".join(filter(None, map(_words, blocks)))
     images = tuple(block.attachment_id for block in blocks if isinstance(block, ImageBlock))
     return PromptRow(row["seq"], row["created_at"], text[:most], images)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from msgspec import Struct
 
-from engine.codec import decode_blocks, decode_cut, decode_usage, encode_blocks, encode_cut, encode_usage, storable
+from engine.codec import (
+    CodecError,
+    decode_cut,
+    decode_usage,
+    encode_blocks,
+    encode_cut,
+    encode_usage,
+    readable_blocks,
+    storable,
+)
 from engine.machine.messages import Block, NewMessage, Origin, Role, TextBlock, ToolUseBlock, is_own_call, text_in
 from engine.ports import AppendMessage
 from engine.records import StoredMessage
 from engine.store.file_steps import command_of
 from engine.store.naming import name_after, name_after_command
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 _ROWS = """SELECT m.*, t.turn_number FROM messages AS m JOIN turns AS t ON t.id = m.turn_id"""
 
@@ -138,6 +152,10 @@ def _next_place(connection: sqlite3.Connection, conversation_id: str, new_turn: 
 
 
 def _stored(row: Any) -> StoredMessage:
+    """A row as a value; what cannot be read of it is told to the log and costs neither it nor its conversation."""
+    blocks, problem = readable_blocks(row["content_json"])
+    if problem:
+        log.warning("message %s cannot be read whole: %s", row["id"], problem)
     return StoredMessage(
         id=row["id"],
         seq=row["seq"],
@@ -145,12 +163,20 @@ def _stored(row: Any) -> StoredMessage:
         message_number=row["message_number"],
         role=Role(row["role"]),
         origin=Origin(row["origin"]),
-        blocks=decode_blocks(row["content_json"]),
+        blocks=blocks,
         created_at=row["created_at"],
         silent=bool(row["silent"]),
         run_id=row["run_id"] or "",
         model=row["model"],
-        usage=decode_usage(row["usage_json"]) if row["usage_json"] else None,
+        usage=_lenient(decode_usage, row["usage_json"], row["id"]) if row["usage_json"] else None,
         duration_ms=row["duration_ms"],
-        cut=decode_cut(row["flags_json"]),
+        cut=_lenient(decode_cut, row["flags_json"], row["id"]) or "",
     )
+
+
+def _lenient(decode: Callable[[str], T], text: str, message_id: str) -> T | None:
+    try:
+        return decode(text)
+    except CodecError as error:
+        log.warning("message %s cannot be read whole: %s", message_id, error)
+        return None

@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from engine.codec import decode_blocks, display_text, encode_blocks, storable
+from engine.codec import display_text, encode_blocks, readable_blocks, storable
 from engine.machine.effects import MarkToolCall, SaveToolCalls, SaveToolResult
 from engine.machine.messages import ImageBlock, TextBlock, ToolResult, ToolResultBlock, ToolStatus, ToolUseBlock
 from engine.records import ToolCallRecord
@@ -158,5 +158,5 @@ def _result_of(connection: sqlite3.Connection, conversation_id: str, use: ToolUs
     if row is None or row["status"] not in _SETTLED:
         told = row["output_text"] if row is not None and row["output_text"].startswith(INTERRUPTED) else INTERRUPTED
         return ToolResultBlock(use.id, (TextBlock(told),), is_error=True)
-    content = decode_blocks(row["output_json"]) if row["output_json"] else (TextBlock(row["output_text"]),)
+    content = readable_blocks(row["output_json"])[0] if row["output_json"] else (TextBlock(row["output_text"]),)
     return ToolResultBlock(use.id, cast("tuple[TextBlock | ImageBlock, ...]", content), bool(row["is_error"]))

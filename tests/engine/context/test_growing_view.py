@@ -27,15 +27,8 @@ VIEW = st.builds(
 )
 
 
-def fitting(role: Role, block: Block) -> bool:
-    """Whether a store would hold such a block under this role."""
-    of_user = isinstance(block, TextBlock | ToolResultBlock)
-    return of_user if role is not Role.ASSISTANT else not isinstance(block, ToolResultBlock)
-
-
 def row(seq: int, role: Role, blocks: list[Block], silent: bool) -> StoredMessage:
-    held = tuple(block for block in blocks if fitting(role, block))
-    return StoredMessage(str(seq), seq, 0, 0, role, Origin.HUMAN, held, 0.0, silent=silent)
+    return StoredMessage(str(seq), seq, 0, 0, role, Origin.HUMAN, tuple(blocks), 0.0, silent=silent)
 
 
 @given(ROWS, st.lists(st.tuples(st.integers(0, 3), VIEW, st.booleans()), max_size=12))
