@@ -328,8 +328,8 @@ class Launch(Struct, frozen=True):
     plain: bool = False
     """ASCII glyphs, for screen readers and terminals without UTF-8."""
 
-    def options(self, model: str, mode: PermissionMode) -> ConversationOptions:
-        """What a conversation begun now is made with."""
+    def options(self, model: str, mode: PermissionMode, sandbox: SandboxMode | None = None) -> ConversationOptions:
+        """What a conversation begun now is made with; `sandbox` where one was chosen for it."""
         return ConversationOptions(
             cwd=self.cwd,
             model=model,
@@ -339,6 +339,6 @@ class Launch(Struct, frozen=True):
             system_prompt=self.system_prompt,
             append_system_prompt=self.append_system_prompt,
             supervisor=self.supervisor,
-            sandbox=self.sandbox,
-            sandbox_required=self.sandbox_required,
+            sandbox=sandbox or self.sandbox,
+            sandbox_required=self.sandbox_required or sandbox is not None,
         )

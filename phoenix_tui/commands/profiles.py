@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.machine.states import Idle
 from engine.ports.profiles import GENERAL
 from phoenix_tui.commands.bench import Bench, Run
@@ -24,7 +26,7 @@ async def use_profile(bench: Bench, name: str) -> None:
     """Begin new conversations as this one, and the one on the desk if nothing was said in it yet."""
     desk = bench.desk
     use = use_of(desk.launch, desk.services.profiles, name, desk.mode)
-    desk.launch = use.launch
+    desk.launch = replace(use.launch, permission_mode=use.mode or desk.launch.permission_mode)
     desk.prefer(model=use.model, mode=use.mode)
     record = desk.conversation.record if desk.conversation is not None else None
     begun = record is not None and bool(record.message_count or not isinstance(record.state, Idle))

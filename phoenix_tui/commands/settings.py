@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
 from textual.content import Content
 
 from engine.executor.requests import EngineError
@@ -118,7 +117,7 @@ async def sandbox(bench: Bench, word: str) -> None:
     """Choose the sandbox of this conversation; a wider one is confirmed."""
     desk = bench.desk
     record = desk.conversation.record if desk.conversation else None
-    now = record.sandbox if record else desk.launch.sandbox
+    now = record.sandbox if record else desk.sandbox or desk.launch.sandbox
     if not word:
         choices = [Choice(one.value, one.value, SANDBOX_MEANINGS[one]) for one in SandboxMode]
         word = await bench.sheets.show(PickScreen("Sandbox of this conversation", choices, current=now.value)) or ""
@@ -131,7 +130,7 @@ async def sandbox(bench: Bench, word: str) -> None:
     if wider and not await bench.sheets.confirm(widening(now, wanted), "change it", "keep it"):
         return
     if desk.conversation is None:
-        desk.launch = replace(desk.launch, sandbox=wanted, sandbox_required=True)
+        desk.sandbox = wanted
         desk.prefer()
     else:
         await desk.attempt(lambda conversation: conversation.change(ConversationChanges(sandbox=wanted)))

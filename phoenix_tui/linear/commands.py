@@ -130,10 +130,12 @@ async def _permissions(front: LinearFront, word: str) -> None:
     if word not in {mode.value for mode in modes}:
         front.say(f"Modes: {', '.join(mode.value for mode in modes)}.")
         return
-    front.talk.mode = PermissionMode(word)
-    if front.talk.conversation is not None:
-        await front.talk.attempt(front.talk.conversation.change(ConversationChanges(permission_mode=front.talk.mode)))
-    front.say(f"Mode {word}: {MODE_MEANINGS[front.talk.mode]}.")
+    mode, conversation = PermissionMode(word), front.talk.conversation
+    if conversation is None:
+        front.talk.mode = mode
+    elif not await front.talk.attempt(conversation.change(ConversationChanges(permission_mode=mode))):
+        return
+    front.say(f"Mode {word}: {MODE_MEANINGS[mode]}.")
 
 
 async def _cost(front: LinearFront, _: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from engine.ports import ConversationChanges
 from engine.ports.profiles import SANDBOX_FREEDOM
 from phoenix_tui.labels import SANDBOX_MEANINGS, sandbox_set, widening
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 async def _sandbox(front: LinearFront, word: str) -> None:
     conversation = front.talk.conversation
-    now = conversation.record.sandbox if conversation is not None else front.talk.launch.sandbox
+    now = conversation.record.sandbox if conversation is not None else front.talk.sandbox or front.talk.launch.sandbox
     modes = list(SandboxMode)
     if not word:
         heading = f"Sandbox, now {now.value}:"
@@ -40,7 +38,7 @@ async def _change(front: LinearFront, now: SandboxMode, wanted: SandboxMode) -> 
             return
     conversation = front.talk.conversation
     if conversation is None:
-        front.talk.launch = replace(front.talk.launch, sandbox=wanted, sandbox_required=True)
+        front.talk.sandbox = wanted
     elif not await front.talk.attempt(conversation.change(ConversationChanges(sandbox=wanted))):
         return
     enforced = wanted is SandboxMode.OFF or await front.services.enforcement() is not Enforcement.NONE

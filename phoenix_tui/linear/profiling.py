@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from engine.ports.profiles import GENERAL
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.profile_use import use_of
@@ -28,8 +30,9 @@ async def _profile(front: LinearFront, name: str) -> None:
     if not name:
         return
     use = use_of(front.talk.launch, profiles, name, front.talk.mode)
-    front.talk.launch = use.launch
-    front.talk.model, front.talk.mode = use.model or front.talk.model, use.mode or front.talk.mode
+    talk = front.talk
+    talk.launch = replace(use.launch, permission_mode=use.mode or talk.launch.permission_mode)
+    talk.model, talk.mode = use.model or talk.model, use.mode or talk.mode
     stays = "" if front.talk.conversation is None else " This one stays as it is; /new begins one."
     front.say(f"New conversations begin as {name}{f', {use.special}' if use.special else ''}.{stays}")
 

@@ -30,6 +30,7 @@ from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.surface import NEWEST, ConversationSurface, Launch, Services, Unsubscribe
 from phoenix_tui.unsent import joined, parsed
 from tools.clean import clean, clean_line
+from tools.contract import SandboxMode
 from tools.wording import counted
 
 RING_FROM: Final = 5.0
@@ -55,8 +56,10 @@ class Talk:
         self.launch = launch
         self.say = say
         self.model = launch.model
+        """Of the next new conversation."""
         self.mode: PermissionMode = launch.permission_mode
-        """Model and mode of the next new conversation."""
+        self.sandbox: SandboxMode | None = None
+        """Mode and chosen sandbox of a conversation that is still empty; the one after it begins as `launch` says."""
         self.conversation: ConversationSurface | None = None
         self.spoken = Spoken()
         self.images: list[Attachment] = []
@@ -101,7 +104,8 @@ class Talk:
         """The open conversation, created now if there is none. Raises EngineError."""
         if self.conversation is not None:
             return self.conversation
-        conversation = await self.services.engine.create(self.launch.options(self.model, self.mode))
+        conversation = await self.services.engine.create(self.launch.options(self.model, self.mode, self.sandbox))
+        self._reset()
         await self._attend(conversation)
         return conversation
 
@@ -137,12 +141,16 @@ class Talk:
             self._unsubscribe()
             self._unsubscribe = None
         conversation, self.conversation = self.conversation, None
+        self._reset()
         draft = joined(draft, [image.id for image in self.images])
         self.images = []
         self._began = 0.0
         self.rested.set()
         if conversation is not None and not conversation.read_only and draft != conversation.record.draft:
             await self.attempt(conversation.change(ConversationChanges(draft=draft)))
+
+    def _reset(self) -> None:
+        self.mode, self.sandbox = self.launch.permission_mode, None
 
     async def read(self, number: int) -> None:
         """Read out the last messages that have words."""

@@ -31,6 +31,7 @@ from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.status_line import Status
+from tools.contract import SandboxMode
 
 
 class Beside(Protocol):
@@ -65,8 +66,10 @@ class Desk:
         self.launch = launch
         self.overview = overview
         self.model = launch.model
+        """Model of the next new conversation."""
         self.mode: PermissionMode = launch.permission_mode
-        """Model and mode of the next new conversation."""
+        self.sandbox: SandboxMode | None = None
+        """Mode and chosen sandbox of the empty conversation in view; the one after it begins as `launch` says."""
         self.parts = parts
         self._tell = tell
         self.visible: Visible | None = None
@@ -98,15 +101,16 @@ class Desk:
         return self.visible.unsaved if self.visible is not None else ""
 
     def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
-        """Model and mode of the next new conversation, and of the empty one in view."""
-        self.model, self.mode = model or self.model, mode or self.mode
+        """Model of the next new conversation; mode of the empty one in view, where there is one."""
+        self.model = model or self.model
+        self.mode = mode if mode is not None and self.conversation is None else self.mode
         if self.conversation is None:
             status = self.parts.status
             status.status = replace(
                 status.status,
                 model=self.model,
                 mode=self.mode,
-                sandbox=self.launch.sandbox,
+                sandbox=self.sandbox or self.launch.sandbox,
                 profile=self.launch.profile,
             )
             self.parts.greet(True)
@@ -147,6 +151,7 @@ class Desk:
         """An empty desk: nothing is created before something is written."""
         async with self.changing:
             await self.put_away()
+            self._reset()
             dock = self.parts.dock
             dock.load("")
             dock.chips.images = ()
@@ -164,6 +169,7 @@ class Desk:
             self.parts.status.status = Status(
                 mode=self.mode,
                 model=self.model,
+                sandbox=launch.sandbox,
                 profile=launch.profile,
                 supervisor=launch.supervisor,
                 has_text=bool(dock.composer.text),
@@ -175,6 +181,10 @@ class Desk:
             self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse())
             self.parts.greet(True)
             self.overview.select("")
+
+    def _reset(self) -> None:
+        """The next conversation begins as the settings and the profile say, whatever was chosen for another."""
+        self.mode, self.sandbox = self.launch.permission_mode, None
 
     async def put_away(self) -> None:
         """Keep the draft and follow the conversation no longer; an empty one vanishes."""
@@ -213,7 +223,8 @@ class Desk:
         async with self.changing:
             if self.conversation is not None:
                 return self.conversation
-            conversation = await self.services.engine.create(self.launch.options(self.model, self.mode))
+            conversation = await self.services.engine.create(self.launch.options(self.model, self.mode, self.sandbox))
+            self._reset()
             self._shown.add(conversation.id)
             images = self.parts.dock.chips.images
             visible = self._follow(conversation)

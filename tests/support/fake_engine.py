@@ -66,7 +66,7 @@ from tools.contract import Command, Finished, ImageRejected, ToolRequest
 
 RUN = Run("run-1", 50)
 CLOCK = itertools.count(1_000)
-KEPT = ("title", "draft", "scroll_seq", "model", "permission_mode", "archived", "deleted", "supervisor")
+KEPT = ("title", "draft", "scroll_seq", "model", "permission_mode", "sandbox", "archived", "deleted", "supervisor")
 """Changes that stand in the record by their own name."""
 
 
@@ -311,6 +311,8 @@ class FakeEngine:
             updated_at=at + number,
             message_count=0,
             owner_pid=None,
+            sandbox=options.sandbox,
+            sandbox_required=options.sandbox_required,
         )
         self.stored[record.id] = record
         self.opened[record.id] = conversation = FakeConversation(record, self)

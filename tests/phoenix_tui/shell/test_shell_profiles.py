@@ -11,6 +11,7 @@ import pytest
 from engine.executor.requests import RunCaps
 from engine.records import PermissionMode
 from phoenix_tui.app import PhoenixApp
+from phoenix_tui.commands.profiles import use_profile
 from phoenix_tui.screens.profiles_sheet import ProfilesSheet
 from phoenix_tui.screens.text_sheet import TextSheet
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
@@ -91,6 +92,23 @@ async def test_using_a_profile_makes_the_next_conversation_with_it(open_shell: O
         assert (record.profile, record.append_system_prompt) == ("migrations", "Be careful.")
         await shell.until(lambda: shell.status.startswith("plan · sandbox · migrations · big"))
         assert (record.model, record.permission_mode) == ("openai/big", PermissionMode.PLAN)
+
+
+async def test_the_mode_of_a_profile_holds_for_every_conversation_begun_with_it(
+    open_shell: OpenShell, tmp_path: Path
+) -> None:
+    put(tmp_path, "migrations", MINE)
+    async with open_shell() as shell:
+        await use_profile(shell.bench, "migrations")
+        modes = []
+        for text in ("one", "two"):
+            conversation = await shell.say(text)
+            modes.append(conversation.record.permission_mode.value)
+            await shell.bench.deeds.command(shell.bench, "/permissions auto")
+            await shell.bench.desk.begin()
+        await use_profile(shell.bench, "general")
+        modes.append((await shell.say("three")).record.permission_mode.value)
+        assert modes == ["plan", "plan", "ask"]
 
 
 async def test_going_back_to_general_takes_back_model_mode_and_prompt(open_shell: OpenShell, tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""How a new conversation begins: as the settings and the profile say, whatever holds in the one it is opened from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.records import PermissionMode
+from phoenix_tui.commands.panes import split_with
+from phoenix_tui.commands.settings import sandbox
+from tests.support.cli import phoenix_in
+from tools.contract import SandboxMode
+
+ASK, AUTO, PLAN = PermissionMode.ASK, PermissionMode.AUTO, PermissionMode.PLAN
+
+
+async def by_command(shell: Any) -> None:
+    await shell.bench.deeds.command(shell.bench, "/new")
+
+
+async def by_key(shell: Any) -> None:
+    await shell.pilot.press("ctrl+n")
+    await shell.until(lambda: shell.bench.desk.conversation is None)
+
+
+async def beside(shell: Any) -> None:
+    await split_with(shell.bench, "")
+
+
+@pytest.mark.parametrize("opens", [by_command, by_key, beside])
+async def test_the_mode_of_one_conversation_is_not_that_of_the_next(
+    open_shell: Any, opens: Callable[[Any], Awaitable[None]]
+) -> None:
+    async with open_shell((200, 60)) as shell:
+        first = await shell.say("go")
+        await shell.bench.deeds.command(shell.bench, "/permissions auto")
+        await shell.bench.deeds.command(shell.bench, "/sandbox read-only")
+        assert (first.record.permission_mode, first.record.sandbox) == (AUTO, SandboxMode.READ_ONLY)
+        await opens(shell)
+        await shell.pilot.pause()
+        assert shell.status.startswith("ask · sandbox ·")
+        second = await shell.say("and this")
+        assert second is not first
+        assert (second.record.permission_mode, second.record.sandbox) == (ASK, SandboxMode.WORKSPACE)
+        assert (first.record.permission_mode, first.record.sandbox) == (AUTO, SandboxMode.READ_ONLY)
+
+
+async def test_what_is_chosen_for_an_empty_conversation_holds_for_that_one_alone(open_shell: Any) -> None:
+    async with open_shell() as shell:
+        await shell.pilot.press("shift+tab", "shift+tab")
+        await shell.until(lambda: shell.bench.desk.mode is AUTO)
+        await sandbox(shell.bench, "read-only")
+        assert shell.status.startswith("auto · sandbox read-only ·")
+        first = await shell.say("go")
+        assert (first.record.permission_mode, first.record.sandbox, first.record.sandbox_required) == (
+            AUTO,
+            SandboxMode.READ_ONLY,
+            True,
+        )
+        await by_command(shell)
+        second = await shell.say("and this")
+        assert (second.record.permission_mode, second.record.sandbox, second.record.sandbox_required) == (
+            ASK,
+            SandboxMode.WORKSPACE,
+            False,
+        )
+
+
+async def test_a_mode_from_the_command_line_holds_for_every_new_conversation(open_shell: Any) -> None:
+    async with open_shell(permission_mode=PLAN) as shell:
+        first = await shell.say("go")
+        await shell.bench.deeds.command(shell.bench, "/permissions auto")
+        await by_command(shell)
+        assert (first.record.permission_mode, (await shell.say("on")).record.permission_mode) == (AUTO, PLAN)
+
+
+async def test_the_same_holds_in_lines(tmp_path: Path) -> None:
+    lines = ["/permissions auto", "/sandbox read-only", "help", "/new", "help", "/new", "/permissions auto", "help"]
+    lines += ["/new", "help", ""]
+    phoenix = phoenix_in(tmp_path, PHOENIX_SANDBOX="")
+    await phoenix.run("--screen-reader", stdin="\n".join(lines).encode())
+    modes = []
+    for one in reversed((await phoenix.run("conversations", "list", "--json")).json):
+        shown = json.loads((await phoenix.run("conversations", "show", one["session_id"], "--json")).out)
+        modes.append((shown["permission_mode"], shown["sandbox"]))
+    assert modes == [("auto", "read-only"), ("ask", "workspace"), ("auto", "workspace"), ("ask", "workspace")]
