@@ -15,6 +15,8 @@ from phoenix_tui.labels import Tone
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 8
+LONGEST_NAME: Final = 256
+"""Characters of a name in quotation marks; what is longer is prose, and looking for it would be slow."""
 OPENED: Final = '@"'
 """How a file begins whose name has blanks."""
 
@@ -50,7 +52,7 @@ def token_of(area: TextArea) -> Token:
     row, column = area.cursor_location
     line = area.document.get_line(row)
     start = line.rfind(" ", 0, column) + 1
-    opened = line.rfind(OPENED, 0, column)
+    opened = line.rfind(OPENED, max(column - LONGEST_NAME, 0), column)
     if opened >= 0 and line[:opened][-1:] in {"", " "} and '"' not in line[opened + len(OPENED) : column]:
         start = opened
     return Token(line[start:column], row, start, column)

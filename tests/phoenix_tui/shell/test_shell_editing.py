@@ -129,3 +129,12 @@ async def test_what_may_follow_a_command_is_said_and_offered(open_shell: Any) ->
         await shell.pilot.press("enter")
         await shell.until(lambda: shell.bench.desk.mode.value == "auto")
         assert shell.composer.text == ""
+
+
+async def test_prose_behind_a_quotation_mark_that_stays_open_is_no_name(open_shell: Any, tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("x")
+    async with open_shell() as shell:
+        shell.composer.load(f'@"{"word " * 80}@on')
+        await shell.type("e")
+        await shell.until(lambda: shell.screen.parts.dock.popup.choice is not None)
+        assert shell.screen.parts.dock.popup.choice.text == "@one.py"
