@@ -16,6 +16,22 @@ MERGE_SECONDS = 0.0625
 reading: four streams of 80 tokens a second, one of them in view, take 9 % of a core with it and 11 % with 0.04 s."""
 
 
+class Turn:
+    """Times work that is done in one go for many results, such as a reply that came in one piece."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._begun = clock()
+
+    def is_over(self) -> bool:
+        """True each time `BURST_SECONDS` have passed: the loop should run once."""
+        now = self._clock()
+        if now - self._begun <= BURST_SECONDS:
+            return False
+        self._begun = now
+        return True
+
+
 class Pace:
     """Times the reads of one stream."""
 

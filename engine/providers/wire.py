@@ -27,6 +27,7 @@ CONTINUE = "Continue."
 MAX_TOOL_ID = 64
 """Characters; OpenAI's limit. Anthropic's alphabet is the narrower one."""
 
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _JSON_OBJECT = msgspec.json.Decoder(dict[str, object])
 Event = TypeVar("Event", bound=msgspec.Struct)
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
@@ -93,13 +94,22 @@ def parse_object(text: str) -> JsonObject | None:
         return None
 
 
+def _has_too_many_objects(payload: bytes) -> bool:
+    """Braces and brackets in a text, such as code, make no objects."""
+    return _opened(payload) > MOST_OBJECTS and _opened(_STRING.sub(b"", payload)) > MOST_OBJECTS
+
+
+def _opened(payload: bytes) -> int:
+    return payload.count(b"{") + payload.count(b"[")
+
+
 def decoded(decoder: msgspec.json.Decoder[Event], payload: bytes, service: Service) -> Event:
     """One event of a stream; what a strict decoder refuses is made readable and fitting first.
 
     Raises:
         ProviderError: it is unreadable even so.
     """
-    if len(payload) > MOST_EVENT or payload.count(b"{") + payload.count(b"[") > MOST_OBJECTS:
+    if len(payload) > MOST_EVENT or _has_too_many_objects(payload):
         raise unreadable(service, "an event larger than any reply")
     try:
         return decoder.decode(payload)
