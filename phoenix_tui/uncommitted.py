@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tools.contract import DiffDisplay, ProcessRunner
 from tools.files.content import TextContent, is_binary
@@ -24,7 +25,6 @@ DIFF: Final = (
     "--no-ext-diff",
     "--no-textconv",
     "--no-renames",
-    "--unified=3",
     "--ignore-submodules=dirty",  # to look for changes in one, git would run itself there
 )
 MOST_BYTES: Final = 4 * 1024 * 1024
@@ -50,22 +50,39 @@ async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None
         return None
     if reader.repository.unreadable:
         return Uncommitted((), reader.repository.unreadable)
-    differs = await reader.ask("diff", *DIFF, reader.repository.compared_with, "--", most=MOST_BYTES)
+    differs = await reader.ask("diff", *DIFF, "--unified=3", reader.repository.compared_with, "--", most=MOST_BYTES)
     others = ("ls-files", "--others", "--exclude-standard", *reader.exclude(), "-z")
     listed = await reader.ask(*others, most=MOST_BYTES)
     if differs is None or listed is None:
         return None
-    known = patches(differs.captured.head.decode("utf-8", "surrogateescape"))
+    known = list(patches(differs.captured.head.decode("utf-8", "surrogateescape")))
+    if differs.captured.dropped:
+        counts = await reader.ask(
+            *("diff", *DIFF, "--numstat", "-z", reader.repository.compared_with, "--"), most=MOST_BYTES
+        )
+        known = counted(known, counts.captured.head if counts is not None else b"")
     names = sorted(name for name in listed.captured.head.split(b"\0") if name)
     new = await asyncio.to_thread(lambda: [_as_new(folder, name) for name in names[:MOST_UNKNOWN]])
     notes = [
         f"{len(names) - MOST_UNKNOWN:,} more files that git does not know are not shown."
         if len(names) > MOST_UNKNOWN
         else "",
-        "Only the beginning of what git says is shown." if differs.captured.dropped else "",
+        "The changes are long: only the first lines of them are shown." if differs.captured.dropped else "",
     ]
     files = sorted((*known, *new), key=lambda one: one.path)
     return Uncommitted(tuple(files), " ".join(filter(None, notes)))
+
+
+def counted(known: Sequence[DiffDisplay], counts: bytes) -> list[DiffDisplay]:
+    """Every file that `git diff --numstat -z` prints, with its own counts, where the lines of some were left out."""
+    by_path = {file.path: file for file in known}
+    for line in counts.split(b"\0"):
+        added, removed, name = (*line.split(b"\t", 2), b"", b"")[:3]
+        if added.isdigit() and removed.isdigit() and name:
+            path = os.fsdecode(name)
+            before = by_path.get(path, DiffDisplay(path, "", 0, 0))
+            by_path[path] = replace(before, added=int(added), removed=int(removed))
+    return list(by_path.values())
 
 
 def patches(text: str) -> Iterator[DiffDisplay]:

@@ -17,6 +17,8 @@ PATIENCE: Final = 1.0
 """Seconds a message may take to be stored before one wonders where it is."""
 SHOWN: Final = 60
 """Characters of it that are shown."""
+LOOKED_AT: Final = 1_000
+"""Characters that are cleaned for it: a paste may have millions."""
 
 
 @contextmanager
@@ -24,14 +26,15 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
     """Around the sending of `text`."""
     notice = dock.notice
     before = notice.standing
-    words = Standing(
-        f"Not stored yet, the database is busy: “{one_line(clean_line(text), SHOWN)}”",
-        Tone.NEEDS_YOU,
-        "It is tried for half a minute; then the words come back into the box.",
-    )
+    words: Standing | None = None
 
     def show() -> None:
-        notice.standing = words
+        nonlocal words
+        notice.standing = words = Standing(
+            f"Not stored yet, the database is busy: “{one_line(clean_line(text[:LOOKED_AT]), SHOWN)}”",
+            Tone.NEEDS_YOU,
+            "It is tried for half a minute; then the words come back into the box.",
+        )
         if dock.composer.keys.prompts is not None:
             with suppress(OSError):  # the disk is the trouble already
                 dock.composer.keys.prompts.add(text)
@@ -41,5 +44,5 @@ def waiting_words(dock: Dock, text: str) -> Generator[None]:
         yield
     finally:
         timer.cancel()
-        if notice.standing is words:
+        if words is not None and notice.standing is words:
             notice.standing = before

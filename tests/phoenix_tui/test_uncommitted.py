@@ -6,6 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from phoenix_tui import uncommitted as module
 from phoenix_tui.uncommitted import Uncommitted, uncommitted
 from tests.support.plain_runner import PlainRunner
 
@@ -94,3 +97,17 @@ async def test_no_program_that_a_repository_names_is_started(tmp_path: Path) -> 
 async def test_a_folder_without_a_repository_has_nothing_to_say(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("1\n")
     assert await uncommitted(PlainRunner(), tmp_path) is None
+
+
+async def test_counts_and_files_are_whole_where_the_lines_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 2_000)
+    repository(tmp_path, **{"long": "old line\n" * 500, ODD: "1\n", "z last": "1\n2\n"})
+    (tmp_path / "long").write_text("new line\n" * 700)
+    (tmp_path / ODD).write_text("2\n")
+    (tmp_path / "z last").unlink()
+    found = await uncommitted(PlainRunner(), tmp_path)
+    assert found is not None
+    assert told(found) == [(ODD, 1, 1, False), ("long", 700, 500, False), ("z last", 0, 2, False)]
+    assert found.note == "The changes are long: only the first lines of them are shown."

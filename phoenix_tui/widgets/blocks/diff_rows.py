@@ -53,7 +53,7 @@ def diff_rows(diff: str) -> Iterator[DiffRow]:
     old = new = 0
     started = False
     for line in diff.split("\n"):
-        if hunk := re.match(_HUNK, line):
+        if line.startswith("@@") and (hunk := re.match(_HUNK, line)):
             if started:
                 yield DiffRow(0, GAP, "")
             old, new, started = int(hunk[1]), int(hunk[2]), True
