@@ -23,8 +23,9 @@ from tools.files.location import resolve, shown
 from tools.images.contract import IMAGE_SUFFIXES
 from tools.wording import counted
 
-NAMED: Final = re.compile(r"""(?<![^\s(\[{'"`])@(?:"([^"\n]{1,1000})"|([^\s"`]{1,1000}))""")
-"""A file behind an `@`, in quotation marks where its name has blanks."""
+NAMED: Final = re.compile(r"""@(?<![^\s(\[{'"`]@)(?:"([^"\n]{1,1000})"|([^\s"`]{1,1000}))""")
+"""A file behind an `@`, in quotation marks where its name has blanks. The `@` comes first: in a paste of megabytes it
+is found fast, and what stands before it is looked at only there."""
 ENDS: Final = ".,;:!?)]}>'*"
 """Signs behind a name that belong to the sentence."""
 MOST_LOOKED_FOR: Final = 50
@@ -67,9 +68,11 @@ def _words(text: str) -> Iterator[str]:
     seen: set[str] = set()
     for match in NAMED.finditer(text):
         word = match[1] or match[2]
-        if word not in seen and len(seen) < MOST_LOOKED_FOR:
+        if word not in seen:
             seen.add(word)
             yield word
+        if len(seen) == MOST_LOOKED_FOR:
+            return
 
 
 def _file_of(word: str, cwd: Path) -> Path | None:
