@@ -9,11 +9,14 @@ from engine.ports import Store
 from engine.records import ConversationQuery, ConversationSummary
 from phoenix_tui.cli.exits import CommandError
 from tools.clean import clean_line
+from tools.wording import one_line
 
 SHORT_ID: Final = 8
 """Characters of an id in tables: a prefix that `--resume` takes."""
 MOST_SHOWN: Final = 10
 """Candidates that are listed."""
+TITLE: Final = 60
+"""Characters of a candidate's title."""
 
 
 async def find_one(store: Store, reference: str, *, deleted: bool = False, partly: bool = False) -> ConversationSummary:
@@ -33,12 +36,11 @@ async def find_one(store: Store, reference: str, *, deleted: bool = False, partl
     if len(found) > 1:
         raise CommandError(
             f"'{reference}' matches {len(found)} conversations; give more of the title, or one of these names:",
-            below=_columns(found[:MOST_SHOWN]),
+            below=_listed(found[:MOST_SHOWN]),
         )
     return found[0]
 
 
-def _columns(found: Sequence[ConversationSummary]) -> list[str]:
-    """Id, slug and title of each, the titles one below the other."""
-    width = max(len(one.slug) for one in found)
-    return [f"{one.id[:SHORT_ID]}  {one.slug:{width}}  {clean_line(one.title) or 'Untitled'}" for one in found]
+def _listed(found: Sequence[ConversationSummary]) -> list[str]:
+    """Id, slug and title of each; without columns, since runs of blanks are spelled out in what may hold a title."""
+    return [f"{one.id[:SHORT_ID]}  {one.slug}  {one_line(clean_line(one.title), TITLE) or 'Untitled'}" for one in found]

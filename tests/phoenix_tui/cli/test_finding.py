@@ -24,7 +24,7 @@ async def test_a_part_of_a_title_is_enough_where_one_has_it(tmp_path: Path) -> N
 
 async def test_several_are_listed_and_a_change_wants_the_whole_title(tmp_path: Path) -> None:
     phoenix = phoenix_in(tmp_path)
-    ids = {title: await talk(phoenix, title) for title in ("Retry one", "Retry two")}
+    ids = {title: await talk(phoenix, title) for title in ("Retry one", "Retry the second of them")}
     several = await phoenix.run("conversations", "show", "Retry")
     assert (several.code, several.out) == (2, "")
     first, *below = several.err.splitlines()
