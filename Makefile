@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test check pyright mypy lint collect bench screenshots snapshots tour sdk-parsers clean
+.PHONY: run test check pyright mypy lint collect bench screenshots snapshots tour sdk-parsers litellm llama clean
 BESIDE := $(MAKE) --no-print-directory -j 2 -O
 
 $(VENV)/.installed: pyproject.toml
@@ -61,6 +61,14 @@ tour: $(VENV)/.tested
 # Needs the network: both vendors' packages read what `phoenix -p` prints.
 sdk-parsers: $(VENV)/.tested
 	@$(BIN)/python -m tests.peers.sdk_parsers $(ARGS)
+
+# Needs the network: LiteLLM's proxy stands between Phoenix and a scripted upstream. ARGS names scenarios.
+litellm: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.litellm_runs $(ARGS)
+
+# ARGS="MODEL.gguf [ROW ...]": llama.cpp's own server runs these weights; some ten minutes on two cores.
+llama: $(VENV)/.tested
+	@$(BIN)/python -m tests.peers.llama_runs $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
