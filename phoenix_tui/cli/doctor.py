@@ -86,6 +86,11 @@ def _programs() -> Iterator[Finding]:
 def _keys(credentials: Credentials, environment: Mapping[str, str]) -> Iterator[Finding]:
     known = sorted({"anthropic", "openai", *credentials.stored})
     found = [f"{name} from {credentials.source(name)}" for name in known if credentials.source(name)]
+    found += [
+        f"{one.name} from {credentials.source(one.name, credentials.variable(one))}"
+        for one in credentials.opened()
+        if one.name not in known
+    ]
     health = Health.OK if found else Health.NOTE
     yield Finding("keys", health, ", ".join(found) or "none; set ANTHROPIC_API_KEY or OPENAI_API_KEY")
     for name in ("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST"):

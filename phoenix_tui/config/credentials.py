@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from phoenix_tui.config.load import line_of
+from phoenix_tui.config.presets import KEY_VARIABLES, PRESETS, Preset
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.toml_text import toml_text
 from tools.files.own_files import MOST_SETTINGS, close_to_others, read_text, write_file
@@ -41,9 +42,17 @@ class Credentials:
             return KEYRING if self.stored[provider] == KEYRING else "credentials.toml"
         return ""
 
+    def variable(self, preset: Preset) -> str:
+        """The variable that holds the key of `preset`, set or not."""
+        return next((name for name in preset.variables if self.environment.get(name)), preset.variables[0])
+
+    def opened(self) -> list[Preset]:
+        """The presets whose keys are at hand."""
+        return [preset for preset in PRESETS.values() if self.source(preset.name, self.variable(preset))]
+
     def secrets(self) -> tuple[str, ...]:
         """Every key at hand, for redaction."""
-        names = [name for name in self.environment if name.endswith("_API_KEY")]
+        names = [name for name in self.environment if name.endswith("_API_KEY") or name in KEY_VARIABLES]
         found = [self.environment[name] for name in names] + list(self.stored.values())
         return tuple(secret for secret in found if secret and secret != KEYRING)
 

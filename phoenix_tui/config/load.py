@@ -10,6 +10,7 @@ from typing import cast
 
 from msgspec import Struct, convert, field
 
+from phoenix_tui.config.presets import PRESETS
 from phoenix_tui.config.provider_tables import TABLES, check_table
 from phoenix_tui.config.settings import (
     BUILT_IN_KINDS,
@@ -203,7 +204,8 @@ def _provider(name: str, table: object, text: str, path: Path) -> ProviderSettin
             raise ConfigError(f"{where}: unknown key '{key}' in [{heading}]. Known are {known}.")
     _check_kind(name, fields, lambda key: f"{path}:{line_of(text, key, heading)}")
     address = fields.get("base_url", "")
-    if (address or name not in BUILT_IN_KINDS) and not str(address).startswith(("http://", "https://")):
+    is_known = name in BUILT_IN_KINDS or (fields["kind"] == "openai" and fields.get("preset", name) in PRESETS)
+    if (address or not is_known) and not str(address).startswith(("http://", "https://")):
         line = line_of(text, "base_url", heading)
         raise ConfigError(f"{path}:{line}: [{heading}] needs 'base_url', an http:// or https:// address.")
     return convert(fields, ProviderSettings)

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from phoenix_tui.config import sizes
 from phoenix_tui.config.choices import IMAGES, NOTIFICATIONS, PERMISSION_MODES, SANDBOXES
+from phoenix_tui.config.presets import PRESETS, Preset
 
 Value: TypeAlias = str | int | float | bool
 
@@ -173,6 +174,7 @@ BUILT_IN_KINDS = dict.fromkeys(("openai", "ollama", "lmstudio", "llamacpp", "vll
 PROVIDER_KEYS = {
     key.name: key
     for key in (
+        Key("preset", str, "", tuple(PRESETS)),
         Key("base_url", str, ""),
         Key("kind", str, "openai", PROVIDER_KINDS),
         Key("api_key_env", str, ""),
@@ -191,6 +193,7 @@ PROVIDER_KEYS = {
 """What may stand in `[providers.NAME]`."""
 ONLY_OF_KIND = dict.fromkeys(("transport", "backend", "profile", "thinking_budget"), "anthropic") | {
     "tool_protocol": "openai",
+    "preset": "openai",
     "query": "openai",
     "extra_body": "openai",
 }
@@ -228,6 +231,13 @@ class ProviderSettings(Struct, frozen=True):
     """Put behind the address of each request."""
     extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
     """Put into the body of each request, in the place of what Phoenix would write under the same name."""
+    preset: str = ""
+    """The service whose key, and address where it names none, it has."""
+
+    @property
+    def service(self) -> Preset | None:
+        """The well-known service it is: the one it names, or the one of its own name where it has no address."""
+        return PRESETS.get(self.preset or ("" if self.base_url else self.name))
 
 
 class Settings(Struct, frozen=True):

@@ -26,6 +26,7 @@ class ChosenBy(StrEnum):
     CONFIG = "config"
     ANTHROPIC_KEY = "anthropic_key"
     OPENAI_KEY = "openai_key"
+    PRESET_KEY = "preset_key"
     LOCAL_SERVER = "local_server"
     EMBEDDED = "embedded"
     GUIDE = "guide"
@@ -44,6 +45,8 @@ class ModelFacts(Struct, frozen=True):
     has_anthropic_key: bool = False
     has_openai: bool = False
     """`OPENAI_API_KEY` or `OPENAI_BASE_URL` is set."""
+    preset: str = ""
+    """PROVIDER/MODEL of the one well-known service with a default model whose key is set; empty for none or several."""
     servers: Sequence[LocalServer] = ()
     """Of this machine, said yes to before."""
     waiting: Sequence[LocalServer] = ()
@@ -97,6 +100,9 @@ def _with_key(facts: ModelFacts) -> ModelChoice | None:
         return ModelChoice(full_reference("anthropic"), ChosenBy.ANTHROPIC_KEY)
     if facts.has_openai:
         return ModelChoice("openai", ChosenBy.OPENAI_KEY)
+    if facts.preset:
+        provider = facts.preset.partition("/")[0]
+        return ModelChoice(facts.preset, ChosenBy.PRESET_KEY, f"The key of {provider} is set: using {facts.preset}.")
     return None
 
 

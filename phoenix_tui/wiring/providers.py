@@ -13,6 +13,7 @@ from engine.ports import ModelInfo, Provider, ProviderError
 from engine.providers import prices
 from engine.providers.hosting import runs_free
 from phoenix_tui.config.credentials import Credentials
+from phoenix_tui.config.presets import PRESETS, Preset
 from phoenix_tui.config.provider_tables import expanded
 from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
@@ -62,7 +63,9 @@ class ProviderRegistry:
 
     def defaults(self) -> dict[str, str]:
         """What a bare provider name means, where its server need not be asked (CONTRACT 5)."""
-        models = DEFAULT_MODELS | {"demo": "guide"}
+        own = {added.name for added in self.settings.providers if added.service is None}
+        known = {name: one.default_model for name, one in PRESETS.items() if one.default_model and name not in own}
+        models = known | DEFAULT_MODELS | {"demo": "guide"}
         return models if self.environment.get("OPENAI_BASE_URL") else models | {"openai": DEFAULT_OPENAI_MODEL}
 
     def full_reference(self, reference: str) -> str:
@@ -102,16 +105,15 @@ class ProviderRegistry:
 
     async def models(self) -> list[ModelInfo]:
         """The models of every provider that is set up and answers."""
-        found: list[ModelInfo] = []
-        for name in self.names():
-            if not self._is_set_up(name):
-                continue
+        names = [name for name in self.names() if self._is_set_up(name)]
+        return [one for found in await asyncio.gather(*map(self._offered, names)) for one in found]
+
+    async def _offered(self, name: str) -> list[ModelInfo]:
+        try:
             provider, _ = self.resolve(f"{name}/any")
-            try:
-                found += await provider.models()
-            except ProviderError:
-                continue  # a server that does not answer offers nothing
-        return found
+            return await provider.models()
+        except ProviderError:
+            return []  # a server that does not answer offers nothing
 
     async def forget(self, name: str) -> None:
         """Make the provider anew when it is next asked for: its key has changed."""
@@ -129,6 +131,8 @@ class ProviderRegistry:
         if name in {"anthropic", "openai"}:
             named = any(added.name == name for added in self.settings.providers)
             return named or bool(self.credentials.source(name)) or f"{name.upper()}_BASE_URL" in self.environment
+        if name in PRESETS and not any(added.name == name for added in self.settings.providers):
+            return any(preset.name == name for preset in self.credentials.opened())
         return True
 
     def _factories(self) -> dict[str, Factory]:
@@ -138,6 +142,8 @@ class ProviderRegistry:
         if self.embedded is not None:
             factories["local"] = self.embedded
         factories["demo"] = self._guide
+        for name in PRESETS:
+            factories[name] = partial(self._compatible, ProviderSettings(name))
         for added in self.settings.providers:
             factories[added.name] = partial(self._claude if added.kind == "anthropic" else self._compatible, added)
         return factories
@@ -180,6 +186,10 @@ class ProviderRegistry:
 
         name, variable = wanted.name, wanted.api_key_env
         base_url = wanted.base_url or LOCAL_SERVERS.get(name, "")
+        preset = wanted.service
+        if preset is not None:
+            base_url = base_url or self._address(preset)
+            variable = variable or self.credentials.variable(preset)
         if name == ServerKind.OLLAMA:
             base_url = wanted.base_url or ollama_base_url(self.environment)
         if name == "openai":
@@ -191,8 +201,9 @@ class ProviderRegistry:
             OpenAiCompatibleSettings(
                 name=name,
                 base_url=base_url,
-                api_key=self.credentials.key(name, wanted.api_key_env),
+                api_key=self.credentials.key(name, variable if preset is not None else wanted.api_key_env),
                 key_variable=variable,
+                replay_reasoning=preset is not None and preset.replay_reasoning,
                 tool_protocol=wanted.tool_protocol,
                 idle_timeout=wanted.idle_timeout,
                 window=wanted.context_window,
@@ -205,6 +216,16 @@ class ProviderRegistry:
                 secrets=(*hidden, *more),
             )
         )
+
+    def _address(self, preset: Preset) -> str:
+        """The base URL with its variables. Raises ProviderError where one is not set, or makes no address."""
+        try:
+            found, _ = expanded({"base_url": preset.base_url}, self.environment, f"The address of {preset.name}")
+        except ConfigError as error:
+            raise _invalid(str(error)) from error
+        if not found["base_url"].startswith(("http://", "https://")):
+            raise _invalid(f"The address of {preset.name} begins with neither http:// nor https://: {preset.base_url}.")
+        return found["base_url"]
 
     def _expanded(self, provider: str, key: str, table: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
         """A table with its variables, names in lower case for headers, and what must stand in no text."""

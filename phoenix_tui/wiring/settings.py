@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from engine.executor.requests import EngineError, RunCaps
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.load import from_text
 from phoenix_tui.config.settings import KEYS, ConfigError, Settings, Value, in_words
 from phoenix_tui.config.write import remove_value, set_value
@@ -27,7 +28,15 @@ def facts_of(setup: Setup, environment: Mapping[str, str]) -> ModelFacts:
         flag=setup.settings.text("model"),
         has_anthropic_key=bool(credentials.source("anthropic") or environment.get("ANTHROPIC_AUTH_TOKEN")),
         has_openai=bool(credentials.source("openai") or environment.get("OPENAI_BASE_URL")),
+        preset=only_service(setup.settings, credentials),
     )
+
+
+def only_service(settings: Settings, credentials: Credentials) -> str:
+    """PROVIDER/MODEL of the well-known service with a default model whose key is set; empty for none or several."""
+    own = {one.name for one in settings.providers if one.service is None}
+    found = [one for one in credentials.opened() if one.default_model and one.name not in own]
+    return f"{found[0].name}/{found[0].default_model}" if len(found) == 1 else ""
 
 
 def caps_of(settings: Settings) -> RunCaps:

@@ -45,6 +45,7 @@ class OpenAiCompatibleProvider:
         is_openai = settings.base_url == OPENAI_BASE_URL
         self._default = Dialect(
             tool_protocol=settings.tool_protocol,
+            replay_reasoning=settings.replay_reasoning,
             limit_field="max_completion_tokens" if is_openai else "max_tokens",
         )
         self._dialects: dict[str, Dialect] = {}

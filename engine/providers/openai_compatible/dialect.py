@@ -16,6 +16,9 @@ _HIGHEST: Final = re.compile(
     r"|supports at most (\d{2,9}) (?:completion|output) tokens"  # OpenAI
 )
 """How servers name the highest output limit they take; without punctuation and case."""
+_ID_LENGTH: Final = re.compile(r"tool.call.id.{0,200}length of (\d{1,2})\b", re.DOTALL)
+SHORTEST_ID, LONGEST_ID = 6, 64
+"""Characters of an id: fewer cannot tell many calls apart."""
 
 
 class Dialect(Struct, frozen=True):
@@ -33,6 +36,8 @@ class Dialect(Struct, frozen=True):
     """Whether the reasoning of earlier answers must be sent back (DeepSeek, Kimi)."""
     replay_signed: bool | None = None
     """Whether signed reasoning is sent back; None until the server signs some (LiteLLM before Claude)."""
+    tool_id_length: int = 0
+    """How many letters and digits the id of a tool call must have (Mistral); 0: any id will do."""
     json_schema: bool = True
     """Whether `response_format` takes a schema; only matters with the JSON protocol."""
     temperature: bool = True
@@ -54,6 +59,8 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
         return replace(dialect, send_limit=False)
     if error.context_overflow:
         return None
+    if not dialect.tool_id_length and (length := _tool_id_length(said)):
+        return replace(dialect, tool_id_length=length)
     lessons = (
         (dialect.include_usage and "stream_options" in said, replace(dialect, include_usage=False)),
         (_names_limit(dialect, said), replace(dialect, limit_field="max_completion_tokens")),
@@ -64,6 +71,13 @@ def learned(dialect: Dialect, error: ProviderError) -> Dialect | None:
         (dialect.tool_protocol == "native" and _refuses_tools(said), replace(dialect, tool_protocol="json")),
     )
     return next((changed for applies, changed in lessons if applies), None)
+
+
+def _tool_id_length(said: str) -> int:
+    """Mistral: "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."; 0 where nothing is said."""
+    found = _ID_LENGTH.search(said)
+    length = int(found[1]) if found else 0
+    return length if SHORTEST_ID <= length <= LONGEST_ID else 0
 
 
 def _names_limit(dialect: Dialect, said: str) -> bool:

@@ -42,6 +42,8 @@ class OpenAiCompatibleSettings:
     """`json`: tools are described in the prompt and every answer is one JSON object (LOCAL_MODEL 4)."""
     idle_timeout: float = 0.0
     """Seconds; 0 means 600 for a server on this machine and 120 for any other (SPEC BED-006)."""
+    replay_reasoning: bool = False
+    """True where the service wants the reasoning of earlier answers back; else its refusal teaches that."""
     temperature: float | None = None
     """None leaves it to the server."""
     window: int = 0

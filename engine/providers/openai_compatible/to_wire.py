@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
@@ -155,7 +156,7 @@ class _Writer:
             }
         return {
             "role": "tool",
-            "tool_call_id": block.tool_use_id,
+            "tool_call_id": _call_id(block.tool_use_id, self._dialect),
             "content": f"Error: {text}" if block.is_error else text,
         }
 
@@ -168,7 +169,7 @@ class _Writer:
             return {"role": "assistant", "content": json_protocol.answer(text or NO_TEXT, calls)}
         written: JsonObject = {"role": "assistant", "content": text or (None if calls else NO_TEXT)}
         if calls:
-            written["tool_calls"] = [_call(block) for block in calls]
+            written["tool_calls"] = [_call(block, self._dialect) for block in calls]
         thinking = [block for block in message.blocks if isinstance(block, ThinkingBlock)]
         if self._dialect.replay_reasoning:
             written["reasoning_content"] = "".join(block.text for block in thinking)
@@ -184,9 +185,21 @@ class _Writer:
         return {"type": "image_url", "image_url": {"url": f"data:{media_type(image)};base64,{base64_text(image)}"}}
 
 
-def _call(block: ToolUseBlock) -> JsonObject:
+def _call_id(given: str, dialect: Dialect) -> str:
+    """The id as the server takes it: the same one each time for the same call."""
+    length = dialect.tool_id_length
+    if not length or (len(given) == length and given.isascii() and given.isalnum()):
+        return given
+    return sha256(given.encode("utf-8", "replace")).hexdigest()[:length]
+
+
+def _call(block: ToolUseBlock, dialect: Dialect) -> JsonObject:
     arguments = encode_json(tool_input(block)).decode("utf-8")
-    return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
+    return {
+        "id": _call_id(block.id, dialect),
+        "type": "function",
+        "function": {"name": block.name, "arguments": arguments},
+    }
 
 
 def _content(images: list[JsonValue], texts: list[str]) -> JsonValue:

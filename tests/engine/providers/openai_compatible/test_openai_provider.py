@@ -32,6 +32,8 @@ from engine.ports import (
     UsageTold,
 )
 from engine.providers.openai_compatible import OpenAiCompatibleProvider, OpenAiCompatibleSettings
+from engine.providers.openai_compatible.dialect import Dialect, learned
+from engine.providers.openai_compatible.to_wire import encode_request
 from tests.support.loopback import Loopback, Talk, serve
 from tests.support.loopback_anthropic import TINY_PNG
 from tests.support.loopback_openai import DONE, call, chunk, plays, refuses, usage
@@ -359,6 +361,38 @@ async def test_reasoning_goes_back_to_servers_that_ask_for_it() -> None:
         refuses(400, {"message": "Missing `reasoning_content` field"}), plays(STREAM), request=HISTORY
     )
     assert [body["messages"][2].get("reasoning_content") for body in bodies] == [None, "hm"]
+
+
+async def test_ids_of_calls_get_the_length_that_a_server_asks_for() -> None:
+    said = "Tool call id was a but must be a-z, A-Z, 0-9, with a length of 9."
+    items, bodies = await ask(refuses(400, {"message": said}), plays(STREAM), request=HISTORY)
+    assert isinstance(items[-1], ModelReply)
+    before, after = ([call["id"] for call in body["messages"][2]["tool_calls"]] for body in bodies)
+    assert before == ["a", "b"]
+    assert all(len(one) == 9 and one.isalnum() for one in after)
+    assert len(set(after)) == 2
+    assert [message["tool_call_id"] for message in bodies[1]["messages"][3:5]] == after
+
+
+@pytest.mark.parametrize("length", ["0", "1", "5", "65", "99", "-9", "9999999", "nine"])
+def test_a_length_that_no_id_can_have_teaches_nothing(length: str) -> None:
+    said = ProviderError(f"Tool call id with a length of {length}", kind="invalid_request", retryable=False)
+    assert learned(Dialect(), said) is None
+
+
+def test_an_id_that_fits_stays_and_others_are_the_same_each_time() -> None:
+    dialect = Dialect(tool_id_length=9)
+    fitting, other = (
+        ModelRequest("m", (), (ModelMessage(Role.ASSISTANT, (ToolUseBlock(one, "bash", "{}"),)),))
+        for one in ("abcDEF123", "toolu_01\ud800")
+    )
+    ids = [
+        json.loads(encode_request(request, dialect))["messages"][0]["tool_calls"][0]["id"]
+        for request in (fitting, other, other)
+    ]
+    assert ids[0] == "abcDEF123"
+    assert ids[1] == ids[2]
+    assert len(ids[1]) == 9
 
 
 async def test_a_server_without_tools_is_asked_in_the_json_protocol() -> None:

@@ -1,0 +1,171 @@
+"""Well-known services: a key is enough, a table may change or narrow them, and nothing is sent anywhere else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.machine.messages import Role, TextBlock
+from engine.ports import ModelMessage, ModelRequest, ProviderError
+from engine.providers.openai_compatible.client import OpenAiCompatibleProvider
+from engine.providers.openai_compatible.settings import OpenAiCompatibleSettings
+from phoenix_tui.config.credentials import Credentials
+from phoenix_tui.config.load import parse_layer
+from phoenix_tui.config.presets import PRESETS
+from phoenix_tui.config.settings import BUILT_IN_KINDS, ConfigError
+from phoenix_tui.models.choice import ChosenBy, ModelFacts, choose_model, needs_servers
+from phoenix_tui.wiring.settings import only_service
+from tests.phoenix_tui.wiring.test_provider_registry import registry
+from tests.support.cli import phoenix_in
+from tests.support.loopback import serve
+from tests.support.loopback_openai import DONE, chunk, plays, usage
+
+ASKED = ModelRequest("m", (), (ModelMessage(Role.USER, (TextBlock("hi"),)),))
+
+
+def settings_of(reference: str, table: str = "", **environment: str) -> OpenAiCompatibleSettings:
+    provider, _ = registry(table, **environment).resolve(reference)
+    assert isinstance(provider, OpenAiCompatibleProvider)
+    return provider._settings
+
+
+def test_the_table_names_each_service_once_with_an_address_over_tls() -> None:
+    assert not set(PRESETS) & {*BUILT_IN_KINDS, "local", "demo"}
+    assert len({preset.base_url for preset in PRESETS.values()}) == len(PRESETS) <= 20
+    for preset in PRESETS.values():
+        assert re.fullmatch(r"(https://|\$\{AZURE_OPENAI_ENDPOINT\}/)[^?#@]+[^/]", preset.base_url)
+        assert preset.variables
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"azure", "bedrock"}))
+def test_the_key_alone_makes_a_service_usable(name: str) -> None:
+    preset = PRESETS[name]
+    found = settings_of(f"{name}/m", **{preset.variables[0]: "key-0123456789"})
+    assert (found.base_url, found.api_key) == (preset.base_url, "key-0123456789")
+    assert found.key_variable == preset.variables[0]
+    assert found.replay_reasoning is preset.replay_reasoning
+
+
+async def test_without_its_key_the_variable_is_named_and_nothing_is_sent() -> None:
+    provider, _ = registry("").resolve("huggingface/m")
+    with pytest.raises(ProviderError, match=r"^No API key: set HF_TOKEN\.$"):
+        await anext(provider.stream(ASKED))
+
+
+def test_only_services_with_a_key_or_a_table_are_asked_for_their_models() -> None:
+    made = registry('[providers.zai]\nheaders = {x = "y"}\n', GROQ_API_KEY="g")
+    assert [name for name in PRESETS if made._is_set_up(name)] == ["groq", "zai"]
+
+
+def test_an_address_of_variables_needs_them() -> None:
+    found = settings_of("azure/mine", AZURE_OPENAI_ENDPOINT="https://r.openai.azure.com", AZURE_OPENAI_API_KEY="k" * 9)
+    assert found.base_url == "https://r.openai.azure.com/openai/v1"
+    assert found.key_headers == {"api-key": "k" * 9}
+    amazon = settings_of("bedrock/m", AWS_REGION="eu-west-1", AWS_BEARER_TOKEN_BEDROCK="t")
+    assert amazon.base_url == "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"
+    with pytest.raises(ProviderError, match="names the variable AZURE_OPENAI_ENDPOINT, which is not set"):
+        settings_of("azure/mine", AZURE_OPENAI_API_KEY="k")
+
+
+@pytest.mark.parametrize("endpoint", ["javascript:alert(1)", "file:///etc/passwd", "r.openai.azure.com", " https://x"])
+def test_a_variable_that_makes_no_address_is_refused(endpoint: str) -> None:
+    with pytest.raises(ProviderError, match="begins with neither http:// nor https://"):
+        settings_of("azure/mine", AZURE_OPENAI_ENDPOINT=endpoint, AZURE_OPENAI_API_KEY="k")
+
+
+def test_a_table_changes_a_service_or_makes_another_of_its_kind() -> None:
+    text = """[providers.groq]
+max_tokens = 5
+[providers.work]
+preset = "deepseek"
+base_url = "https://gateway.example/v1"
+[providers.second]
+preset = "deepseek"
+api_key_env = "SECOND_KEY"
+[providers.mistral]
+base_url = "http://127.0.0.1:9/v1"
+"""
+    keys = {"GROQ_API_KEY": "g", "DEEPSEEK_API_KEY": "d", "SECOND_KEY": "s"}
+    groq, work, second, own = (settings_of(f"{name}/m", text, **keys) for name in ("groq", "work", "second", "mistral"))
+    assert (groq.base_url, groq.max_tokens, groq.api_key) == ("https://api.groq.com/openai/v1", 5, "g")
+    assert (work.base_url, work.api_key, work.replay_reasoning) == ("https://gateway.example/v1", "d", True)
+    assert (second.base_url, second.api_key) == ("https://api.deepseek.com/v1", "s")
+    assert (own.base_url, own.key_variable, own.api_key) == ("http://127.0.0.1:9/v1", "", "")
+    defaults = registry(text, **keys).defaults()
+    assert (defaults["deepseek"], "mistral" in defaults) == ("deepseek-chat", False)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ('[providers.work]\npreset = "nope"', "config.toml:2: 'preset' must be one of openrouter, mistral"),
+        ("[providers.work]\npreset = 5", "config.toml:2: 'preset' must be one of"),
+        ('[providers.work]\npreset = ""', "config.toml:2: 'preset' must be one of"),
+        ('[providers.work]\nkind = "anthropic"\npreset = "groq"', "'preset' works with kind = 'openai' only"),
+        ('[providers.groq]\nkind = "anthropic"', "[providers.groq] needs 'base_url'"),
+        ('[providers.groq]\nbase_url = "gopher://x"', "[providers.groq] needs 'base_url', an http:// or https://"),
+        ("[providers.work]\nmax_tokens = 5", "[providers.work] needs 'base_url'"),
+    ],
+)
+def test_a_wrong_table_is_named(table: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        parse_layer(table, Path("config.toml"), project=False)
+    assert sentence in str(wrong.value)
+
+
+def test_a_project_cannot_name_a_service() -> None:
+    with pytest.raises(ConfigError, match="unknown key 'providers'"):
+        parse_layer('[providers.work]\npreset = "groq"', Path("config.toml"), project=True)
+
+
+def test_the_only_service_with_a_key_is_used_and_said_aloud() -> None:
+    facts = ModelFacts(preset="deepseek/deepseek-chat")
+    choice = choose_model(facts)
+    assert (choice.reference, choice.chosen_by) == ("deepseek/deepseek-chat", ChosenBy.PRESET_KEY)
+    assert choice.sentence == "The key of deepseek is set: using deepseek/deepseek-chat."
+    assert not needs_servers(facts)
+    assert choose_model(ModelFacts(preset="deepseek/deepseek-chat", has_openai=True)).reference == "openai"
+    assert choose_model(ModelFacts(preset="deepseek/deepseek-chat", config="x/y")).reference == "x/y"
+
+
+OWN = '[providers.deepseek]\nbase_url = "http://127.0.0.1:9/v1"\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "names", "model"),
+    [
+        ("", ["DEEPSEEK_API_KEY"], "deepseek/deepseek-chat"),
+        ("", ["DEEPSEEK_API_KEY", "HF_TOKEN"], "deepseek/deepseek-chat"),
+        ("", ["DEEPSEEK_API_KEY", "MISTRAL_API_KEY"], ""),
+        ("", ["GROQ_API_KEY"], ""),
+        ("", [], ""),
+        (OWN, ["DEEPSEEK_API_KEY"], ""),
+        (OWN, ["DEEPSEEK_API_KEY", "MISTRAL_API_KEY"], "mistral/mistral-large-latest"),
+    ],
+)
+def test_one_key_of_a_service_with_a_default_model_chooses_it(table: str, names: list[str], model: str) -> None:
+    made = registry(table, **dict.fromkeys(names, "key"))
+    assert only_service(made.settings, made.credentials) == model
+
+
+async def test_doctor_names_the_keys_it_found(tmp_path: Path) -> None:
+    phoenix = phoenix_in(tmp_path, DEEPSEEK_API_KEY="d", HF_TOKEN="h")
+    assert "deepseek from DEEPSEEK_API_KEY, huggingface from HF_TOKEN" in (await phoenix.run("doctor")).out
+
+
+def test_every_key_of_a_service_is_kept_out_of_logs() -> None:
+    environment = {variable: f"secret of {variable}" for preset in PRESETS.values() for variable in preset.variables}
+    assert set(Credentials(environment, {}).secrets()) == set(environment.values())
+
+
+async def test_a_service_answers_through_its_table(tmp_path: Path) -> None:
+    answer = plays([chunk({"content": "Hi."}), chunk({}, "stop"), usage(10, 1), DONE])
+    async with serve(answer) as server:
+        phoenix = phoenix_in(tmp_path, PHOENIX_MODEL="", GROQ_API_KEY="key-0123456789")
+        table = f'[providers.work]\npreset = "groq"\nbase_url = "{server.url}/v1"\n'
+        (phoenix.home / "config.toml").write_text(table)
+        ran = await phoenix.run("-p", "-m", "work/m", "hi")
+    assert (ran.code, ran.out) == (0, "Hi.\n")
+    assert server.requests[-1].headers["authorization"] == "Bearer key-0123456789"
