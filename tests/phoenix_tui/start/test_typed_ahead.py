@@ -38,7 +38,7 @@ def first_frame(running: Program) -> bool:
 
 def was_sent(running: Program) -> bool:
     """The question stands whole above the composer, and it was answered."""
-    return f"┃ {QUESTION}" in running.text and "ctx" in running.text.split("\n")[-1]
+    return f"┃ {QUESTION}" in running.text and "┃ Reply" in running.text
 
 
 MOMENTS = (at_once, raw, screen_taken, first_frame)
