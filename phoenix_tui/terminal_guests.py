@@ -6,12 +6,12 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(slots=True)
-class Guest:
+
+class Guest(Struct):
     """One that has the terminal."""
 
     hung_up: bool = False

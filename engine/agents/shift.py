@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.agents.board import AgentBoard
@@ -20,8 +20,7 @@ from engine.machine.states import AgentOutcome, AgentTask, AwaitingApproval, Com
 from engine.records import AgentFacts, RunPriority
 
 
-@dataclass(slots=True, eq=False)
-class Hand:
+class Hand(Struct, eq=False):
     """One sub-agent that works, or waits to."""
 
     conversation: Conversation

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
@@ -43,8 +42,7 @@ class ProfileTrouble(Struct, frozen=True):
     text: str
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """One file as it was read last."""
 
     stamp: Stamp | str
@@ -53,8 +51,7 @@ class _Kept:
     trouble: ProfileTrouble | None = None
 
 
-@dataclass(slots=True)
-class ProfileFiles:
+class ProfileFiles(Struct):
     """Reads a file again when it was saved; `folder` is the user's."""
 
     folder: Path

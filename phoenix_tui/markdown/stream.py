@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from markdown_it.token import Token
-from msgspec import Struct
+from msgspec import Struct, field
 
 from phoenix_tui.markdown.bounded import heft, make_parser, piece_end
 from phoenix_tui.markdown.code import CodeBlock, CodeJob
@@ -51,8 +50,7 @@ class _Unit(Struct, frozen=True):
     """It hangs on the item above without a blank line."""
 
 
-@dataclass(slots=True)
-class _OpenFence:
+class _OpenFence(Struct):
     """A fence whose end has not come: its lines are put as they arrive, without the parser."""
 
     mark: str

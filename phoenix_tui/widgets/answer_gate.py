@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from phoenix_tui.widgets.unseen import Refusal, Sight
 
@@ -12,8 +13,7 @@ GRACE: Final = 0.5
 """Seconds in which what has just appeared takes no answer: it was meant for what stood there before (LOOK.md 7)."""
 
 
-@dataclass(slots=True)
-class AnswerGate:
+class AnswerGate(Struct):
     """Holds back answers to one question, card or summary after the other."""
 
     clock: Callable[[], float]

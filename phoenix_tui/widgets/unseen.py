@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 PATIENCE: Final = 8
 """Screens that are paged through by a yes each; of what is longer, the first yes says how much was never in sight and
@@ -49,8 +50,7 @@ class Refusal(NamedTuple):
     words: str
 
 
-@dataclass(slots=True)
-class Sight:
+class Sight(Struct):
     """What of one request has been in sight, for one way of laying it out."""
 
     total: int = 0

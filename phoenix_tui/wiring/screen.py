@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.records import PermissionMode
@@ -110,8 +110,7 @@ def _driver() -> type[Driver]:
     return QuietDriver
 
 
-@dataclass(slots=True)
-class LateServices:
+class LateServices(Struct):
     """Loads what opens the services when the app asks for them, in a thread: the first frame stands by then."""
 
     setup: Setup

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from engine.providers.bounds import MOST_NAME
@@ -25,12 +23,11 @@ class WireCall(msgspec.Struct, gc=False):
     function: WireFunction | None = None
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(msgspec.Struct):
     index: int | None
     id: str
     name: str
-    arguments: list[str] = field(default_factory=list[str])
+    arguments: list[str] = msgspec.field(default_factory=list[str])
 
     @property
     def text(self) -> str:

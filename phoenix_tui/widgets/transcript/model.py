@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.machine.messages import (
@@ -71,8 +71,7 @@ class LiveThinking:
         return clean_line(self.newest.strip().rsplit("\n", 1)[-1])
 
 
-@dataclass(slots=True)
-class LiveReply:
+class LiveReply(Struct):
     """What has streamed of the reply under way, and what else stands below the last message."""
 
     pieces: list[str] = field(default_factory=list[str])

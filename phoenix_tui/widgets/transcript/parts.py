@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from textual.strip import Strip
 
 from phoenix_tui.markdown.lines import BLANK, Line
@@ -36,8 +36,7 @@ ENDS: Final = frozenset({"stopped", "error"})
 """Keys of the parts that tell how a turn ended."""
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """One block of a message, drawn for one width."""
 
     key: str
@@ -70,8 +69,7 @@ class Part:
         return len(self.lines) + self.gap
 
 
-@dataclass(slots=True)
-class Drawn:
+class Drawn(Struct):
     """One message, drawn."""
 
     parts: list[Part]
