@@ -10,10 +10,11 @@ from typing import Protocol
 from msgspec import structs
 
 from engine.machine.messages import ThinkingBlock
-from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, StreamItem
+from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.from_wire import ReplyBuilder
-from engine.providers.anthropic.settings import AnthropicSettings
+from engine.providers.anthropic.left_in_text import has_calls, sorted_out
+from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.to_wire import encode_request
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
@@ -55,6 +56,8 @@ class AnthropicProvider:
         self._foreign: set[str] = set()
         """Signatures of thinking that a model refused as another one's."""
         self._written = Written()
+        self._callers: set[str] = set()
+        """Models whose calls the server reads itself: what stands in their text is no call."""
         self._windows: dict[str, int] = {}
         """By model: what /v1/models said."""
 
@@ -121,9 +124,19 @@ class AnthropicProvider:
                 if builder.done:
                     await drain(batches)
                     await prices.load(request.model)
-                    yield builder.reply()
+                    yield self._sorted_out(request, builder.reply())
                     return
         raise broken(self._service)
+
+    def _sorted_out(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
+        """The reply as it was meant, where the server is not Claude's own and has read no call of this model yet."""
+        if has_calls(reply):
+            self._callers.add(request.model)
+        settings = self._settings
+        is_own = settings.backend != "direct" or settings.base_url == DEFAULT_BASE_URL
+        if is_own or request.model in self._callers:
+            return reply
+        return sorted_out(reply, request.tools, tool_ids(request.messages))
 
     async def _encoded(self, request: ModelRequest) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""
