@@ -10,6 +10,7 @@ from time import monotonic
 import msgspec
 from msgspec.structs import replace
 
+from engine.ollama_tags import names_in
 from engine.ports import ProviderError
 from engine.providers.bounds import LONGEST_PINGS, MOST_DOCUMENT, MOST_MODELS, MOST_NAME
 from engine.providers.carrier import Unreadable
@@ -208,16 +209,6 @@ async def read_props_window(http: HttpService) -> int:
     return max(0, (told.n_ctx if told else None) or 0)
 
 
-class _Tag(msgspec.Struct):
-    name: str = ""
-
-
-class _Tags(msgspec.Struct):
-    """Ollama's own list of models."""
-
-    models: list[_Tag] | None = None
-
-
 async def read_tags(http: HttpService) -> list[WireModel]:
     """The models that Ollama lists under its own address.
 
@@ -226,10 +217,9 @@ async def read_tags(http: HttpService) -> list[WireModel]:
     """
     body = await http.get("/api/tags")
     try:
-        listed = fitted(msgspec.json.decode(readable_json(body)), _Tags).models or []
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        return [WireModel(name) for name in names_in(readable_json(body))]
+    except ValueError as error:
         raise unreadable(http.service, str(error)) from None
-    return [WireModel(tag.name) for tag in listed[:MOST_MODELS] if 0 < len(tag.name) <= MOST_NAME]
 
 
 class _Document(msgspec.Struct):

@@ -12,6 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 from msgspec import Struct
 
+from engine.ollama_tags import names_in
+
 _HOST = re.compile(r"[\w.:-]+", re.ASCII)
 _HERE = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 ANSWER_LIMIT = 1024 * 1024
@@ -114,16 +116,6 @@ class _Models(msgspec.Struct):
     data: list[_Model] | None = None
 
 
-class _Tag(msgspec.Struct):
-    name: str = ""
-
-
-class _Tags(msgspec.Struct):
-    """Ollama's own list, which older ones have alone."""
-
-    models: list[_Tag] | None = None
-
-
 async def discover_local_servers(
     timeout: float = 0.3,  # noqa: ASYNC109 - the whole search has one limit (CONTRACT 5: 300 ms)
     endpoints: Sequence[Endpoint] = ENDPOINTS,
@@ -195,8 +187,8 @@ def model_names(answer: bytes) -> tuple[str, ...]:
         body = _unchunked(body)
     try:
         names = [model.id for model in msgspec.json.decode(body, type=_Models).data or ()]
-        names = names or [tag.name for tag in msgspec.json.decode(body, type=_Tags).models or ()]
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        names = names or names_in(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return ()
     return tuple(name for name in names if name.strip())
 

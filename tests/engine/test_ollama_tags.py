@@ -1,0 +1,46 @@
+"""Ollama's own list of models, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.ollama_tags import LONGEST_NAME, MOST, names_in
+from phoenix_tui.models.servers import model_names
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["models", "name", "x"]), inner),
+    max_leaves=20,
+)
+
+
+def test_names_are_read_and_entries_that_are_none_are_left_out() -> None:
+    entries = [{"name": "qwen:7b"}, None, 5, {"name": None}, {"name": ""}, {"model": "x"}, {"name": "y" * 301}]
+    assert names_in(json.dumps({"models": [*entries, {"name": "tiny", "size": 5}]}).encode()) == ["qwen:7b", "tiny"]
+    many = {"models": [{"name": "y" * LONGEST_NAME}] * (MOST + 1)}
+    assert len(names_in(json.dumps(many).encode())) == MOST
+
+
+@pytest.mark.parametrize("body", [b'{"models": null}', b'{"models": {}}', b"{}", b'{"models": "qwen"}'])
+def test_a_list_without_models_is_empty(body: bytes) -> None:
+    assert names_in(body) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"5", b"<html>", b"\xff", b"[" * 100_000, b'{"models": [}'])
+def test_what_is_no_such_list_is_an_error_here_and_no_server_there(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        names_in(body)
+    assert model_names(b"HTTP/1.0 200 OK\r\n\r\n" + body) == ()
+
+
+@given(JSON)
+def test_any_json_gives_names_or_an_error(value: object) -> None:
+    body = json.dumps(value)
+    try:
+        assert all(isinstance(name, str) and name for name in names_in(body.encode()))
+    except ValueError:
+        assert not isinstance(value, dict)
