@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from functools import partial
@@ -13,6 +14,9 @@ from tests.support.journeys import Answer, picks
 from tests.support.loopback import Seen, serve
 from tests.support.loopback_anthropic import plays, recording, start, stop, text, tool
 from tests.support.program import ENTER, ESC, Program
+
+GUARD: Final = 0.7
+"""Seconds after which a letter that acts follows no other key."""
 
 SUMMARY_WANTED = "Write the summary now."
 SUMMARY = """\
@@ -109,6 +113,7 @@ async def window(
             await running.shows(answer, "ready")
         await opened(running)
         if shorten:
+            await asyncio.sleep(GUARD)
             running.type("p")
             await running.shows("Shortened 5")
         await place.take(name, running)

@@ -49,7 +49,7 @@ async def archive(tour: Tour) -> None:
     await tour.press(CTRL_L)
     await tour.running.shows("? keys")
     await tour.press(DOWN, DOWN, DOWN, "d")
-    await tour.running.shows("In the trash.")
+    await tour.running.shows("Moved to the trash")
     await tour.press(ESC)
     await tour.home()
     await tour.running.send("/trash")
