@@ -61,8 +61,11 @@ def host_of(model: str) -> str | None:
 
 def is_hosted(model: str) -> bool:
     """True where the weights of `model` are not to be had, or its name says that a service runs it."""
-    if host_of(model) is not None or _CLOUD.search(model.lower()):
-        return True
+    return host_of(model) is not None or bool(_CLOUD.search(model.lower())) or is_closed(model)
+
+
+def is_closed(model: str) -> bool:
+    """True where only its maker and its hosts can run `model`: calls never stand in the text of its replies."""
     name = bare_name(model)
     return not _WEIGHTS.search(name) and bool(_HOSTED.match(name))
 

@@ -18,6 +18,7 @@ from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSetti
 from engine.providers.anthropic.to_wire import encode_request
 from engine.providers.events import WireModel, drain, post_events, read_models
 from engine.providers.failures import broken, missing_key
+from engine.providers.hosting import is_closed
 from engine.providers.http import Head, HttpService
 from engine.providers.rate_headers import set_limits
 from engine.providers.wire import Written, tool_ids
@@ -134,7 +135,7 @@ class AnthropicProvider:
             self._callers.add(request.model)
         settings = self._settings
         is_own = settings.backend != "direct" or settings.base_url == DEFAULT_BASE_URL
-        if is_own or request.model in self._callers:
+        if is_own or is_closed(request.model) or request.model in self._callers:
             return reply
         return sorted_out(reply, request.tools, tool_ids(request.messages))
 

@@ -13,7 +13,7 @@ from engine.ports import LimitsTold, ModelInfo, ModelRequest, ProviderError, Str
 from engine.providers import catalogue, prices
 from engine.providers.events import drain, post_events
 from engine.providers.failures import broken, missing_key
-from engine.providers.hosting import runs_free
+from engine.providers.hosting import is_closed, runs_free
 from engine.providers.http import Head, HttpService
 from engine.providers.openai_compatible.dialect import Dialect, learned
 from engine.providers.openai_compatible.from_wire import ReplyBuilder
@@ -152,8 +152,8 @@ class OpenAiCompatibleProvider:
             return None
         if dialect.tool_protocol == "json":
             return StepReader()
-        reads_itself = self._settings.base_url == OPENAI_BASE_URL or request.model in self._callers
-        return None if reads_itself else CallSpotter(request.tools)
+        is_own = self._settings.base_url == OPENAI_BASE_URL or is_closed(request.model)
+        return None if is_own or request.model in self._callers else CallSpotter(request.tools)
 
     async def _encoded(self, request: ModelRequest, dialect: Dialect) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""

@@ -19,9 +19,9 @@ def says(*words: str) -> Answer:
     return plays(recording(start(), text(0, *words), stop()))
 
 
-async def replies(*answers: Answer, tools: tuple[ToolSpec, ...] = (BASH,)) -> list[ModelReply]:
+async def replies(*answers: Answer, tools: tuple[ToolSpec, ...] = (BASH,), model: str = "qwen") -> list[ModelReply]:
     """What each answer comes to."""
-    request = ModelRequest("qwen", (), (ModelMessage(Role.USER, (TextBlock("Go"),)),), tools)
+    request = ModelRequest(model, (), (ModelMessage(Role.USER, (TextBlock("Go"),)),), tools)
     async with serve(*answers) as loopback:
         asked = AnthropicProvider(AnthropicSettings(api_key="k", base_url=loopback.url))
         try:
@@ -58,4 +58,10 @@ async def test_without_tools_and_from_a_server_that_reads_calls_itself_it_is_tex
     assert reply.blocks == (TextBlock(LS),)
     calls = plays(recording(start(), tool(0, "bash", '{"command": "ls"}'), stop("tool_use")))
     _, reply = await replies(calls, says(LS))
+    assert reply.blocks == (TextBlock(LS),)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "bedrock/anthropic.claude-sonnet-4-5", "gpt-5", "openai/o3"])
+async def test_a_model_that_makes_its_calls_itself_may_quote_one(model: str) -> None:
+    (reply,) = await replies(says(LS), model=model)
     assert reply.blocks == (TextBlock(LS),)

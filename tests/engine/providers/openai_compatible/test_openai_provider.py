@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.machine.messages import (
     ImageBlock,
@@ -243,10 +244,17 @@ async def test_a_call_in_the_text_is_read_until_the_server_reads_one_itself() ->
     native = plays([chunk(call(0, "bash", "{}", "t1")), chunk({}, "tool_calls"), DONE])
     async with serve(in_text, native, in_text) as loopback:
         provider = OpenAiCompatibleProvider(OpenAiCompatibleSettings(base_url=loopback.url, api_key=KEY))
-        replies = [[item async for item in provider.stream(HELLO)][-1] for _ in range(3)]
+        request = replace(HELLO, model="qwen2.5-coder")
+        replies = [[item async for item in provider.stream(request)][-1] for _ in range(3)]
         await provider.close()
     kinds = [[type(block) for block in reply.blocks] for reply in replies if isinstance(reply, ModelReply)]
     assert kinds == [[ToolUseBlock], [ToolUseBlock], [TextBlock]]
+
+
+async def test_a_model_whose_server_reads_its_calls_may_quote_one() -> None:
+    quoted = '<tool_call>{"name": "bash", "arguments": {}}</tool_call>'
+    reply = await reply_to(chunk({"content": quoted}), chunk({}, "stop"))
+    assert (HELLO.model, reply.blocks) == ("gpt-5", (TextBlock(quoted),))
 
 
 async def test_content_in_parts_is_text() -> None:
