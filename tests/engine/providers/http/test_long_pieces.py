@@ -39,9 +39,16 @@ async def test_every_character_arrives_brackets_in_the_text_too(kind: str, text:
 
 
 @pytest.mark.parametrize("kind", ["claude", "openai"])
-async def test_as_many_objects_outside_a_text_are_refused(kind: str) -> None:
-    with pytest.raises(ProviderError, match="larger than any reply"):
-        await ask(kind, in_one_piece(kind, "Hello", extra=[{} for _ in range(60_000)]))
+@pytest.mark.parametrize(
+    "extra", [[{}] * 60_000, ["["] * 200_000, "[" * 60_000 + '"'], ids=["objects", "texts", "text"]
+)
+async def test_as_many_objects_or_texts_are_refused(kind: str, extra: object) -> None:
+    if isinstance(extra, str):
+        reply, _ = await ask(kind, in_one_piece(kind, "Hello", extra=extra))
+        assert text_in(reply.blocks) == "Hello"
+    else:
+        with pytest.raises(ProviderError, match="larger than any reply"):
+            await ask(kind, in_one_piece(kind, "Hello", extra=extra))
 
 
 async def test_the_loop_goes_on_while_a_reply_of_many_lines_is_read() -> None:
