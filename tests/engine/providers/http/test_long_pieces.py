@@ -39,16 +39,10 @@ async def test_every_character_arrives_brackets_in_the_text_too(kind: str, text:
 
 
 @pytest.mark.parametrize("kind", ["claude", "openai"])
-@pytest.mark.parametrize(
-    "extra", [[{}] * 60_000, ["["] * 200_000, "[" * 60_000 + '"'], ids=["objects", "texts", "text"]
-)
-async def test_as_many_objects_or_texts_are_refused(kind: str, extra: object) -> None:
-    if isinstance(extra, str):
-        reply, _ = await ask(kind, in_one_piece(kind, "Hello", extra=extra))
-        assert text_in(reply.blocks) == "Hello"
-    else:
-        with pytest.raises(ProviderError, match="larger than any reply"):
-            await ask(kind, in_one_piece(kind, "Hello", extra=extra))
+@pytest.mark.parametrize("extra", [[{}] * 60_000, ["["] * 200_000], ids=["objects", "texts"])
+async def test_as_many_objects_or_texts_with_brackets_are_refused(kind: str, extra: object) -> None:
+    with pytest.raises(ProviderError, match="larger than any reply"):
+        await ask(kind, in_one_piece(kind, "Hello", extra=extra))
 
 
 async def test_the_loop_goes_on_while_a_reply_of_many_lines_is_read() -> None:
