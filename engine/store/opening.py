@@ -131,9 +131,12 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     try:
         connection = connect(str(part))
         try:
+            connection.execute("PRAGMA journal_mode = MEMORY")  # a part is nothing until it is whole,
+            connection.execute("PRAGMA synchronous = OFF")  # so it reaches the disk once, below
             migrate(connection, migrations)
         finally:
             connection.close()
+        _reach_disk(part)
         try:
             path.hardlink_to(part)
         except FileExistsError:
@@ -141,6 +144,14 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     finally:
         part.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def _reach_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _set_journal_mode(connection: sqlite3.Connection) -> None:

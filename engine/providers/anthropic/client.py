@@ -9,11 +9,10 @@ from typing import Protocol
 
 from msgspec import structs
 
-from engine.machine.messages import ThinkingBlock
+from engine.machine.messages import ThinkingBlock, ToolUseBlock
 from engine.ports import LimitsTold, ModelInfo, ModelReply, ModelRequest, ProviderError, StreamItem
 from engine.providers import catalogue, prices
 from engine.providers.anthropic.from_wire import ReplyBuilder
-from engine.providers.anthropic.left_in_text import has_calls, sorted_out
 from engine.providers.anthropic.settings import DEFAULT_BASE_URL, AnthropicSettings
 from engine.providers.anthropic.to_wire import encode_request
 from engine.providers.events import WireModel, drain, post_events, read_models
@@ -131,12 +130,14 @@ class AnthropicProvider:
 
     def _sorted_out(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
         """The reply as it was meant, where the server is not Claude's own and has read no call of this model yet."""
-        if has_calls(reply):
+        if any(isinstance(block, ToolUseBlock) for block in reply.blocks):
             self._callers.add(request.model)
         settings = self._settings
         is_own = settings.backend != "direct" or settings.base_url == DEFAULT_BASE_URL
         if is_own or is_closed(request.model) or request.model in self._callers:
             return reply
+        from engine.providers.anthropic.left_in_text import sorted_out  # noqa: PLC0415 - 10 ms that no start needs
+
         return sorted_out(reply, request.tools, tool_ids(request.messages))
 
     async def _encoded(self, request: ModelRequest) -> bytes:

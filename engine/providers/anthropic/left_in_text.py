@@ -14,15 +14,10 @@ from engine.providers.wire import unique_tool_id
 from tools.contract import ToolSpec
 
 
-def has_calls(reply: ModelReply) -> bool:
-    """Whether the server has read a call itself."""
-    return any(isinstance(block, ToolUseBlock) for block in reply.blocks)
-
-
 def sorted_out(reply: ModelReply, tools: Sequence[ToolSpec], used_ids: set[str]) -> ModelReply:
     """The reply with the calls in its last text as calls, and the reasoning ahead of it as reasoning."""
     last = reply.blocks[-1] if reply.blocks else None
-    if not tools or reply.stop is not StopReason.END_TURN or not isinstance(last, TextBlock) or has_calls(reply):
+    if not tools or reply.stop is not StopReason.END_TURN or not isinstance(last, TextBlock):
         return reply
     reader = AnswerText(CallSpotter(tools))
     for _ in reader.feed(last.text):
