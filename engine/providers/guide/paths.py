@@ -23,6 +23,11 @@ def unquote(text: str, *, keep_empty: bool = False) -> str:
     return quoted.group(2) if quoted.group(2) or keep_empty else ""
 
 
+def named(text: str) -> str:
+    """The name of a file without quotes, and without the `@` that attaches it to a message."""
+    return unquote(text.strip().removeprefix("@"))
+
+
 def is_path(text: str) -> bool:
     """Whether this could name a file or a glob rather than be a phrase."""
     if not text or "\n" in text or "\0" in text:
@@ -34,7 +39,7 @@ def split_paths(text: str) -> tuple[str, ...]:
     """The files that `a.py, "my notes.txt" and c/d` names; empty when a part looks like no file."""
     rest = _AFTERTHOUGHT.sub("", text.strip())
     quoted = tuple(found.group(1) or found.group(2) or found.group(3) for found in _QUOTED_ITEM.finditer(rest))
-    if quoted and not _QUOTED_ITEM.sub("", rest).replace("and", "").strip(" ,"):
+    if quoted and not _QUOTED_ITEM.sub("", rest).replace("and", "").strip(" ,@"):
         return quoted
-    parts = tuple(unquote(part) for part in _SEPARATOR.split(rest) if part.strip())
+    parts = tuple(named(part) for part in _SEPARATOR.split(rest) if part.strip())
     return parts if parts and all(is_path(part) for part in parts) else ()

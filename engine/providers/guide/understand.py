@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from engine.providers.guide.paths import is_path, split_paths, unquote
+from engine.providers.guide.paths import is_path, named, split_paths, unquote
 from engine.providers.guide.requests import (
     CountLines,
     CountTo,
@@ -109,7 +109,7 @@ def _read(match: re.Match[str], _block: str) -> Request | None:
 
 
 def _list(match: re.Match[str], _block: str) -> Request | None:
-    where = unquote(match["where"] or "")
+    where = named(match["where"] or "")
     if re.search(r"[*?\[]", where):
         return ListFiles(glob=where)
     here = where.casefold().rstrip("/.") in {"", "here", "this", "this project", "project"}
@@ -118,13 +118,13 @@ def _list(match: re.Match[str], _block: str) -> Request | None:
 
 def _find(match: re.Match[str], _block: str) -> Request | None:
     """`find app.py` wants the file, `find app` the word."""
-    name = unquote(match["name"])
+    name = named(match["name"])
     return ListFiles(glob=name) if is_path(name) and not re.search(r"\s", name) else None
 
 
 def _search(match: re.Match[str], _block: str) -> Request | None:
     text = _MARKER.sub(r"\1", unquote(match["text"]))
-    glob = unquote(match["glob"] or "")
+    glob = named(match["glob"] or "")
     everywhere = re.fullmatch(r"(?:(?:this|the|all|my|every)\b.*|here|files?)", glob, re.IGNORECASE)
     if everywhere or not glob:
         return Search(text) if text else None
@@ -139,18 +139,18 @@ def _run(match: re.Match[str], block: str) -> Request | None:
 
 
 def _replace(match: re.Match[str], _block: str) -> Request | None:
-    old, new, path = unquote(match["old"]), unquote(match["new"], keep_empty=True), unquote(match["path"])
+    old, new, path = unquote(match["old"]), unquote(match["new"], keep_empty=True), named(match["path"])
     return Replace(path, old, new) if old and path else None
 
 
 def _write(match: re.Match[str], block: str) -> Request | None:
     content = block + "\n" if block else unquote(match["content"] or "") + "\n"
-    path = unquote(match["path"])
+    path = named(match["path"])
     return WriteFile(path, content) if path and content.strip() else None
 
 
 def _write_into(match: re.Match[str], block: str) -> Request | None:
-    path = unquote(match["path"])
+    path = named(match["path"])
     content = block or unquote(match["content"] or "")
     return WriteFile(path, content + "\n") if is_path(path) and content.strip() else None
 
@@ -160,7 +160,7 @@ def _count_to(match: re.Match[str], _block: str) -> Request:
 
 
 def _count_lines(match: re.Match[str], _block: str) -> Request | None:
-    path = unquote(match["path"])
+    path = named(match["path"])
     return CountLines(path) if is_path(path) else None
 
 
