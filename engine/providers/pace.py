@@ -16,8 +16,8 @@ MERGE_SECONDS = 0.0625
 reading: four streams of 80 tokens a second, one of them in view, take 9 % of a core with it and 11 % with 0.04 s."""
 
 
-class Turn:
-    """Times work that is done in one go for many results, such as a reply that came in one piece."""
+class Burst:
+    """Times the reading of bytes that are there already, such as a reply that came in one piece."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock

@@ -22,7 +22,7 @@ from engine.providers.openai_compatible.offers import Offers
 from engine.providers.openai_compatible.settings import OPENAI_BASE_URL, OpenAiCompatibleSettings
 from engine.providers.openai_compatible.text_calls import CallSpotter
 from engine.providers.openai_compatible.to_wire import encode_request
-from engine.providers.pace import Turn
+from engine.providers.pace import Burst
 from engine.providers.rate_headers import set_limits
 from engine.providers.wire import encoded_size, tool_ids
 
@@ -106,16 +106,17 @@ class OpenAiCompatibleProvider:
 
     async def _ask(self, request: ModelRequest, dialect: Dialect) -> AsyncGenerator[StreamItem, None]:
         body = await self._encoded(request, dialect)
-        builder, head, turn = self._builder(request, dialect, len(body)), Head(), Turn()
+        builder, head = self._builder(request, dialect, len(body)), Head()
         async with aclosing(post_events(self._http, "/chat/completions", body, head)) as batches:
             async for batch in batches:
                 if head.limits:
                     yield LimitsTold(head.limits)
                     head.limits = ()
+                burst = Burst()
                 for payload in batch:
                     for item in builder.feed(payload) if payload else ():
                         yield item
-                        if turn.is_over():
+                        if burst.is_over():
                             await asyncio.sleep(0)
                 if builder.done:
                     await drain(batches)
