@@ -124,12 +124,15 @@ class AnthropicProvider:
                 if builder.done:
                     await drain(batches)
                     await prices.load(request.model)
-                    yield self._sorted_out(request, builder.reply())
+                    yield await self._sorted_out(request, builder.reply())
                     return
         raise broken(self._service)
 
-    def _sorted_out(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
-        """The reply as it was meant, where the server is not Claude's own and has read no call of this model yet."""
+    async def _sorted_out(self, request: ModelRequest, reply: ModelReply) -> ModelReply:
+        """The reply as it was meant, where the server is not Claude's own and has read no call of this model yet.
+
+        In a thread: a megabyte of short lines takes seconds to be read.
+        """
         if any(isinstance(block, ToolUseBlock) for block in reply.blocks):
             self._callers.add(request.model)
         settings = self._settings
@@ -138,7 +141,7 @@ class AnthropicProvider:
             return reply
         from engine.providers.anthropic.left_in_text import sorted_out  # noqa: PLC0415 - 10 ms that no start needs
 
-        return sorted_out(reply, request.tools, tool_ids(request.messages))
+        return await asyncio.to_thread(sorted_out, reply, request.tools, tool_ids(request.messages))
 
     async def _encoded(self, request: ModelRequest) -> bytes:
         """The body; images are megabytes to encode, so then a thread does it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from engine.machine.messages import Role, StopReason, TextBlock, ThinkingBlock, ToolUseBlock
@@ -65,3 +67,20 @@ async def test_without_tools_and_from_a_server_that_reads_calls_itself_it_is_tex
 async def test_a_model_that_makes_its_calls_itself_may_quote_one(model: str) -> None:
     (reply,) = await replies(says(LS), model=model)
     assert reply.blocks == (TextBlock(LS),)
+
+
+async def test_the_loop_goes_on_while_a_long_text_is_looked_through() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.001)
+
+    counting = asyncio.create_task(count())
+    before = turns
+    (reply,) = await replies(says("a\n" * 120_000 + LS))
+    counting.cancel()
+    assert isinstance(reply.blocks[-1], ToolUseBlock)
+    assert turns - before > 12  # 4 where the loop reads it itself
