@@ -57,10 +57,7 @@ class Titler:
     def _wanted(self) -> bool:
         session = self._session
         return (
-            session.settings.auto_title
-            and not session.read_only
-            and session.record.title_by is TitleBy.FIRST_MESSAGE
-            and not session.governor.is_tight(session.record.model, session.ports.clock.monotonic())
+            session.settings.auto_title and not session.read_only and session.record.title_by is TitleBy.FIRST_MESSAGE
         )
 
     async def _name(self) -> None:
