@@ -14,7 +14,7 @@ from engine.store.locks import is_held
 from engine.store.migrations import MIGRATIONS, Migration, migrate, version_of
 from engine.store.paths import StorePaths
 from engine.store.schema import APPLICATION_ID
-from tools.files.own_files import close_to_others, make_folder, new_file, sync_folder
+from tools.files.own_files import close_to_others, make_folder, new_file, sync_file, sync_folder
 
 SAFE_WAL = (3, 51, 3)
 """The first SQLite whose WAL survives several processes (FAULTS 3.3)."""
@@ -136,7 +136,7 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
             migrate(connection, migrations)
         finally:
             connection.close()
-        _reach_disk(part)
+        sync_file(part)
         try:
             path.hardlink_to(part)
         except FileExistsError:
@@ -144,14 +144,6 @@ def _make_database(path: Path, migrations: Sequence[Migration]) -> None:
     finally:
         part.unlink(missing_ok=True)
     sync_folder(path.parent)
-
-
-def _reach_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _set_journal_mode(connection: sqlite3.Connection) -> None:

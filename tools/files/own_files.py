@@ -121,7 +121,16 @@ def is_open_to_all(folder: Path) -> bool:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` last through a power cut."""
-    descriptor = os.open(folder, _FOLDER)
+    _sync(folder, _FOLDER)
+
+
+def sync_file(path: Path) -> None:
+    """Make what a file holds last through a power cut."""
+    _sync(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
