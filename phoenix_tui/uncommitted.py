@@ -60,7 +60,7 @@ async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None
         counts = await reader.ask(
             *("diff", *DIFF, "--numstat", "-z", reader.repository.compared_with, "--"), most=MOST_BYTES
         )
-        known = counted(known, counts.captured.head if counts is not None else b"")
+        known = with_counts(known, counts.captured.head if counts is not None else b"")
     names = sorted(name for name in listed.captured.head.split(b"\0") if name)
     new = await asyncio.to_thread(lambda: [_as_new(folder, name) for name in names[:MOST_UNKNOWN]])
     notes = [
@@ -73,7 +73,7 @@ async def uncommitted(runner: ProcessRunner, folder: Path) -> Uncommitted | None
     return Uncommitted(tuple(files), " ".join(filter(None, notes)))
 
 
-def counted(known: Sequence[DiffDisplay], counts: bytes) -> list[DiffDisplay]:
+def with_counts(known: Sequence[DiffDisplay], counts: bytes) -> list[DiffDisplay]:
     """Every file that `git diff --numstat -z` prints, with its own counts, where the lines of some were left out."""
     by_path = {file.path: file for file in known}
     for line in counts.split(b"\0"):
