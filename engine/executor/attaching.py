@@ -34,23 +34,23 @@ MOST_FILES: Final = 10
 MOST_CHARACTERS: Final = 100_000
 """Of all files of a message, and no more than a quarter of the window, at four characters a token."""
 PATIENCE: Final = 10.0
-"""Seconds that one file may take: a file system over the network may never answer."""
+"""Seconds that all files of a message may take: a file system over the network may never answer."""
 
 
 async def attachments(session: Session, text: str) -> tuple[Block, ...]:
     """Images, then texts of the files that `text` names; for one that cannot be attached a sentence says why."""
     if "@" not in text:
         return ()
-    cwd = session.record.cwd
+    cwd, deadline = session.record.cwd, asyncio.get_running_loop().time() + PATIENCE
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout_at(deadline):
             found = await asyncio.to_thread(named_files, text, cwd)
     except TimeoutError:
         return (_not_attached("its folder does not answer"),)
     room = min(MOST_CHARACTERS, session.record.context_window or MOST_CHARACTERS)
     blocks: list[Block] = []
     for path in found[:MOST_FILES]:
-        for block in await _attached(session, path, room):
+        for block in await _attached(session, path, room, deadline):
             room -= len(block.text) if isinstance(block, TextBlock) else 0
             blocks.append(block)
     if (left := len(found) - MOST_FILES) > 0:
@@ -86,8 +86,8 @@ def _file_of(word: str, cwd: Path) -> Path | None:
     return None
 
 
-async def _attached(session: Session, path: Path, room: int) -> tuple[Block, ...]:
-    """The blocks of one file."""
+async def _attached(session: Session, path: Path, room: int, deadline: float) -> tuple[Block, ...]:
+    """The blocks of one file, read until `deadline` on the clock of the loop."""
     is_image = path.suffix.lower() in IMAGE_SUFFIXES
     name = reveal_name(shown(path, session.record.cwd))
     if is_image and not _sees(session):
@@ -98,11 +98,11 @@ async def _attached(session: Session, path: Path, room: int) -> tuple[Block, ...
     if tool is None:
         return ()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout_at(deadline):
             output = await _read(session, tool, path)
             images = [await _stored(session, output)] if output.images else []
     except TimeoutError:
-        return (_not_attached(f"{name} does not answer"),)
+        return (_not_attached(f"{name} was not read within {PATIENCE:.0f} s"),)
     except (ToolInputError, StorageError) as error:
         return (_not_attached(str(error)),)
     if output.is_error:
