@@ -76,11 +76,11 @@ async def test_the_loop_goes_on_while_a_long_text_is_looked_through() -> None:
         nonlocal turns
         while True:
             turns += 1
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
     before = turns
     (reply,) = await replies(says("a\n" * 120_000 + LS))
     counting.cancel()
     assert isinstance(reply.blocks[-1], ToolUseBlock)
-    assert turns - before > 12  # 4 where the loop reads it itself
+    assert turns - before > 100  # some 30 where the loop reads it itself
