@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
@@ -25,6 +24,7 @@ from phoenix_tui.key_order import KeyOrder
 from phoenix_tui.keymap import Scope, bindings, to_textual
 from phoenix_tui.keys_in_force import hint, take
 from phoenix_tui.labels import Tone
+from phoenix_tui.loading import load, seldom_switched
 from phoenix_tui.message_bound import MessageBound, bound_messages
 from phoenix_tui.palette import for_terminal
 from phoenix_tui.removal import is_fault_of_removal
@@ -199,11 +199,12 @@ class PhoenixApp(App[None]):
         workspace = self._workspace
         late = workspace.ready.late = LateStart(workspace, self._launch, workspace.parts.dock)
         try:
-            services, module, _ = await asyncio.gather(
-                self._open_services(),
-                asyncio.to_thread(import_module, "phoenix_tui.screens.backstage"),
-                workspace.ready.furnish(),
-            )
+            async with seldom_switched():
+                services, module, _ = await asyncio.gather(
+                    self._open_services(),
+                    load("phoenix_tui.screens.backstage"),
+                    workspace.ready.furnish(),
+                )
         except CannotOpen as error:
             late.over()
             workspace.parts.dock.notice.standing = Standing(str(error), Tone.BAD, hint(("quit", "quits")))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from phoenix_tui.loading import load
 from phoenix_tui.screens.stillness import Stillness
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Readiness:
         if self._asks_early:
             self.stillness.begin()
         await self._parts.dock.furnish()
-        module = await asyncio.to_thread(import_module, "phoenix_tui.widgets.transcript.view")
+        module = await load("phoenix_tui.widgets.transcript.view")
         if not self._screen.is_running:  # Phoenix was ended meanwhile
             return
         self._parts.view = view = module.TranscriptView()

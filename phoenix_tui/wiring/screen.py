@@ -6,7 +6,6 @@ import asyncio
 import os
 import socket
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
 from phoenix_tui.crash import keep_report
+from phoenix_tui.loading import load
 from phoenix_tui.memory import MemoryLimit
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
@@ -122,7 +122,7 @@ class LateServices(Struct):
 
     async def open(self) -> Services:
         """Everything behind the screens. Raises CannotOpen."""
-        module = await asyncio.to_thread(import_module, "phoenix_tui.wiring.services")
+        module = await load("phoenix_tui.wiring.services")
         opener: ServiceOpener = module.ServiceOpener(
             self.setup, os.environ, self.link, self.choice.reference, self._notices()
         )

@@ -6,14 +6,16 @@ import asyncio
 import gc
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from importlib import import_module
+from typing import ClassVar
+
+from msgspec import Struct
 
 from engine.engine import EngineError
 from engine.ports import ProviderError, StorageError
 from engine.ports.files import FilesError
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.setup import Setup
+from phoenix_tui.loading import load
 from phoenix_tui.models.files import FileState
 from phoenix_tui.surface import CannotOpen, Services
 from phoenix_tui.wiring.backend import Backend, open_backend
@@ -27,6 +29,7 @@ from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import SettingsBoard
 from tools.contract import SandboxMode
 from tools.process.link import ZygoteLink
+from tools.secret_fields import SecretFields
 
 COLLECTOR_THRESHOLDS = (5_000, 10, 50)
 """Ten sub-agents at work make half garbage: a collection of 50,000 young objects held a key up by 30 ms (65 on a busy
@@ -38,12 +41,13 @@ LET_PASS = 0.4
 """Seconds in which a prompt typed ahead goes out: a second thread, or a collection of 30 ms, would hold it up."""
 
 
-@dataclass(slots=True)
-class ServiceOpener:
+class ServiceOpener(SecretFields, Struct, eq=False):
     """`open` is called after the first frame; `close` ends what the app itself does not."""
 
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"environment"})
+
     setup: Setup
-    environment: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str]
     link: ZygoteLink
     model: str = ""
     """Of new conversations."""
@@ -137,7 +141,7 @@ class ServiceOpener:
 
 async def _settle(backend: Backend) -> None:
     """Load what a first turn will need, a thread at a time; what a prompt typed ahead needs comes first."""
-    await asyncio.to_thread(import_module, "engine.providers.http")
+    await load("engine.providers.http")
     await asyncio.sleep(LET_PASS)
     await asyncio.to_thread(_warm)
     await asyncio.sleep(LET_PASS)
