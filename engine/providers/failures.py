@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from engine.ports import ProviderError
 from engine.providers.bounds import seconds, seconds_named
+from tools.secret_fields import SecretFields
 from tools.wording import one_line
 
 OVERFLOW_MARKS = (
@@ -41,14 +42,15 @@ QUOTE_LIMIT = 300
 """Characters of a server's own words that go into a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(SecretFields, Struct, frozen=True):
     """Whom a client speaks to, as its error texts need to know it."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"secrets"})
 
     base_url: str
     key_variable: str
     """The environment variable that holds the key; empty where none is needed."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
     """Cut out of every text that comes from outside."""
     local: bool = False
     """A local server answers 500 to a request it does not understand; elsewhere 500 says nothing of the request."""

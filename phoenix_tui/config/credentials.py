@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
+
+from msgspec import Struct
 
 from phoenix_tui.config.load import line_of
 from phoenix_tui.config.presets import KEY_VARIABLES, PRESETS, Preset
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.toml_text import toml_text
 from tools.files.own_files import MOST_SETTINGS, close_to_others, read_text, write_file
+from tools.secret_fields import SecretFields
 
 KEYRING = "keyring"
 """The value that sends the look-up to the system's keyring."""
 SERVICE = "phoenix-tui"
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(SecretFields, Struct, frozen=True):
     """The keys of all providers; never printed."""
 
-    environment: Mapping[str, str] = field(repr=False)
-    stored: Mapping[str, str] = field(repr=False)
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"environment", "stored"})
+
+    environment: Mapping[str, str]
+    stored: Mapping[str, str]
 
     def key(self, provider: str, variable: str = "") -> str:
         """The key of `provider`, empty when there is none; `variable` replaces PROVIDER_API_KEY."""

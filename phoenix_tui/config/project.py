@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from msgspec import Struct
 
 from tools.files.own_files import read_regular
+from tools.secret_fields import SecretFields
 
 INSTRUCTIONS = "AGENTS.md"
 FOLDER = ".phoenix"
@@ -21,12 +22,13 @@ TOTAL_LIMIT = 8 * 1024 * 1024
 """Bytes of all files together: they are read at every start."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFile:
+class ProjectFile(SecretFields, Struct, frozen=True):
     """One file, with the very bytes whose digest is trusted."""
 
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"content"})
+
     path: Path
-    content: bytes = field(repr=False)
+    content: bytes
     known_digest: str = ""
     """Of a file whose content is no longer kept."""
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from phoenix_tui.models.known import MEBIBYTE, WebFile, WheelParts
-from phoenix_tui.models.partial_file import ModelFileError, PartialFile
+from phoenix_tui.models.partial_file import ModelFileError, PartialFile, Progress
 from tools.contract import UNCONFINED, Command, ProcessRunner
 from tools.files.own_files import make_folder
 
 if TYPE_CHECKING:
     import httpx2
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Bytes so far, bytes in all."""
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0

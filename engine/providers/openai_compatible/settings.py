@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from msgspec import Struct
 
 from engine.providers.addresses import is_loopback
 from engine.providers.failures import Service
 from engine.providers.http import IDLE_TIMEOUT, LOCAL_IDLE_TIMEOUT
 from tools.contract import JsonValue
+from tools.secret_fields import SecretFields
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
@@ -28,14 +30,15 @@ def address_hint(base_url: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAiCompatibleSettings:
+class OpenAiCompatibleSettings(SecretFields, Struct, frozen=True):
     """One server; `base_url` ends where `/chat/completions` begins, usually in `/v1`."""
+
+    HIDDEN: ClassVar[frozenset[str]] = frozenset({"api_key", "headers", "query", "secrets"})
 
     name: str = "openai"
     """The part of a model reference before the slash."""
     base_url: str = OPENAI_BASE_URL
-    api_key: str = field(default="", repr=False)
+    api_key: str = ""
     key_variable: str = "OPENAI_API_KEY"
     """Named in error texts; empty for a server that needs no key."""
     tool_protocol: Literal["native", "json"] = "native"
@@ -53,13 +56,13 @@ class OpenAiCompatibleSettings:
     tokens_per_minute: int = 0
     """Rate limit of each model, where the caller knows; 0 leaves it to the headers of answers."""
     requests_per_minute: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    headers: Mapping[str, str] = {}
     """More headers of each request, names in lower case."""
-    query: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    query: Mapping[str, str] = {}
     """Behind the address of each request."""
-    extra_body: Mapping[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
+    extra_body: Mapping[str, JsonValue] = {}
     """In the body of each request."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = ()
     """What of these must stand in no text."""
 
     @property
