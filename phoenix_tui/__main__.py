@@ -2,12 +2,12 @@
 
 import sys
 
-from phoenix_tui.isolation import leave_out_working_directory
+from phoenix_tui.lifecycle.isolation import leave_out_working_directory
 
 leave_out_working_directory()
 
 from phoenix_tui.cli.names import COMMANDS, VERSION  # noqa: E402 - nothing is imported before the folder is left out
-from phoenix_tui.process_start import fill_in, lacking  # noqa: E402 - as above
+from phoenix_tui.lifecycle.process_start import fill_in, lacking  # noqa: E402 - as above
 
 TYPE_CHECKING = False  # importing typing would cost `--version` more than all the rest
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         return 0
     import os  # noqa: PLC0415 - not for `--version`
 
-    from phoenix_tui.terminal_size import forget_nonsense  # noqa: PLC0415 - as above
+    from phoenix_tui.terminal.size import forget_nonsense  # noqa: PLC0415 - as above
 
     forget_nonsense(os.environ)
     if _opens_screen(arguments) and sys.stdin is not None and sys.stdin.isatty():
@@ -33,7 +33,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
     code = run(arguments)
     if _opens_screen(arguments):
-        from phoenix_tui.terminal_state import leave  # noqa: PLC0415 - loaded already
+        from phoenix_tui.terminal.state import leave  # noqa: PLC0415 - loaded already
 
         leave(code)
     return code
@@ -54,8 +54,8 @@ def _tell_version() -> bool:
 def _prepare_screen() -> None:
     """What must happen before anything else loads (SPIKE 2 and 4)."""
     # Keys typed from here on are kept as typed: a cooked terminal would turn Enter into ctrl+j.
-    from phoenix_tui.stop_signals import end_early  # noqa: PLC0415 - as above
-    from phoenix_tui.terminal_state import make_raw_early, restore  # noqa: PLC0415 - only when a screen opens
+    from phoenix_tui.lifecycle.stop_signals import end_early  # noqa: PLC0415 - as above
+    from phoenix_tui.terminal.state import make_raw_early, restore  # noqa: PLC0415 - only when a screen opens
 
     make_raw_early()
     end_early()

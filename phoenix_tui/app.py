@@ -17,25 +17,25 @@ from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.screen import Screen
 
-from phoenix_tui.driver import QuietDriver
-from phoenix_tui.ending import Ending
-from phoenix_tui.key_gate import KeyGate, Typed
-from phoenix_tui.key_order import KeyOrder
-from phoenix_tui.keymap import Scope, bindings, to_textual
-from phoenix_tui.keys_in_force import hint, take
-from phoenix_tui.labels import Tone
-from phoenix_tui.loading import load, seldom_switched
-from phoenix_tui.message_bound import MessageBound, bound_messages
-from phoenix_tui.palette import for_terminal
-from phoenix_tui.removal import is_fault_of_removal
+from phoenix_tui.keys.active_keys import hint, take
+from phoenix_tui.keys.key_gate import KeyGate, Typed
+from phoenix_tui.keys.key_order import KeyOrder
+from phoenix_tui.keys.keymap import Scope, bindings, to_textual
+from phoenix_tui.lifecycle.loading import load, seldom_switched
+from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
+from phoenix_tui.lifecycle.removal_faults import is_fault_of_removal
+from phoenix_tui.lifecycle.shutdown import Ending
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.late_start import LateStart
 from phoenix_tui.screens.workspace import WorkspaceScreen
-from phoenix_tui.style_caches import let_painted_rows_go
+from phoenix_tui.styles.caches import let_painted_rows_go
+from phoenix_tui.styles.palette import for_terminal
+from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
 from phoenix_tui.surface import CannotOpen, Launch, Services
-from phoenix_tui.terminal_shadow import ShadowScreen, Shortened
-from phoenix_tui.terminal_size import LEAST, drawable, is_too_small
-from phoenix_tui.themes import DARK, LIGHT, THEMES
+from phoenix_tui.terminal.driver import QuietDriver
+from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
+from phoenix_tui.terminal.size import LEAST, drawable, is_too_small
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.notices import Standing
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class PhoenixApp(App[None]):
         self._said_too_small: tuple[int, int] | None = None
         self._signs: list[LineFilter] = []
         if launch.plain:
-            from phoenix_tui.plain_signs import PlainSigns  # noqa: PLC0415 - for few terminals
+            from phoenix_tui.terminal.ascii_filter import PlainSigns  # noqa: PLC0415 - for few terminals
 
             self._signs.append(PlainSigns())
         self._open_services = open_services
@@ -86,7 +86,7 @@ class PhoenixApp(App[None]):
         """The colours of the first frame: those wished for, else by the terminal's background of last time."""
         if launch.theme and launch.theme not in {theme.name for theme in THEMES}:
             # Only for a theme of the user's own.
-            from phoenix_tui.user_themes import theme_named  # noqa: PLC0415 - as above
+            from phoenix_tui.styles.user_themes import theme_named  # noqa: PLC0415 - as above
 
             own = theme_named(launch.themes_folder, launch.theme)
             if own is not None:
@@ -188,7 +188,7 @@ class PhoenixApp(App[None]):
         self._close_messages_no_wait()
 
     def warn(self, words: str) -> None:
-        """Say that a part of the screen is slowed down (`message_bound.py`), or memory is short (`memory.py`)."""
+        """Say that a part of the screen is slowed down (`message_limit.py`), or memory is short (`memory.py`)."""
         self._workspace.words.tell(words, bad=True)
 
     def _begin(self) -> None:
@@ -215,7 +215,7 @@ class PhoenixApp(App[None]):
 
     def _keymap_of_user(self) -> dict[str, str]:
         # Not before the first frame, which needs none of it.
-        from phoenix_tui.keymap_file import KeymapError, read_keymap  # noqa: PLC0415 - as above
+        from phoenix_tui.keys.keymap_file import KeymapError, read_keymap  # noqa: PLC0415 - as above
 
         try:
             keymap = read_keymap(self._launch.keymap_file)

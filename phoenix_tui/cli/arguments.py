@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.process_start import WORKING_DIRECTORY, lacking
+from phoenix_tui.lifecycle.process_start import WORKING_DIRECTORY, lacking
 
 
 class RunArguments(Struct, frozen=True):

@@ -19,7 +19,7 @@ from phoenix_tui.cli.output import write_json, write_table
 from phoenix_tui.config.credentials import Credentials
 from phoenix_tui.config.paths import Paths
 from phoenix_tui.models.servers import ENDPOINTS
-from phoenix_tui.terminal_size import terminal_size
+from phoenix_tui.terminal.size import terminal_size
 
 PACKAGES = ("textual", "rich", "httpx2", "anthropic", "pillow", "msgspec", "xllamacpp")
 CLIPBOARDS = ("wl-copy", "wl-paste", "xclip", "xsel", "pbcopy", "pbpaste")

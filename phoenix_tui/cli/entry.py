@@ -5,7 +5,7 @@ from __future__ import annotations
 from phoenix_tui.cli.exits import CommandError, Exit, StdoutLost
 from phoenix_tui.cli.names import COMMANDS, VERSION
 from phoenix_tui.cli.parser import command_parser, run_parser
-from phoenix_tui.process_start import forget, lacking, tell
+from phoenix_tui.lifecycle.process_start import forget, lacking, tell
 
 
 def run(argv: list[str]) -> int:
@@ -50,7 +50,7 @@ def _dispatch(argv: list[str]) -> int:
         write_line(f"phoenix {VERSION}")
         return Exit.OK
     if parsed.reset_terminal:
-        from phoenix_tui.terminal_state import reset  # noqa: PLC0415 - `--help` needs none of it
+        from phoenix_tui.terminal.state import reset  # noqa: PLC0415 - `--help` needs none of it
 
         reset()
         return Exit.OK

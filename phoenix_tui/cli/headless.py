@@ -17,14 +17,14 @@ from engine.executor.requests import Answer, Choice, Receipt, Refused, RunCaps
 from engine.machine.states import is_busy
 from engine.records import ConversationRecord, PermissionMode
 from engine.updates import Asked, CallEnded, Question, RunEnded, Update
-from phoenix_tui.agent_words import counted, task_words
 from phoenix_tui.cli.exits import CommandError, Exit
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import behind_the_loop, write_progress
 from phoenix_tui.cli.reporters import Reporter
-from phoenix_tui.loop_watch import LoopWatch
-from phoenix_tui.memory import NO_LIMIT, MemoryLimit
-from phoenix_tui.stop_signals import listen
+from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
+from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
+from phoenix_tui.lifecycle.stop_signals import listen
+from phoenix_tui.text.agents import counted, task_words
 from tools.contract import ImageRejected, SandboxMode, ToolClass
 from tools.process.link import ZygoteLink
 

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 
 from phoenix_tui.cli.blocks import encode
 from phoenix_tui.cli.exits import StdoutLost
-from phoenix_tui.output_thread import OutputThread, write_all
-from phoenix_tui.process_start import tell
-from phoenix_tui.terminal_size import terminal_size
+from phoenix_tui.lifecycle.process_start import tell
+from phoenix_tui.terminal.output_thread import OutputThread, write_all
+from phoenix_tui.terminal.size import terminal_size
 from tools.clean import clean, clean_line
 from tools.contract import JsonValue
 

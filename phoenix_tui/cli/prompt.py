@@ -10,7 +10,7 @@ from pathlib import Path
 
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.output import write_progress
-from phoenix_tui.image_files import SECRET
+from phoenix_tui.features.image_files import SECRET
 from tools.files.own_files import read_given
 from tools.files.protected import is_secret
 

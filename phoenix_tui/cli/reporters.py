@@ -27,7 +27,6 @@ from engine.updates import (
     ToolStarted,
     Update,
 )
-from phoenix_tui.agent_words import task_words
 from phoenix_tui.cli.agent_sdk import framed, session_fields
 from phoenix_tui.cli.agents import is_denial
 from phoenix_tui.cli.blocks import assistant_object, user_object
@@ -35,7 +34,8 @@ from phoenix_tui.cli.exits import Exit
 from phoenix_tui.cli.outcome import Outcome
 from phoenix_tui.cli.output import write_json_line, write_line, write_progress
 from phoenix_tui.cli.partials import Partials
-from phoenix_tui.route_words import route_line, route_object
+from phoenix_tui.text.agents import task_words
+from phoenix_tui.text.routing import route_line, route_object
 from tools.contract import JsonObject, JsonValue
 from tools.wording import counted
 

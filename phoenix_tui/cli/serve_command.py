@@ -19,8 +19,8 @@ def run_serve(arguments: CommandArguments) -> Exit:
         CommandError: the extra is not installed, or the address is not free.
     """
     try:
-        from phoenix_tui.serving.doors import Address, is_loopback  # noqa: PLC0415 - an extra, imported only here
-        from phoenix_tui.serving.server import serve  # noqa: PLC0415 - as above
+        from phoenix_tui.terminal.serving.doors import Address, is_loopback  # noqa: PLC0415 - an extra, imported only here
+        from phoenix_tui.terminal.serving.server import serve  # noqa: PLC0415 - as above
     except ImportError as error:
         missing = "`phoenix serve` needs textual-serve: install it with `pip install 'phoenix-tui[serve]'`."
         raise CommandError(missing) from error

@@ -7,8 +7,8 @@ from typing import Final
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval
 from engine.records import ConversationQuery
-from phoenix_tui.approvals import UNTITLED, pending
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.features.approvals import UNTITLED, pending
 from phoenix_tui.screens.approvals import ApprovalsSheet
 
 NOTHING: Final = "Nothing waits for your approval."

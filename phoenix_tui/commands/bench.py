@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from engine.ports import ConversationChanges
-from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.sending import Sending
+from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.widgets.dock import Dock
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Final
 
 from textual.app import App
 
-from phoenix_tui.changes import FolderChanges
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.features.changes import FolderChanges
 from phoenix_tui.screens.changes_sheet import ChangesSheet
 from phoenix_tui.screens.editor import open_outside
 from tools.clean import clean_line

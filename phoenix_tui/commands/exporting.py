@@ -6,7 +6,7 @@ from typing import Final
 
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.exporting import export as write_out
+from phoenix_tui.features.export import export as write_out
 
 
 async def export(bench: Bench, target: str) -> None:

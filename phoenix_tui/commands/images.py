@@ -7,8 +7,8 @@ from typing import Final
 
 from engine.records import Attachment
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.image_files import named_images
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.features.image_files import named_images
+from phoenix_tui.keys.active_keys import key
 from phoenix_tui.screens.image_sheet import ImageSheet
 
 

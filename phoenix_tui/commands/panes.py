@@ -7,11 +7,11 @@ from typing import Final, cast
 
 from engine.records import ConversationQuery
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.labels import age
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.panes.split import MOST, Split
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.text.labels import age
 from phoenix_tui.widgets.question_text import short_path
 
 NEW: Final = "new"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.machine.states import Idle
 from engine.ports.profiles import GENERAL
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.profile_use import use_of
+from phoenix_tui.features.profiles import use_of
 from phoenix_tui.screens.profiles_sheet import ProfilesSheet
 
 

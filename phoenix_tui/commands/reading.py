@@ -8,17 +8,17 @@ from textual.content import Content
 
 from engine.machine.messages import Role, text_in
 from engine.records import StoredMessage
-from phoenix_tui.agent_words import cost_lines
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.runs import choose_run, last_run
-from phoenix_tui.cost_words import call_lines
-from phoenix_tui.keymap import scope_of
-from phoenix_tui.labels import Tone, money, tokens
+from phoenix_tui.features.side_questions import why_not
+from phoenix_tui.features.sub_agents import views_of
+from phoenix_tui.keys.keymap import scope_of
 from phoenix_tui.screens.help_sheet import HelpSheet
 from phoenix_tui.screens.side_question import SideQuestionSheet
-from phoenix_tui.side_answers import why_not
-from phoenix_tui.sub_agents import views_of
 from phoenix_tui.surface import NEWEST
+from phoenix_tui.text.agents import cost_lines
+from phoenix_tui.text.costs import call_lines
+from phoenix_tui.text.labels import Tone, money, tokens
 
 LOOK_BACK: Final = 60
 """Messages in which the last answer is looked for."""

@@ -9,8 +9,8 @@ from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, RewindList, RewindPoint, Scope
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.context import decide_on_summary
-from phoenix_tui.going_back import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
+from phoenix_tui.keys.active_keys import key
 from phoenix_tui.rewind_surface import RewindSurface
 from phoenix_tui.screens.branches import BranchesScreen
 from phoenix_tui.screens.go_back import GoBackSheet, LastLook

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from engine.executor.requests import Refused
-from phoenix_tui import route_words
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.text import routing
 
 
 async def route(bench: Bench, wish: str) -> None:
     """On, off, start or alone."""
-    said = await route_words.change_route(await bench.desk.current(), wish)
+    said = await routing.change_route(await bench.desk.current(), wish)
     if isinstance(said, Refused):
         bench.tell(said.reason, bad=True)
     elif isinstance(said, str):

@@ -7,8 +7,8 @@ from typing import Final
 
 from engine.permissions.projects import project_of
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.rule_words import no_rule_counts
 from phoenix_tui.screens.rules_sheet import RulesSheet
+from phoenix_tui.text.rules import no_rule_counts
 
 
 async def rules(bench: Bench, _: str) -> None:

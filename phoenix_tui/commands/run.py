@@ -9,8 +9,8 @@ from typing import Final
 
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import closest
-from phoenix_tui.engine_errors import ENGINE_ERRORS
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.keys.active_keys import key
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "conversations": ("archive", "delete", "fork", "new", "rename", "resume", "retry", "stop", "stopall"),

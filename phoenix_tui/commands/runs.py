@@ -7,9 +7,9 @@ from typing import Final
 from textual.content import Content
 
 from phoenix_tui.commands.bench import Bench
-from phoenix_tui.labels import clock, money
-from phoenix_tui.run_words import run_heading, run_lines
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.text.labels import clock, money
+from phoenix_tui.text.runs import run_heading, run_lines
 
 LISTED: Final = 100
 """Runs to choose from, the newest."""

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from engine.ports import ConversationChanges
 from phoenix_tui.commands.bench import Bench, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
-from phoenix_tui.keys_in_force import hint, key
+from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.panes.split import MOST
 from phoenix_tui.screens.aside import AsideScreen
 from phoenix_tui.screens.peek import PeekScreen

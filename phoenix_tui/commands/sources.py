@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from phoenix_tui.commands.bench import Bench
-from phoenix_tui.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
+from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, age
 from phoenix_tui.widgets.completion_popup import Completion
 from tools.clean import clean_line
 from tools.contract import SandboxMode

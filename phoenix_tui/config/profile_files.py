@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from engine.agents.builtin_profiles import BUILT_IN_PROFILES
 from engine.ports.profiles import GENERAL, Profile, ProfileError
+from phoenix_tui.config.live_files import Stamp, stamp
 from phoenix_tui.config.profile_text import parse_profile
 from phoenix_tui.config.project import FOLDER, Project, ProjectFile, find_project
 from phoenix_tui.config.trust import Trust, TrustFile
-from phoenix_tui.live_files import Stamp, stamp
 from tools.clean import clean_line
 from tools.files.own_files import read_regular, write_file
 

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from phoenix_tui.terminal_output import PLACEHOLDER
+from phoenix_tui.terminal.output import PLACEHOLDER
 
 _HALF: Final = "▀"
 _RGBA: Final = 4

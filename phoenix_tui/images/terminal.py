@@ -8,8 +8,8 @@ import struct
 import termios
 from contextlib import suppress
 
-from phoenix_tui.driver import QuietDriver
 from phoenix_tui.images.graphics import ANSWER_SECONDS, QUESTION, CellSize, Way, told_way
+from phoenix_tui.terminal.driver import QuietDriver
 
 
 class ImageTerminal:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from engine.machine.states import AwaitingApproval, Cancelling
 from engine.updates import AgentView
-from phoenix_tui.agent_words import ENDS, counted, task_words
-from phoenix_tui.labels import clock, money, tokens
+from phoenix_tui.features.sub_agents import at_work, family_of, views_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.spoken import said, speaker, text_of
-from phoenix_tui.sub_agents import at_work, family_of, views_of
 from phoenix_tui.surface import NEWEST
+from phoenix_tui.text.agents import ENDS, counted, task_words
+from phoenix_tui.text.labels import clock, money, tokens
 from tools.clean import clean_line
 
 if TYPE_CHECKING:

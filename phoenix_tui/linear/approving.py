@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Activity, Answer, Choice, Refused
 from engine.updates import Question
-from phoenix_tui.approvals import pending
+from phoenix_tui.features.approvals import pending
+from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.linear.command import LinearCommand, tell_outcome
 from phoenix_tui.linear.spoken import asked
-from phoenix_tui.sub_agents import family_of
 from tools.clean import clean_line
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.records import Attachment
-from phoenix_tui.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
-from phoenix_tui.engine_errors import ENGINE_ERRORS
-from phoenix_tui.image_files import dropped_images, named_images, read_image
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.image_files import dropped_images, named_images, read_image
 from phoenix_tui.linear.command import LinearCommand
+from phoenix_tui.terminal.clipboard import Clipboard, ClipboardImage, ClipboardText, ClipboardTrouble
 from tools.clean import clean_line
 from tools.contract import ImageRejected
 from tools.wording import counted

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from phoenix_tui.features.side_questions import SideAnswer, answer_of, in_one_line, why_not
 from phoenix_tui.linear.command import LinearCommand
 from phoenix_tui.linear.spoken import Answer
-from phoenix_tui.side_answers import SideAnswer, answer_of, in_one_line, why_not
 from phoenix_tui.surface import ConversationSurface
 
 if TYPE_CHECKING:

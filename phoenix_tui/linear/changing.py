@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.changes import ChangeSet, FolderChanges, ShownFile, without_lines
+from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
 from phoenix_tui.linear.command import LinearCommand
 from tools.clean import clean, clean_line
 from tools.wording import counted

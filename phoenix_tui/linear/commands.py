@@ -12,13 +12,10 @@ from engine.machine.states import is_busy
 from engine.ports import ConversationChanges
 from engine.records import ConversationQuery, ConversationSummary, PermissionMode
 from engine.search import SearchSyntaxError, parse_search
-from phoenix_tui.agent_words import cost_lines
-from phoenix_tui.caps import caps_for
 from phoenix_tui.cli.exits import CommandError
-from phoenix_tui.cost_words import call_lines
-from phoenix_tui.exporting import export
-from phoenix_tui.job_words import RUNS_ON
-from phoenix_tui.labels import MODE_MEANINGS, age, clock, money, tokens
+from phoenix_tui.features.export import export
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.sub_agents import views_of
 from phoenix_tui.linear import (
     agents,
     approving,
@@ -35,8 +32,11 @@ from phoenix_tui.linear import (
     window,
 )
 from phoenix_tui.linear.command import LinearCommand, open_conversation
-from phoenix_tui.run_words import run_lines
-from phoenix_tui.sub_agents import views_of
+from phoenix_tui.text.agents import cost_lines
+from phoenix_tui.text.costs import call_lines
+from phoenix_tui.text.jobs import RUNS_ON
+from phoenix_tui.text.labels import MODE_MEANINGS, age, clock, money, tokens
+from phoenix_tui.text.runs import run_lines
 from tools.clean import reveal
 from tools.wording import counted
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from engine.ports import ConversationChanges
 from engine.ports.profiles import SANDBOX_FREEDOM
-from phoenix_tui.labels import SANDBOX_MEANINGS, sandbox_set, widening
 from phoenix_tui.linear.command import LinearCommand
+from phoenix_tui.text.labels import SANDBOX_MEANINGS, sandbox_set, widening
 from tools.contract import Enforcement, SandboxMode
 
 if TYPE_CHECKING:

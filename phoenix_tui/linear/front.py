@@ -10,11 +10,14 @@ from typing import Final
 
 from engine.machine.states import Errored
 from engine.updates import Question
-from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, split_command
-from phoenix_tui.database_words import WAITING, told_here, told_once
-from phoenix_tui.drafts import PromptHistory, remember
-from phoenix_tui.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.prompt_history import PromptHistory, remember
+from phoenix_tui.features.rules import RuleChanges
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
+from phoenix_tui.lifecycle.memory_limit import NO_LIMIT, MemoryLimit
+from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.linear.approving import OthersAsk, answer_of
 from phoenix_tui.linear.attaching import attach_all, attach_dropped
 from phoenix_tui.linear.beside import SideQuestions
@@ -24,11 +27,8 @@ from phoenix_tui.linear.queueing import queue_up
 from phoenix_tui.linear.spoken import said
 from phoenix_tui.linear.talk import Talk
 from phoenix_tui.linear.terminal import LineTerminal
-from phoenix_tui.loop_watch import LoopWatch
-from phoenix_tui.memory import NO_LIMIT, MemoryLimit
-from phoenix_tui.rule_changes import RuleChanges
-from phoenix_tui.stop_signals import ENDING, SIGNAL_EXIT, listen
 from phoenix_tui.surface import ConversationSurface, Launch, Services
+from phoenix_tui.text.database import WAITING, told_here, told_once
 from tools.clean import clean_line
 from tools.process.link import ZygoteLink
 

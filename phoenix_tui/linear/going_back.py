@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from engine.ports.files import FileChange
 from engine.ports.turns import BranchRow
 from engine.rewinding.values import Preview, PreviewFile, RewindList, RewindPoint, Scope
-from phoenix_tui.checkpoint_words import left_alone
-from phoenix_tui.going_back import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
-from phoenix_tui.labels import age
+from phoenix_tui.features.rewind import GoingBack, HowFar, Instead, Order, OtherWay, Way, others_of
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.summarizing import summarize
 from phoenix_tui.surface import ConversationSurface
+from phoenix_tui.text.checkpoints import left_alone
+from phoenix_tui.text.labels import age
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-from phoenix_tui.terminal_state import Attributes
+from phoenix_tui.terminal.state import Attributes
 
 READ: Final = 65_536
 LONE_ESC: Final = 0.05

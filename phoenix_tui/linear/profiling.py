@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from engine.ports.profiles import GENERAL
+from phoenix_tui.features.profiles import use_of
 from phoenix_tui.linear.command import LinearCommand
-from phoenix_tui.profile_use import use_of
 from tools.clean import clean_line
 
 if TYPE_CHECKING:

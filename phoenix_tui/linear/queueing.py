@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Receipt, Refused
 from engine.records import QueuedMessage
-from phoenix_tui.caps import caps_for
+from phoenix_tui.features.run_limits import caps_for
 from phoenix_tui.linear.command import LinearCommand, open_conversation, tell_outcome
 from tools.clean import clean_line
 from tools.wording import counted

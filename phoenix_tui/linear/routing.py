@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.requests import Refused
-from phoenix_tui import route_words
 from phoenix_tui.linear.command import LinearCommand
+from phoenix_tui.text import routing
 
 if TYPE_CHECKING:
     from phoenix_tui.linear.front import LinearFront
 
 
 async def _route(front: LinearFront, wish: str) -> None:
-    said = await route_words.change_route(await front.talk.current(), wish)
+    said = await routing.change_route(await front.talk.current(), wish)
     if isinstance(said, Refused):
         front.say(said.reason)
     elif isinstance(said, str):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from engine.executor.requests import EngineError
 from engine.permissions.projects import project_of
 from engine.rule_desk import Standing
-from phoenix_tui.approvals import UNTITLED
-from phoenix_tui.labels import age
+from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.linear.command import LinearCommand
-from phoenix_tui.rule_words import no_rule_counts, one_line
+from phoenix_tui.text.labels import age
+from phoenix_tui.text.rules import no_rule_counts, one_line
 from tools.clean import clean_line
 
 if TYPE_CHECKING:

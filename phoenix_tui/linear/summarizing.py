@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
-from phoenix_tui.drafts import remember
+from phoenix_tui.features.prompt_history import remember
 from phoenix_tui.linear.command import LinearCommand, open_conversation
 from phoenix_tui.linear.editing import LeaveWanted, StopWanted, Typed
 from tools.clean import clean, clean_line

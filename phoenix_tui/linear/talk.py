@@ -22,13 +22,13 @@ from engine.updates import (
     StateChanged,
     Update,
 )
-from phoenix_tui.caps import caps_for
-from phoenix_tui.engine_errors import ENGINE_ERRORS
-from phoenix_tui.labels import WRITABLE, clock
+from phoenix_tui.features.draft_codec import joined, parsed
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.linear.spoken import Spoken, asked, said, speaker, text_of
-from phoenix_tui.sub_agents import asked_by, asking, stop_in_view
 from phoenix_tui.surface import NEWEST, ConversationSurface, Launch, Services, Unsubscribe
-from phoenix_tui.unsent import joined, parsed
+from phoenix_tui.text.labels import WRITABLE, clock
 from tools.clean import clean, clean_line
 from tools.contract import SandboxMode
 from tools.wording import counted

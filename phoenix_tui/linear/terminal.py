@@ -13,7 +13,7 @@ from typing import Final
 
 from phoenix_tui.linear.editing import LeaveWanted, Line, StopWanted, Typed, Wish
 from phoenix_tui.linear.keyboard import Keyboard
-from phoenix_tui.output_thread import OutputThread, write_all
+from phoenix_tui.terminal.output_thread import OutputThread, write_all
 
 PATIENCE: Final = 5.0
 """Seconds without a key after which what arrived is said though a line is half typed."""

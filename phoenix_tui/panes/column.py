@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from textual import events
 from textual.layout import Layout
 
-from phoenix_tui.still import StillColumn
+from phoenix_tui.widgets.still import StillColumn
 
 
 class ConversationColumn(StillColumn):

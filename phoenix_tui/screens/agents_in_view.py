@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from engine.machine.states import AwaitingApproval, AwaitingSubagents, State, is_busy
 from engine.updates import AgentView
-from phoenix_tui.labels import Family
-from phoenix_tui.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
+from phoenix_tui.features.sub_agents import asking, at_work, family_of, parent_title, place_of, views_of
 from phoenix_tui.surface import ConversationSurface, EngineSurface
+from phoenix_tui.text.labels import Family
 from phoenix_tui.widgets.dock import Dock
 
 

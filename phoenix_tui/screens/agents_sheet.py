@@ -17,19 +17,19 @@ from engine.executor.requests import EngineError
 from engine.machine.states import AwaitingApproval
 from engine.ports import StorageError
 from engine.updates import AgentView
-from phoenix_tui.agent_words import counted
-from phoenix_tui.approvals import Pending, pending_of
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone, money, short_model, tokens
+from phoenix_tui.features.approvals import Pending, pending_of
+from phoenix_tui.features.sub_agents import at_work
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.parts import Teller
-from phoenix_tui.sub_agents import at_work
 from phoenix_tui.surface import EngineSurface
+from phoenix_tui.text.agents import counted
+from phoenix_tui.text.labels import Tone, money, short_model, tokens
 from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
 from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean, clean_line
 
 BESIDE: Final = "beside:"

@@ -10,9 +10,9 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 
 from engine.executor.requests import Answer, Choice, Refused
-from phoenix_tui.approvals import Pending, as_asked
-from phoenix_tui.keymap import ANSWER_KEYS, Scope, bindings
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.features.approvals import Pending, as_asked
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import ANSWER_KEYS, Scope, bindings
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import EngineSurface, Unsubscribe

@@ -12,15 +12,15 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.approvals import Pending, pending
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import ASKING, Tone, age
-from phoenix_tui.rule_words import one_line
+from phoenix_tui.features.approvals import Pending, pending
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.answering import MOST_ROWS, AnsweringSheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import EngineSurface
+from phoenix_tui.text.labels import ASKING, Tone, age
+from phoenix_tui.text.rules import one_line
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean_line
 from tools.wording import counted
 

@@ -13,11 +13,11 @@ from textual.widgets import Static
 
 from engine.ports import ConversationChanges, StorageError
 from engine.records import ConversationQuery
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.surface import EngineSurface
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.roster import Group
 from tools.wording import counted

@@ -7,8 +7,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.labels import Tone
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 
 

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, cast
 from textual.timer import Timer
 
 from engine.ports import ConversationChanges
-from phoenix_tui.approvals import titles_of_others
-from phoenix_tui.clipboard import Clipboard
 from phoenix_tui.commands.bench import Bench
 from phoenix_tui.commands.run import run_command
 from phoenix_tui.commands.sources import join as join_sources
-from phoenix_tui.database_words import told_here
-from phoenix_tui.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.approvals import titles_of_others
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.images.source import ImageSource
 from phoenix_tui.images.terminal import ImageTerminal
-from phoenix_tui.job_words import leaving_question, running
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.screens.base import PhoenixScreen
 from phoenix_tui.screens.desk import Desk
@@ -30,6 +27,9 @@ from phoenix_tui.screens.sending import Sending
 from phoenix_tui.screens.sheets import Sheets
 from phoenix_tui.screens.surroundings import Surroundings
 from phoenix_tui.screens.welcoming import Welcoming
+from phoenix_tui.terminal.clipboard import Clipboard
+from phoenix_tui.text.database import told_here
+from phoenix_tui.text.jobs import leaving_question, running
 from phoenix_tui.widgets.transcript.view import TranscriptView
 from tools.clean import clean_line
 from tools.contract import Enforcement, SandboxMode
@@ -38,10 +38,10 @@ from tools.images.previewing import Previewer
 if TYPE_CHECKING:
     from textual.signal import Signal
 
-    from phoenix_tui.driver import QuietDriver
     from phoenix_tui.screens.deeds import Deeds
     from phoenix_tui.screens.stage import Stage
     from phoenix_tui.surface import Launch, Services
+    from phoenix_tui.terminal.driver import QuietDriver
 
 
 LOST_DRAFT = "The message in the box cannot be stored. Quit and lose it?"

@@ -13,11 +13,11 @@ from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
-from phoenix_tui.key_order import KeyOrder
-from phoenix_tui.keymap import Scope, bindings, scope_of
-from phoenix_tui.keys_in_force import own
-from phoenix_tui.removal import is_being_removed, unless_removed
-from phoenix_tui.way_out import CLOSES
+from phoenix_tui.keys.active_keys import own
+from phoenix_tui.keys.esc_hint import CLOSES
+from phoenix_tui.keys.key_order import KeyOrder
+from phoenix_tui.keys.keymap import Scope, bindings, scope_of
+from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
 from phoenix_tui.widgets.opened import Opened
 
 Result = TypeVar("Result")

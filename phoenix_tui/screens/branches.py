@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.ports.turns import BranchRow
-from phoenix_tui.labels import age
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.text.labels import age
 from tools.wording import counted
 
 PLAIN_LINES: Final = {"├─ ": "|- ", "└─ ": "`- ", "│  ": "|  "}

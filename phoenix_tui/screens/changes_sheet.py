@@ -11,15 +11,15 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.changes import ChangeSet, FolderChanges, ShownFile, without_lines
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.keymap import KEYS, Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
-from phoenix_tui.quoting import quoted
+from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import KEYS, Scope, bindings
 from phoenix_tui.screens.diff_sheet import READING, DiffSheet
 from phoenix_tui.screens.rewind_rows import file_row, joined_row, sum_row
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.quoting import quoted
 from phoenix_tui.widgets.diff_view import DiffView
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 
 BESIDE_FROM: Final = 120
 """Columns from which the files stand beside their change."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from phoenix_tui.attention.background import QUESTION, remember, told_light
-from phoenix_tui.palette import for_terminal
-from phoenix_tui.themes import DARK, LIGHT, THEMES
-from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
+from phoenix_tui.styles.palette import for_terminal
+from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
+from phoenix_tui.styles.user_themes import ThemeError, read_theme, theme_files
+from phoenix_tui.terminal.attention.background import QUESTION, remember, told_light
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -10,8 +10,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.labels import ASKING, Tone
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.text.labels import ASKING, Tone
 from tools.clean import clean
 
 

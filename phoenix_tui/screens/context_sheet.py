@@ -17,13 +17,12 @@ from engine.executor.requests import Refused
 from engine.machine.messages import Role
 from engine.records import OmissionKind
 from engine.updates import ContextChanged, MessageSaved, Update
-from phoenix_tui.checkpoint_words import use_in_words
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone, short_model, tokens
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.text.checkpoints import use_in_words
+from phoenix_tui.text.labels import Tone, short_model, tokens
 from phoenix_tui.widgets.context_bar import (
     NEVER,
     SHARE,
@@ -36,6 +35,7 @@ from phoenix_tui.widgets.context_bar import (
     share_of,
     share_rows,
 )
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean_line
 from tools.wording import counted
 

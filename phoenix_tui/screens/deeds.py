@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from phoenix_tui.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.commands import blocks, settings, shelving
 from phoenix_tui.commands.catalogue import split_command
 from phoenix_tui.commands.palette import palette
 from phoenix_tui.commands.run import run_command
+from phoenix_tui.features.sub_agents import asked_by
 from phoenix_tui.screens.editor import edit_outside
 from phoenix_tui.screens.writing_deeds import WritingDeeds
-from phoenix_tui.sub_agents import asked_by
+from phoenix_tui.terminal.clipboard import ClipboardImage, ClipboardText, ClipboardTrouble
 from phoenix_tui.widgets.welcome_panel import GUIDE
 
 if TYPE_CHECKING:

@@ -15,8 +15,10 @@ from engine.machine.states import Idle
 from engine.ports import ConversationChanges
 from engine.ports.profiles import narrower_mode
 from engine.records import Attachment, PermissionMode
-from phoenix_tui.drafts import PromptHistory
-from phoenix_tui.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.draft_codec import parsed
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features.sub_agents import family_of
 from phoenix_tui.screens.drafting import Drafting
 from phoenix_tui.screens.on_the_way import OnTheWay
 from phoenix_tui.screens.one_at_a_time import OneAtATime
@@ -24,9 +26,7 @@ from phoenix_tui.screens.overview import Overview
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.places import keep_place
 from phoenix_tui.screens.visible import Visible
-from phoenix_tui.sub_agents import family_of
 from phoenix_tui.surface import ConversationSurface, Launch, Services
-from phoenix_tui.unsent import parsed
 from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.context_meter import ContextUse
 from phoenix_tui.widgets.question_text import short_path

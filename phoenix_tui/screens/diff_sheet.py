@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
-from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.widgets.diff_view import DiffView
 from tools.contract import DiffDisplay

@@ -9,10 +9,10 @@ from typing import Final
 from textual.timer import Timer
 
 from engine.ports import ConversationChanges
-from phoenix_tui.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.draft_codec import joined
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.surface import ConversationSurface
-from phoenix_tui.unsent import joined
 from phoenix_tui.widgets.dock import Dock
 
 PAUSE: Final = 0.3

@@ -14,7 +14,7 @@ from typing import Final
 
 from textual.app import App, SuspendNotSupported
 
-from phoenix_tui import terminal_guests
+from phoenix_tui.terminal import foreground_programs
 from tools.process.environment import without_keys
 
 SAVING: Final = 1.0
@@ -57,7 +57,7 @@ async def end_editors() -> None:
     waiting = [task for task in _open.values() if task is not None]
     if not _open:
         return
-    terminal_guests.hang_up()
+    foreground_programs.hang_up()
     ends = [asyncio.ensure_future(process.wait()) for process in _open]
     _, alive = await asyncio.wait(ends, timeout=SAVING)
     for process in tuple(_open) if alive else ():
@@ -84,7 +84,7 @@ async def _with_terminal(app: App[object], argv: Sequence[str]) -> bool:
 async def _ended(process: asyncio.subprocess.Process) -> bool:
     """Wait for its end; True where it went well or was brought about by `end_editors`."""
     _open[process] = asyncio.current_task()
-    with terminal_guests.has_terminal(process.pid) as guest:
+    with foreground_programs.has_terminal(process.pid) as guest:
         try:
             return await process.wait() == 0 or guest.hung_up
         finally:

@@ -16,12 +16,12 @@ from textual.widgets import Static, TextArea
 
 from engine.ports import StorageError
 from engine.records import FoundText
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.keys_in_force import keys as keys_of
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.active_keys import keys as keys_of
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView

@@ -15,17 +15,17 @@ from textual.widgets import Static
 
 from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, Scope
-from phoenix_tui import keymap
-from phoenix_tui.changes import words_of
-from phoenix_tui.checkpoint_words import left_alone
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.going_back import HowFar, Instead
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.features.changes import words_of
+from phoenix_tui.features.rewind import HowFar, Instead
+from phoenix_tui.keys import keymap
+from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.diff_sheet import DiffSheet
 from phoenix_tui.screens.rewind import FRAME, SHARE
 from phoenix_tui.screens.rewind_rows import preview_row, sum_of
+from phoenix_tui.text.checkpoints import left_alone
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.contract import DiffDisplay
 
 DiffOf = Callable[[FileChange], Awaitable[DiffDisplay | None]]

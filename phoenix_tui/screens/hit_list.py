@@ -10,8 +10,8 @@ from textual.message import Message
 from textual.widgets import Static
 
 from engine.records import SearchHit
-from phoenix_tui.choosing import first_in_sight
 from phoenix_tui.screens.search_rows import HIT_ROWS, hit_rows
+from phoenix_tui.widgets.row_choice import first_in_sight
 
 
 class HitList(Static):

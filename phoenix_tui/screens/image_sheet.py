@@ -17,10 +17,10 @@ from textual.widgets import Static
 
 from engine.records import Attachment
 from phoenix_tui.images.boxes import box_of
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.text.labels import Tone
 from tools.contract import ImageRejected
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.job_words import how_it_stands, running
 from phoenix_tui.jobs_surface import JobsSurface
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.text_sheet import TextSheet
+from phoenix_tui.text.jobs import how_it_stands, running
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean_line
 from tools.contract import JobInfo
 from tools.shell_output import all_lines, readable

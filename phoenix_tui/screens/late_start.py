@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from phoenix_tui.drafts import PromptHistory
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.notices import Standing
 from tools.clean import clean_line
 

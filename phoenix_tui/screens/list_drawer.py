@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from phoenix_tui.way_out import BACK, CLOSES
+from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
 from phoenix_tui.widgets.title_row import LIST_FROM
 

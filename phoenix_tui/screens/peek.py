@@ -16,14 +16,14 @@ from engine.executor.requests import Answer, Choice, Receipt, Refused
 from engine.machine.states import Errored, Idle, is_busy
 from engine.records import ConversationSummary, StoredMessage
 from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import key
-from phoenix_tui.labels import READY, Label, Tone, short_model, short_state
-from phoenix_tui.rule_words import rule_grant
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.peek_text import LONGEST, newest_rows, question_rows
 from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
+from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
+from phoenix_tui.text.rules import rule_grant
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from phoenix_tui.widgets.flowing import Flowing
 from phoenix_tui.widgets.line_input import LineInput

@@ -12,11 +12,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 12

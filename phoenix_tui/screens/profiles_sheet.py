@@ -13,15 +13,15 @@ from engine.executor.requests import EngineError
 from engine.ports.profiles import BUILT_IN, GENERAL
 from phoenix_tui.config.profile_files import ProfileTrouble
 from phoenix_tui.config.profile_text import profile_text
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint, key
-from phoenix_tui.labels import Tone, age
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.editor import open_outside
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.screens.text_sheet import TextSheet
+from phoenix_tui.text.labels import Tone, age
 from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean, clean_line
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from phoenix_tui.loading import load
+from phoenix_tui.lifecycle.loading import load
 from phoenix_tui.screens.stillness import Stillness
 
 if TYPE_CHECKING:

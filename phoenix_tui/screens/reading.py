@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from phoenix_tui.way_out import BACK
+from phoenix_tui.keys.esc_hint import BACK
 from phoenix_tui.widgets.transcript.signals import CursorMoved, LinkClicked, SelectionCopied, Wanted
 
 if TYPE_CHECKING:

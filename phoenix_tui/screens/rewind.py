@@ -12,15 +12,15 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.rewinding.values import RewindList, RewindPoint
-from phoenix_tui.changes import files_of, when
-from phoenix_tui.checkpoint_words import left_alone
-from phoenix_tui.choosing import first_in_sight, moved
-from phoenix_tui.going_back import Order, OtherWay
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.features.changes import files_of, when
+from phoenix_tui.features.rewind import Order, OtherWay
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rewind_rows import change_row, point_row, stay_row
+from phoenix_tui.text.checkpoints import left_alone
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
 from tools.wording import counted
 
 INDENT: Final = 2

@@ -9,8 +9,8 @@ from textual.content import Content
 
 from engine.ports.files import FileChange
 from engine.rewinding.values import Preview, PreviewFile, RewindPoint
-from phoenix_tui.changes import ShownFile, files_of, sign_of, when
-from phoenix_tui.labels import Tone
+from phoenix_tui.features.changes import ShownFile, files_of, sign_of, when
+from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line
 from tools.wording import counted
 

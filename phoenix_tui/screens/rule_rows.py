@@ -9,10 +9,10 @@ from typing import Final
 from textual.content import Content
 
 from engine.rule_desk import Standing
-from phoenix_tui.approvals import UNTITLED
-from phoenix_tui.labels import Tone, age
-from phoenix_tui.rule_words import one_line
+from phoenix_tui.features.approvals import UNTITLED
 from phoenix_tui.rules_surface import RulesSurface
+from phoenix_tui.text.labels import Tone, age
+from phoenix_tui.text.rules import one_line
 from phoenix_tui.widgets.question_text import short_path
 from tools.clean import clean_line
 from tools.wording import counted

@@ -16,16 +16,16 @@ from textual.widgets import Static, TextArea
 
 from engine.executor.requests import EngineError
 from engine.rule_desk import Standing
-from phoenix_tui.choosing import moved
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
-from phoenix_tui.rule_changes import RuleChanges
+from phoenix_tui.features.rules import RuleChanges
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.esc_hint import BACK, CLOSES
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.rules_surface import RulesSurface
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.rule_rows import remark, rows_of
-from phoenix_tui.way_out import BACK, CLOSES
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.row_choice import moved
 from tools.clean import clean_line
 
 SHARE: Final = 0.85

@@ -16,14 +16,14 @@ from textual.widgets import Static, TextArea
 
 from engine.records import SearchHit
 from engine.search import SearchQuery, SearchSyntaxError, parse_search
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint, key
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.library_surface import LibrarySurface
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.hit_list import HitList
 from phoenix_tui.screens.search_loop import Found, SearchLoop
 from phoenix_tui.screens.search_rows import when
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.line_input import LineInput
 from tools.clean import clean_line
 

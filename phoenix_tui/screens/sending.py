@@ -11,18 +11,18 @@ from engine.executor.requests import Accepted, Receipt, Refused, shell_line
 from engine.machine.states import Errored, Idle, is_busy
 from engine.ports import ConversationChanges
 from engine.updates import Noticed
-from phoenix_tui.caps import caps_for
-from phoenix_tui.drafts import remember
-from phoenix_tui.engine_errors import ENGINE_ERRORS
-from phoenix_tui.image_files import read_image
-from phoenix_tui.job_words import NOTHING_RUNS, RUNS_ON
-from phoenix_tui.refusals import in_keys
+from phoenix_tui.features.draft_codec import Unsent, joined
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.image_files import read_image
+from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
 from phoenix_tui.screens.desk import Desk
 from phoenix_tui.screens.parts import Teller
 from phoenix_tui.screens.waiting_words import waiting_words
-from phoenix_tui.sub_agents import Hinting, runs_in_view, stop_in_view
 from phoenix_tui.surface import ConversationSurface
-from phoenix_tui.unsent import Unsent, joined
+from phoenix_tui.text.jobs import NOTHING_RUNS, RUNS_ON
+from phoenix_tui.text.refusals import in_keys
 from tools.clean import clean_line
 from tools.contract import ImageRejected
 from tools.wording import one_line

@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.widgets import TextArea
 
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.entries import EntriesSheet, Entry
 from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.settings_surface import Setting

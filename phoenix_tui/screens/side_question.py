@@ -7,10 +7,10 @@ from typing import Final
 
 from textual.content import Content
 
-from phoenix_tui.labels import Tone
+from phoenix_tui.features.side_questions import answer_of, in_one_line
 from phoenix_tui.screens.peek_text import markdown_rows
 from phoenix_tui.screens.text_sheet import TextSheet
-from phoenix_tui.side_answers import answer_of, in_one_line
+from phoenix_tui.text.labels import Tone
 
 WAITS: Final = "thinking… closing this drops the question"
 

@@ -19,13 +19,13 @@ from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, Tak
 from engine.machine.states import Compacting
 from engine.ports import StorageError
 from engine.updates import Update
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.screens.ask_line import AskLineScreen
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.edit_sheet import EditSheet
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.answer_gate import AnswerGate
 from tools.clean import clean
 

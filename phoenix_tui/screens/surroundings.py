@@ -12,16 +12,16 @@ from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
 from engine.machine.states import is_busy
-from phoenix_tui.attention.attention import Attention, Terminal, Wishes
-from phoenix_tui.attention.signals import skills_of
-from phoenix_tui.keymap import to_textual
-from phoenix_tui.keymap_file import KeymapError, read_keymap
-from phoenix_tui.live_files import LOOK_EVERY, LiveFiles
-from phoenix_tui.open_mark import OpenMark
+from phoenix_tui.config.live_files import LOOK_EVERY, LiveFiles
+from phoenix_tui.keys.keymap import to_textual
+from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
+from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.screens.colours import Asked, Colours
 from phoenix_tui.screens.places import keep_place
 from phoenix_tui.screens.suggesting import Suggesting
-from phoenix_tui.user_themes import theme_files
+from phoenix_tui.styles.user_themes import theme_files
+from phoenix_tui.terminal.attention.attention import Attention, Terminal, Wishes
+from phoenix_tui.terminal.attention.signals import skills_of
 from phoenix_tui.widgets.question_text import short_path
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.turn_records import TurnSummary
-from phoenix_tui.labels import Tone, age, money
 from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.text.labels import Tone, age, money
 from phoenix_tui.widgets.blocks.rows import duration_text
 from tools.clean import clean_line
 from tools.wording import counted

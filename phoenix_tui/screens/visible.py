@@ -33,13 +33,13 @@ from engine.updates import (
     ToolDrafted,
     Update,
 )
-from phoenix_tui.approvals import as_asked
-from phoenix_tui.labels import WRITABLE, Moment, Tone
+from phoenix_tui.features.approvals import as_asked
 from phoenix_tui.screens.agents_in_view import AgentsInView
 from phoenix_tui.screens.jobs_in_view import JobsInView
 from phoenix_tui.screens.parts import Parts, Teller
 from phoenix_tui.screens.route_in_view import RouteInView
 from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.text.labels import WRITABLE, Moment, Tone
 from phoenix_tui.widgets.blocks.speech import is_stop_notice
 from phoenix_tui.widgets.context_meter import ContextUse, crossing
 from phoenix_tui.widgets.notices import Standing

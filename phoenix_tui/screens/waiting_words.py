@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from phoenix_tui.labels import Tone
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.notices import Standing
 from tools.clean import clean_line

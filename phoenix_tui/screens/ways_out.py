@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from phoenix_tui.keys_in_force import key
+from phoenix_tui.keys.active_keys import key
 from phoenix_tui.screens.escape import AGAIN, AT_REST, DOUBLE, Deed, Pair, Situation, escape, interrupt
 from phoenix_tui.widgets.conversation_list import way_out
 

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.executor.requests import EngineError
-from phoenix_tui.labels import MODE_MEANINGS
 from phoenix_tui.onboarding_surface import InstallProgress, Onboarding
 from phoenix_tui.screens.parts import Parts, Teller
+from phoenix_tui.text.labels import MODE_MEANINGS
 from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
 
 REPAINT_SECONDS: Final = 0.1

@@ -11,7 +11,8 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Static
 
-from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys.esc_hint import CLOSES
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.screens import around_text, list_drawer, reading, writing
 from phoenix_tui.screens.base import PhoenixScreen
@@ -20,8 +21,6 @@ from phoenix_tui.screens.passing_words import PassingWords
 from phoenix_tui.screens.readiness import Readiness
 from phoenix_tui.screens.stage import Stage
 from phoenix_tui.screens.ways_out import WaysOut
-from phoenix_tui.still import StillRow
-from phoenix_tui.way_out import CLOSES
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.conversation_list import ConversationList
 from phoenix_tui.widgets.dock import Dock
@@ -30,6 +29,7 @@ from phoenix_tui.widgets.question_panel import QuestionPanel
 from phoenix_tui.widgets.question_text import short_path
 from phoenix_tui.widgets.queue_panel import QueuePanel
 from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.still import StillRow
 from phoenix_tui.widgets.title_row import Heading, TitleRow
 from phoenix_tui.widgets.transcript.signals import CursorMoved, LinkClicked, SelectionCopied, Wanted
 from phoenix_tui.widgets.welcome_panel import WelcomePanel

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 from msgspec.structs import replace
 
 from engine.machine.states import is_busy
-from phoenix_tui.caps import caps_for
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
-from phoenix_tui.drafts import ENTRY_LIMIT, remember
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import invitation
+from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.text.labels import invitation
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.composer_keys import is_prose
 from phoenix_tui.widgets.dock import Dock

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from engine.executor.requests import Refused
 from engine.records import QueuedMessage
-from phoenix_tui.caps import caps_for
-from phoenix_tui.drafts import remember
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.screens.edit_sheet import EditSheet
 from tools.files.own_files import write_file
 from tools.files.spills import spills_of

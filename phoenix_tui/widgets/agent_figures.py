@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.machine.states import AwaitingApproval
 from engine.updates import AgentView
-from phoenix_tui.labels import Tone, age, clock, money, short_model, tokens
+from phoenix_tui.text.labels import Tone, age, clock, money, short_model, tokens
 from tools.clean import clean_line
 
 GAP: Final = "  "

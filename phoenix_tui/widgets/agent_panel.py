@@ -13,10 +13,10 @@ from textual.widget import Widget
 
 from engine.machine.states import AwaitingApproval
 from engine.updates import AgentView
-from phoenix_tui.keys_in_force import hint, key
-from phoenix_tui.labels import AGENTS, Tone
-from phoenix_tui.still import Still, Ticker
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.text.labels import AGENTS, Tone
 from phoenix_tui.widgets.agent_rows import agent_rows, rows_each
+from phoenix_tui.widgets.still import Still, Ticker
 
 MOST: Final = 10
 """Sub-agents that have a row."""

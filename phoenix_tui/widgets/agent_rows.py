@@ -18,8 +18,8 @@ from engine.machine.states import (
     ToolExecuting,
 )
 from engine.updates import AgentView
-from phoenix_tui.agent_words import first_line
-from phoenix_tui.labels import (
+from phoenix_tui.text.agents import first_line
+from phoenix_tui.text.labels import (
     AGENTS,
     ASKING,
     DONE,

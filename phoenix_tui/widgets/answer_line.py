@@ -16,7 +16,7 @@ from textual.widgets import Static, TextArea
 
 from engine.executor.requests import Answer, Choice
 from engine.updates import Question
-from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets.line_input import LineInput
 from phoenix_tui.widgets.question_text import rule_effect
 from tools.clean import clean_line

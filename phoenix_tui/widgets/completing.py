@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from phoenix_tui.way_out import CLOSES
+from phoenix_tui.keys.esc_hint import CLOSES
 from phoenix_tui.widgets.completion_popup import Completion, CompletionPopup, as_shown, token_of
 from phoenix_tui.widgets.composer import Composer
 from phoenix_tui.widgets.opened import Opened

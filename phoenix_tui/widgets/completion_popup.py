@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from phoenix_tui.labels import Tone
+from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line
 
 MOST_ROWS: Final = 8

@@ -16,14 +16,14 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.still import Still
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import Answering, ComposerKeys, VimMode
 from phoenix_tui.widgets.in_order import edit_at_once
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.pasting import Pasted, PastedImages, PastedKey, Shelf, paste_of
 from phoenix_tui.widgets.readline import Readline, ShellKeys, replace_at
+from phoenix_tui.widgets.still import Still
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -10,7 +10,7 @@ from textual import events
 from textual.widgets import TextArea
 
 from phoenix_tui.commands.catalogue import is_command, is_shell_line
-from phoenix_tui.keys_in_force import meanings
+from phoenix_tui.keys.active_keys import meanings
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.paste_marks import PasteMarks
 from phoenix_tui.widgets.readline import replace_at
@@ -18,7 +18,7 @@ from phoenix_tui.widgets.readline import replace_at
 if TYPE_CHECKING:
     from textual.widget import Widget
 
-    from phoenix_tui.drafts import PromptHistory
+    from phoenix_tui.features.prompt_history import PromptHistory
     from phoenix_tui.widgets.vim_keys import VimKeys
 
 TYPING_PAUSE: Final = 0.5

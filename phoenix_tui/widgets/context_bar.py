@@ -9,8 +9,8 @@ from textual.content import Content
 
 from engine.context.measure import Filling
 from engine.executor.context_desk import ContextReport
-from phoenix_tui.labels import Tone, tokens
 from phoenix_tui.models.choice import GUIDE
+from phoenix_tui.text.labels import Tone, tokens
 from phoenix_tui.widgets.context_meter import FULL, NOTICED, ContextUse
 
 NEVER: Final = 100

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from phoenix_tui.labels import Tone, tokens
+from phoenix_tui.text.labels import Tone, tokens
 
 NOTICED: Final = 70
 """Per cent at which the user is told (SPEC C12)."""

@@ -17,13 +17,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.records import ConversationSummary
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.labels import AGES_EVERY, Tone
-from phoenix_tui.still import Still, Ticker
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.text.labels import AGES_EVERY, Tone
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_painter import ListPainter
 from phoenix_tui.widgets.opened import Opened
 from phoenix_tui.widgets.roster import Group, Here, Live
+from phoenix_tui.widgets.still import Still, Ticker
 from tools.clean import clean_line
 
 TONE_CLASSES: Final[dict[Tone, str]] = {tone: f"list--{tone.name.lower().replace('_', '-')}" for tone in Tone}

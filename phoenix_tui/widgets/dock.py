@@ -15,8 +15,7 @@ from textual.widgets import TextArea
 from engine.records import QueuedMessage
 from engine.updates import Question
 from phoenix_tui.commands.completer import Completer
-from phoenix_tui.keys_in_force import hint, key
-from phoenix_tui.still import StillColumn
+from phoenix_tui.keys.active_keys import hint, key
 from phoenix_tui.widgets import completing, opened
 from phoenix_tui.widgets.completion_popup import CompletionPopup
 from phoenix_tui.widgets.composer import Composer
@@ -25,6 +24,7 @@ from phoenix_tui.widgets.image_chips import ImageChips
 from phoenix_tui.widgets.notices import NoticeBar
 from phoenix_tui.widgets.question_panel import QuestionPanel, goes_on
 from phoenix_tui.widgets.queue_panel import QueuePanel
+from phoenix_tui.widgets.still import StillColumn
 
 if TYPE_CHECKING:
     from phoenix_tui.widgets.agent_panel import AgentPanel

@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from engine.records import Attachment
-from phoenix_tui.labels import Tone
+from phoenix_tui.text.labels import Tone
 from tools.clean import clean_line
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from engine.machine.states import is_busy
 from engine.records import ConversationSummary
-from phoenix_tui.labels import money
+from phoenix_tui.text.labels import money
 from phoenix_tui.widgets.roster import Group, Here, Live, Placed, Row, arrange, compose, put_away
 from tools.wording import counted
 

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from phoenix_tui.labels import Tone
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.list_model import Line, ListModel
 from phoenix_tui.widgets.list_rows import Ink, Signs, pieces
 from phoenix_tui.widgets.roster import Group, Row

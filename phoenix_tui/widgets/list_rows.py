@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
-from phoenix_tui.labels import DONE, STOPPED, UNREAD
+from phoenix_tui.text.labels import DONE, STOPPED, UNREAD
 from phoenix_tui.widgets.roster import TITLE_LENGTH, Row
 
 PREFIX: Final = 3

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from phoenix_tui.labels import Tone
+from phoenix_tui.text.labels import Tone
 from tools.clean import clean
 
 

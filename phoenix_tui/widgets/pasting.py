@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from phoenix_tui.image_files import dropped_images
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.features.image_files import dropped_images
+from phoenix_tui.keys.active_keys import hint
 from tools.clean import clean
 from tools.wording import counted
 

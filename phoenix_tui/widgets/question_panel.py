@@ -19,11 +19,11 @@ from textual.widgets import Static
 
 from engine.executor.requests import Answer, Choice
 from engine.updates import Question
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint, key
-from phoenix_tui.labels import ASKING, Tone
-from phoenix_tui.request_words import odd_in
-from phoenix_tui.way_out import BACK
+from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.keys.esc_hint import BACK
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.text.labels import ASKING, Tone
+from phoenix_tui.text.requests import odd_in
 from phoenix_tui.widgets.answer_gate import GRACE
 from phoenix_tui.widgets.answer_line import AnswerLine
 from phoenix_tui.widgets.blocks.diff_rows import diff_rows

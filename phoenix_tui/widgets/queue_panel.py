@@ -14,12 +14,12 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from engine.records import QueuedMessage
-from phoenix_tui.keymap import Scope, bindings
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
-from phoenix_tui.still import Still
-from phoenix_tui.way_out import BACK
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.esc_hint import BACK
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.opened import Opened
+from phoenix_tui.widgets.still import Still
 from tools.clean import clean_line
 from tools.wording import counted
 

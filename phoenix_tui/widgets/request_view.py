@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from textual.content import Content
 
 from engine.updates import Question
-from phoenix_tui.labels import Tone
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.request_text import Paint, Request, first_change, laid_out
 from tools.contract import DiffDisplay
 from tools.wording import counted

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from engine.machine.states import STATE_NAMES, AwaitingApproval, Completed, Errored, Failed, Idle, State, is_busy
 from engine.records import ConversationSummary
-from phoenix_tui.labels import (
+from phoenix_tui.text.labels import (
     AGENTS,
     ASKING,
     FAILED,

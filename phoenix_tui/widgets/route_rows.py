@@ -10,11 +10,11 @@ from textual.content import Content
 from engine.machine.effects import Strategy
 from engine.records import RunPriority
 from engine.routes import RouteAgent, RouteCard
-from phoenix_tui.choosing import first_in_sight
-from phoenix_tui.keys_in_force import key
-from phoenix_tui.labels import AGENTS, Tone
-from phoenix_tui.route_words import strategy_words
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.text.labels import AGENTS, Tone
+from phoenix_tui.text.routing import strategy_words
 from phoenix_tui.widgets.flowing import hanging
+from phoenix_tui.widgets.row_choice import first_in_sight
 from tools.clean import clean, clean_line
 
 MOST_AGENTS: Final = 5

@@ -13,8 +13,9 @@ from textual.reactive import reactive
 
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Idle, RetryWait, State, is_busy
 from engine.records import PermissionMode
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import (
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.esc_hint import background_hint, escape_hint, vim_hint
+from phoenix_tui.text.labels import (
     MODE_WORDS,
     RETRYING,
     SANDBOX_WORDS,
@@ -31,10 +32,9 @@ from phoenix_tui.labels import (
     money,
     short_model,
 )
-from phoenix_tui.still import Still, Ticker
-from phoenix_tui.way_out import background_hint, escape_hint, vim_hint
 from phoenix_tui.widgets.context_meter import ContextUse, short_meter
 from phoenix_tui.widgets.meter_click import MeterRow
+from phoenix_tui.widgets.still import Still, Ticker
 from tools.clean import clean_line
 from tools.contract import SandboxMode
 

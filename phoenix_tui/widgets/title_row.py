@@ -10,11 +10,11 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.reactive import reactive
 
-from phoenix_tui.keys_in_force import hint, short_key
-from phoenix_tui.labels import ASKING, UNREAD, Glyph, Tone
-from phoenix_tui.still import Still
+from phoenix_tui.keys.active_keys import hint, short_key
+from phoenix_tui.text.labels import ASKING, UNREAD, Glyph, Tone
 from phoenix_tui.widgets.context_meter import ContextUse, wide_meter
 from phoenix_tui.widgets.meter_click import MeterRow
+from phoenix_tui.widgets.still import Still
 from tools.clean import clean_line
 
 WIDE: Final = 80

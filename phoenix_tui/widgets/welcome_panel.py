@@ -12,9 +12,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 
-from phoenix_tui import keys_in_force
-from phoenix_tui.keys_in_force import hint
-from phoenix_tui.labels import Tone
+from phoenix_tui.keys import active_keys
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.flowing import Flowing, hanging
 from tools.clean import clean_line
 
@@ -133,7 +133,7 @@ def _offer(offer: LocalOffer) -> list[tuple[str, str]]:
         return [(f"{clean_line(offer.refusal)}\n", Tone.QUIET.value)]
     sizes = f"{offer.download_bytes / MEGABYTE:,.0f} MB to download, {offer.memory_bytes / MEGABYTE:,.0f} MB of memory"
     return [
-        (keys_in_force.key("send"), Tone.YOU.value),
+        (active_keys.key("send"), Tone.YOU.value),
         (f"  installs {clean_line(offer.name)}, which runs on this machine and needs no account; asks first\n", ""),
         (f"  {sizes}, from {clean_line(offer.source)}\n", Tone.QUIET.value),
     ]

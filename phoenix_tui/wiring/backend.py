@@ -27,7 +27,7 @@ from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import Settings
 from phoenix_tui.config.trust import TrustFile
-from phoenix_tui.memory import MemoryLimit
+from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.models.files import ModelFiles
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.wiring.providers import ProviderRegistry, embedded_factory

@@ -17,8 +17,6 @@ from engine.ports import ImportTerms, ProviderError
 from engine.records import PermissionMode
 from engine.store import expiring
 from engine.store.opening import journal_mode, open_for_reading
-from phoenix_tui import memory
-from phoenix_tui.checkpoint_words import use_in_words
 from phoenix_tui.cli.arguments import CommandArguments
 from phoenix_tui.cli.conversations import ConversationCommands
 from phoenix_tui.cli.doctor import machine_findings, report
@@ -27,6 +25,8 @@ from phoenix_tui.cli.findings import Finding, Health
 from phoenix_tui.cli.model_commands import ModelCommands, show_models
 from phoenix_tui.cli.setup import Setup, checked_folder
 from phoenix_tui.config.settings import ConfigError, Settings
+from phoenix_tui.lifecycle import memory_limit
+from phoenix_tui.text.checkpoints import use_in_words
 from phoenix_tui.wiring.backend import checkpoint_limits, model_files, open_the_store, process_settings
 from phoenix_tui.wiring.choice import choose
 from phoenix_tui.wiring.expiring import cutoff as expires_before
@@ -108,7 +108,7 @@ async def findings(setup: Setup) -> list[Finding]:
     found.append(Finding("sandbox", Health.OK if support.sandbox else Health.NOTE, support.sandbox_sentence))
     found += profile_findings(profile_files(setup), setup.cwd)
     found.append(_sub_agents(setup.settings))
-    found.append(Finding("memory", Health.OK, memory.in_words(memory.MemoryLimit.of(setup.settings))))
+    found.append(Finding("memory", Health.OK, memory_limit.in_words(memory_limit.MemoryLimit.of(setup.settings))))
     found.append(_checkpoints(setup))
     found.append(Finding("sqlite", Health.OK, f"{sqlite3.sqlite_version}, journal mode {journal_mode()}"))
     found.append(await asyncio.to_thread(_database, setup.paths.database))

@@ -18,7 +18,7 @@ from phoenix_tui.cli.output import write_progress
 from phoenix_tui.cli.partials import Partials
 from phoenix_tui.cli.reporters import JsonReporter, Reporter, StreamReporter, TextReporter
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.memory import MemoryLimit
+from phoenix_tui.lifecycle.memory_limit import MemoryLimit
 from phoenix_tui.wiring.backend import Backend, open_backend
 from phoenix_tui.wiring.choice import choose, full_reference
 from phoenix_tui.wiring.providers import why_no_budget

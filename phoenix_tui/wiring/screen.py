@@ -13,23 +13,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.records import PermissionMode
-from phoenix_tui import terminal_state
-from phoenix_tui.attention.background import remembered_light
 from phoenix_tui.cli.arguments import RunArguments
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.names import SERVED
 from phoenix_tui.cli.setup import Setup
-from phoenix_tui.crash import keep_report
-from phoenix_tui.loading import load
-from phoenix_tui.memory import MemoryLimit
+from phoenix_tui.lifecycle.crash import keep_report
+from phoenix_tui.lifecycle.crash_marker import left_open
+from phoenix_tui.lifecycle.loading import load
+from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+from phoenix_tui.lifecycle.stop_signals import ENDING, IN_A_TAB
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.choice import DEFAULT_MODELS, ModelChoice, choose_model, needs_servers
 from phoenix_tui.models.known import KNOWN_MODELS
 from phoenix_tui.models.own_file import own_file
 from phoenix_tui.models.servers import ENDPOINTS, discover_local_servers
-from phoenix_tui.open_mark import left_open
-from phoenix_tui.stop_signals import ENDING, IN_A_TAB
 from phoenix_tui.surface import Launch, Services
+from phoenix_tui.terminal import state
+from phoenix_tui.terminal.attention.background import remembered_light
 from phoenix_tui.wiring.sandboxes import chosen_sandbox
 from phoenix_tui.wiring.settings import caps_of, caps_with, facts_of
 from tools.process.link import ZygoteLink, spawn_zygote
@@ -63,7 +63,7 @@ def run_screen(arguments: RunArguments, setup: Setup) -> int:
         return _show(launch, setup, choice, link, wider)
     finally:
         link.close()
-        terminal_state.restore()
+        state.restore()
 
 
 def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, notice: str) -> int:
@@ -84,13 +84,13 @@ def _show(launch: Launch, setup: Setup, choice: ModelChoice, link: ZygoteLink, n
 
     asyncio.run(show())
     if app.ending.last_words:
-        terminal_state.restore()
-        terminal_state.say(f"phoenix: {app.ending.last_words}\n")
+        state.restore()
+        state.say(f"phoenix: {app.ending.last_words}\n")
     if app.ending.crash_note:
-        terminal_state.restore()
-        terminal_state.say(f"{app.ending.crash_note}\n")
+        state.restore()
+        state.say(f"{app.ending.crash_note}\n")
     elif app.ending.note and SERVED not in os.environ:
-        terminal_state.say(f"{app.ending.note}\n", output=1)
+        state.say(f"{app.ending.note}\n", output=1)
     return app.return_code or 0
 
 
@@ -102,10 +102,10 @@ def _begins_nothing(arguments: RunArguments) -> bool:
 
 def _driver() -> type[Driver]:
     if SERVED in os.environ:
-        from phoenix_tui.serving.web_driver import QuietWebDriver  # noqa: PLC0415 - in a browser only
+        from phoenix_tui.terminal.serving.web_driver import QuietWebDriver  # noqa: PLC0415 - in a browser only
 
         return QuietWebDriver
-    from phoenix_tui.driver import QuietDriver  # noqa: PLC0415 - Textual, after the arguments were found good
+    from phoenix_tui.terminal.driver import QuietDriver  # noqa: PLC0415 - Textual, after the arguments were found good
 
     return QuietDriver
 
@@ -149,9 +149,9 @@ def _check(arguments: RunArguments) -> None:
 
 def _spawn_zygote() -> ZygoteLink:
     """The zygote notes the terminal's settings of the moment, so for that moment they are the user's own."""
-    terminal_state.restore()
+    state.restore()
     link = spawn_zygote(terminal=0)
-    terminal_state.make_raw_early()
+    state.make_raw_early()
     return link
 
 
@@ -229,5 +229,5 @@ def launch_of(arguments: RunArguments, setup: Setup, choice: ModelChoice, conver
         mouse=settings.flag("mouse"),
         vim=settings.flag("vim"),
         suggestions=settings.flag("suggestions"),
-        plain=settings.flag("screen_reader") or terminal_state.is_plain(os.environ),
+        plain=settings.flag("screen_reader") or state.is_plain(os.environ),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.loading import SELDOM, load, seldom_switched
+from phoenix_tui.lifecycle.loading import SELDOM, load, seldom_switched
 
 MODULE = """
 import threading, time
@@ -30,7 +30,7 @@ async def test_a_second_module_waits_for_the_first(tmp_path: Path, monkeypatch: 
 async def test_a_module_that_is_not_there_leaves_the_next_one_free() -> None:
     with pytest.raises(ImportError):
         await load("phoenix_tui.nothing_of_this_name")
-    assert (await load("phoenix_tui.loading")) is sys.modules["phoenix_tui.loading"]
+    assert (await load("phoenix_tui.lifecycle.loading")) is sys.modules["phoenix_tui.lifecycle.loading"]
 
 
 async def test_threads_are_switched_as_before_when_loading_is_over_or_fails() -> None:

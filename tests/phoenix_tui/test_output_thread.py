@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from phoenix_tui import output_thread
-from phoenix_tui.output_thread import OutputFull, OutputThread, write_all
+from phoenix_tui.terminal import output_thread
+from phoenix_tui.terminal.output_thread import OutputFull, OutputThread, write_all
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from phoenix_tui.quoting import Passage, fenced, passages, quoted
+from phoenix_tui.text.quoting import Passage, fenced, passages, quoted
 from tools.contract import DiffDisplay
 
 DIFF = """--- a

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui import uncommitted as module
-from phoenix_tui.uncommitted import Uncommitted, uncommitted
+from phoenix_tui.features import uncommitted as module
+from phoenix_tui.features.uncommitted import Uncommitted, uncommitted
 from tests.support.plain_runner import PlainRunner
 
 ODD = 'a "b"\té.txt'

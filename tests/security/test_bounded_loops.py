@@ -16,7 +16,7 @@ from textual.events import Callback, Key, Show
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from phoenix_tui.message_bound import CALM, HOLD, STEADY, TALLIES, WINDOW, WINDOWS, MessageBound
+from phoenix_tui.lifecycle.message_limit import CALM, HOLD, STEADY, TALLIES, WINDOW, WINDOWS, MessageBound
 from tests.support.bounded import bounded
 from tests.support.cli import Phoenix, with_claude
 from tests.support.program import CTRL_Q, program
@@ -116,7 +116,7 @@ def test_no_kind_and_no_pump_is_held_for_another(rests: list[float], times: int)
 @pytest.mark.parametrize(("name", "ended"), [("textual-output", (7, "")), ("another", (0, "atexit\n"))])
 def test_a_thread_that_still_writes_to_the_terminal_does_not_abort_the_end(name: str, ended: tuple[int, str]) -> None:
     script = (
-        "import atexit, threading; from phoenix_tui.terminal_state import leave; atexit.register(print, 'atexit');"
+        "import atexit, threading; from phoenix_tui.terminal.state import leave; atexit.register(print, 'atexit');"
         f" threading.Thread(target=threading.Event().wait, name={name!r}, daemon=True).start(); leave(7)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30)

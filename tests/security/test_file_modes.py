@@ -26,7 +26,6 @@ from engine.machine.messages import Role, StopReason, TextBlock, Usage
 from engine.permissions.rules import KeptRule
 from engine.ports import ModelMessage, ModelReply, ModelRequest
 from engine.store.locks import InstanceLock
-from phoenix_tui.attention import background
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.logs import start_log
 from phoenix_tui.cli.new_file import write_new
@@ -37,12 +36,13 @@ from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.config.write import set_value
-from phoenix_tui.drafts import HISTORY_LIMIT, SLACK, PromptHistory
+from phoenix_tui.features.prompt_history import HISTORY_LIMIT, SLACK, PromptHistory
+from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import PartialFile
-from phoenix_tui.open_mark import OpenMark
 from phoenix_tui.panes import memory
 from phoenix_tui.screens.writing_deeds import spill_paste
+from phoenix_tui.terminal.attention import background
 from tests.support.bounded import within
 from tests.support.cli import ROOT, Phoenix
 from tests.support.journeys import calls_all, says

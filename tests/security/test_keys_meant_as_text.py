@@ -32,8 +32,8 @@ from engine.records import Attachment
 from engine.rewinding.values import PreviewFile
 from engine.routes import Route, RouteAgent, RouteCard, RunPriority, Strategy
 from engine.updates import Asked
-from phoenix_tui.key_gate import HARMLESS
-from phoenix_tui.keymap import KEYS, Scope
+from phoenix_tui.keys.key_gate import HARMLESS
+from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.linear.approving import answer_of
 from phoenix_tui.onboarding_surface import LocalOffer
 from phoenix_tui.widgets.line_input import LineInput

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.permissions.place import Place
-from phoenix_tui.driver import QuietDriver
+from phoenix_tui.terminal.driver import QuietDriver
 from tests.support.outside import folder_outside_temp
 from tests.support.sandboxes import CONFINED, sandbox
 from tests.support.waiting import poll_blocking

@@ -142,7 +142,8 @@ def test_the_installed_program_imports_nothing_of_the_folder_whatever_is_planted
 
 def test_relative_entries_of_search_paths_are_gone_from_this_process(repository: Path) -> None:
     script = (
-        "import os, sys; from phoenix_tui.isolation import leave_out_working_directory as leave; leave(); leave(); "
+        "import os, sys; from phoenix_tui.lifecycle.isolation import leave_out_working_directory as leave; "
+        "leave(); leave(); "
         "print(os.environ['PATH'], os.environ['LD_LIBRARY_PATH'], sys.pycache_prefix)"
     )
     environment = {"PATH": ".:/usr/bin::bin:/bin:", "LD_LIBRARY_PATH": ":/opt/lib", "PYTHONPATH": str(ROOT)}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.serving.doors import Address, refusal, same
-from phoenix_tui.serving.tabs import MOST_CELLS, bounded
+from phoenix_tui.terminal.serving.doors import Address, refusal, same
+from phoenix_tui.terminal.serving.tabs import MOST_CELLS, bounded
 from tests.support.cli import phoenix_in
 from tests.support.serving import Served, serving, tab, visitor
 

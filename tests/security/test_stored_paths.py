@@ -22,11 +22,11 @@ from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
 from phoenix_tui.config.profile_files import ProfileFiles
 from phoenix_tui.config.trust import TrustFile
+from phoenix_tui.features.draft_codec import parsed
+from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.models.files import ModelFileError, ModelFiles
-from phoenix_tui.open_mark import left_open
 from phoenix_tui.panes import memory
-from phoenix_tui.unsent import parsed
-from phoenix_tui.user_themes import theme_named
+from phoenix_tui.styles.user_themes import theme_named
 from tests.support.cli import phoenix_in
 from tests.support.plain_runner import PlainRunner
 from tests.support.program import program

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phoenix_tui.terminal_size import FALLBACK, LEAST, MOST, drawable, forget_nonsense, terminal_size
+from phoenix_tui.terminal.size import FALLBACK, LEAST, MOST, drawable, forget_nonsense, terminal_size
 from tests.support.bounded import bounded
 from tests.support.cli import Phoenix
 from tests.support.program import program

@@ -19,7 +19,6 @@ from engine.providers.local.resources import Resources
 from engine.providers.local.server import objection_to
 from engine.store import StorePaths, open_store
 from engine.store.locks import forget, is_held
-from phoenix_tui.attention import background
 from phoenix_tui.cli.exits import CommandError
 from phoenix_tui.cli.import_file import read_document
 from phoenix_tui.cli.new_file import write_new
@@ -33,14 +32,15 @@ from phoenix_tui.config.rules import RuleFile
 from phoenix_tui.config.settings import ConfigError
 from phoenix_tui.config.trust import TrustFile
 from phoenix_tui.config.write import set_value
-from phoenix_tui.drafts import PromptHistory
-from phoenix_tui.image_files import dropped_images, read_image
-from phoenix_tui.keymap_file import KeymapError, read_keymap
+from phoenix_tui.features.image_files import dropped_images, read_image
+from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
+from phoenix_tui.lifecycle.crash_marker import left_open
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import file_digest
-from phoenix_tui.open_mark import left_open
 from phoenix_tui.panes import memory
-from phoenix_tui.user_themes import ThemeError, read_theme
+from phoenix_tui.styles.user_themes import ThemeError, read_theme
+from phoenix_tui.terminal.attention import background
 from tests.support.bounded import within
 from tests.support.cli import phoenix_in
 from tests.support.program import program

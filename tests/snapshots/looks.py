@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.theme import Theme
 
-from phoenix_tui.labels import TURNING
+from phoenix_tui.text.labels import TURNING
 
 MARKS: Final = ("bold", "dim", "italic", "underline", "underline2", "strike", "reverse", "blink")
 ON_BLANKS: Final = ("underline", "underline2", "strike", "reverse")

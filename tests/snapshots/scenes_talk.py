@@ -12,7 +12,7 @@ from engine.machine.messages import Origin, Role, TextBlock
 from engine.machine.states import AwaitingLlm, Errored, Idle, RetryWait, Run
 from engine.machine.texts import stopped
 from engine.updates import LiveTextDropped, RunEnded, TextArrived, ToolDrafted, ToolProgressed
-from phoenix_tui.themes import HIGH_CONTRAST, LIGHT
+from phoenix_tui.styles.themes import HIGH_CONTRAST, LIGHT
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.snapshots.booth import ALL, MIDDLE, SMALL, Booth, Size
 from tests.snapshots.told import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.segment import Segment
 from rich.style import Style
 
-from phoenix_tui.themes import DARK
+from phoenix_tui.styles.themes import DARK
 from tests.snapshots.looks import meanings, written
 
 NAMES = meanings(DARK)

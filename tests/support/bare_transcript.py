@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 
 from engine.records import StoredMessage, ToolCallRecord
-from phoenix_tui.follow import follow
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
 from tests.support.screens import snapshot

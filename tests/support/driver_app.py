@@ -5,9 +5,9 @@ Run as `python -m tests.support.driver_app LOG [MODE]`.
 
 from __future__ import annotations
 
-from phoenix_tui import terminal_state
+from phoenix_tui.terminal import state
 
-terminal_state.make_raw_early()
+state.make_raw_early()
 
 import asyncio  # noqa: E402 - raw mode comes first, as in the real entry
 import atexit  # noqa: E402 - as above
@@ -25,7 +25,7 @@ from textual.app import App, ComposeResult  # noqa: E402 - as above
 from textual.strip import Strip  # noqa: E402 - as above
 from textual.widget import Widget  # noqa: E402 - as above
 
-from phoenix_tui.driver import QuietDriver  # noqa: E402 - as above
+from phoenix_tui.terminal.driver import QuietDriver  # noqa: E402 - as above
 
 HOSTILE = "safe\x1b]52;c;aGFjaw==\x07\x1b]0;title\x07\x1b]8;;http://evil\x1b\\x\x1b]8;;\x1b\\\x1b[2t\x1bPq\x1b\\\x1b_Gx\x1b\\\x9b5nend"
 
@@ -106,5 +106,5 @@ class DriverApp(App[None]):
 
 
 if __name__ == "__main__":
-    atexit.register(terminal_state.restore)
+    atexit.register(state.restore)
     DriverApp(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "").run()

@@ -13,7 +13,7 @@ from engine.machine.states import Idle, State
 from engine.records import ConversationRecord, PermissionMode, StoredMessage, ToolCallRecord
 from engine.totals import Totals
 from engine.updates import Snapshot
-from phoenix_tui.themes import THEMES
+from phoenix_tui.styles.themes import THEMES
 from phoenix_tui.widgets.transcript.model import TranscriptModel
 from phoenix_tui.widgets.transcript.signals import Request
 from phoenix_tui.widgets.transcript.view import TranscriptView

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from phoenix_tui.__main__ import main
-from phoenix_tui.driver import QuietDriver
+from phoenix_tui.terminal.driver import QuietDriver
 
 give_back: Any = QuietDriver.suspend_application_mode
 

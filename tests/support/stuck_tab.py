@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from phoenix_tui.serving.tab import main as run
+from phoenix_tui.terminal.serving.tab import main as run
 from tests.support.stuck_child import stand_on_signal
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.machine.states import AgentStatus
-from phoenix_tui.agent_words import end_words, is_good
 from phoenix_tui.markdown.lines import MARGIN, QUIET, Line, Look, Span, Tone, cells, spans_width
 from phoenix_tui.markdown.wrap import ellipsize
+from phoenix_tui.text.agents import end_words, is_good
 from phoenix_tui.widgets.blocks.rows import column, duration_text
 from phoenix_tui.widgets.blocks.tool_view import ToolView
 from tools.clean import clean_line

@@ -12,7 +12,7 @@ from msgspec import Struct
 from engine.machine.messages import ImageBlock, TextBlock
 from engine.machine.states import Errored
 from engine.machine.texts import SUMMARIZED, without_keys
-from phoenix_tui.keys_in_force import hint
+from phoenix_tui.keys.active_keys import hint
 from phoenix_tui.markdown.lines import MARGIN, PLAIN, QUIET, Line, Look, Span, Tone
 from phoenix_tui.markdown.plain import plain_rows
 from phoenix_tui.markdown.wrap import ellipsize, wrap

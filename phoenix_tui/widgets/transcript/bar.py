@@ -13,7 +13,7 @@ from textual.geometry import Region
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 
-from phoenix_tui.still import Still
+from phoenix_tui.widgets.still import Still
 
 _EIGHTHS: Final = 8
 _GLYPHS: Final = ScrollBarRender.VERTICAL_BARS

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from engine.machine.messages import ImageBlock, Origin, Role, TextBlock, ThinkingBlock, ToolUseBlock, attached_in
 from engine.records import StoredMessage
-from phoenix_tui.agent_words import handed_in
 from phoenix_tui.images.boxes import box_of
 from phoenix_tui.markdown.lines import MARGIN, Line, Span
 from phoenix_tui.markdown.plain import LongText
+from phoenix_tui.text.agents import handed_in
 from phoenix_tui.widgets.blocks import speech
 from phoenix_tui.widgets.blocks.agent_cell import completion_words
 from phoenix_tui.widgets.blocks.tool_row import reads_line, tool_block

@@ -8,8 +8,8 @@ from typing import Final
 from textual.widget import Widget
 
 from phoenix_tui.markdown.code import CodeJob
-from phoenix_tui.still import Ticker
 from phoenix_tui.widgets.blocks.diff_colours import DiffJob
+from phoenix_tui.widgets.still import Ticker
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.long_texts import has_more, lay_more

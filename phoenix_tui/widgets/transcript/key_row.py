@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from phoenix_tui.keymap import KEYS_BY_ID
-from phoenix_tui.keys_in_force import keys
+from phoenix_tui.keys.active_keys import keys
+from phoenix_tui.keys.keymap import KEYS_BY_ID
 from phoenix_tui.markdown.lines import QUIET, Look, Span, Tone, cells
 from phoenix_tui.widgets.transcript.block_cursor import Chosen
 from phoenix_tui.widgets.transcript.parts import Part

@@ -8,7 +8,7 @@ from textual.app import App
 from textual.color import Color
 from textual.widget import Widget
 
-from phoenix_tui.palette import has_palette
+from phoenix_tui.styles.palette import has_palette
 from phoenix_tui.widgets.transcript.painter import Colours
 
 CSS: Final = """

@@ -18,13 +18,13 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from engine.updates import MessageSaved, RunEnded, Snapshot, TextArrived, ThinkingArrived, Update
-from phoenix_tui.follow import follow
-from phoenix_tui.keymap import Scope, bindings
+from phoenix_tui.keys.keymap import Scope, bindings
 from phoenix_tui.widgets.transcript import signals
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.block_keys import BlockKeys
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.errands import Errands
+from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.gallery import Gallery
 from phoenix_tui.widgets.transcript.history import HistoryReader

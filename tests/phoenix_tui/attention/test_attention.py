@@ -12,9 +12,9 @@ from engine.engine import Activity
 from engine.machine.messages import ToolCall
 from engine.machine.states import AwaitingApproval, AwaitingLlm, Errored, Idle, Requesting, State, ToolRound
 from engine.summaries import summary_of
-from phoenix_tui.attention.attention import Attention, Wishes
-from phoenix_tui.attention.background import remember, remembered_light, told_light
-from phoenix_tui.attention.signals import Notifying, Progress, Skills, notification, progress, skills_of, title
+from phoenix_tui.terminal.attention.attention import Attention, Wishes
+from phoenix_tui.terminal.attention.background import remember, remembered_light, told_light
+from phoenix_tui.terminal.attention.signals import Notifying, Progress, Skills, notification, progress, skills_of, title
 from phoenix_tui.widgets.status_line import Status
 from phoenix_tui.widgets.title_row import Heading
 from tests.support.fake_engine import RUN, FakeEngine

@@ -54,7 +54,7 @@ def test_nothing_heavy_loads_before_the_first_frame() -> None:
     program = (
         "import sys\n"
         "import phoenix_tui.__main__, phoenix_tui.cli.entry, phoenix_tui.cli.start, phoenix_tui.wiring.screen\n"
-        "import phoenix_tui.app, phoenix_tui.driver\n"
+        "import phoenix_tui.app, phoenix_tui.terminal.driver\n"
         f"print([name for name in {LATE!r}.split(', ') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.keymap_file import KeymapError, read_keymap
+from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 
 
 def read(folder: Path, text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from phoenix_tui.user_themes import ThemeError, read_theme, theme_files
+from phoenix_tui.styles.user_themes import ThemeError, read_theme, theme_files
 
 
 def test_a_theme_takes_what_it_does_not_name_from_its_base(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import io
 
 from textual.drivers._writer_thread import WriterThread
 
-from phoenix_tui.driver import LastingFile, QuietDriver
-from phoenix_tui.terminal_shadow import ShadowScreen
+from phoenix_tui.terminal.driver import LastingFile, QuietDriver
+from phoenix_tui.terminal.shadow import ShadowScreen
 
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.constants import ESCAPE_DELAY
 
-from phoenix_tui.terminal_input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
-from phoenix_tui.terminal_output import drawing_only
-from phoenix_tui.terminal_state import RESTORE, reset
+from phoenix_tui.terminal.input import PASTE_SECONDS, REPLY_SECONDS, InputFilter, QuietParser
+from phoenix_tui.terminal.output import drawing_only
+from phoenix_tui.terminal.state import RESTORE, reset
 from tests.support.screens import SteppedClock
 
 

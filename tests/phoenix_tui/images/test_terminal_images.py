@@ -17,8 +17,8 @@ from phoenix_tui.images.boxes import LARGE, SMALL, Box, box_of
 from phoenix_tui.images.graphics import CellSize, Way, known_way, told_way
 from phoenix_tui.images.pictures import MARKS, PLACEHOLDER, BlocksPicture
 from phoenix_tui.images.source import KEPT, ImageSource, kitty_image
-from phoenix_tui.terminal_input import InputFilter
-from phoenix_tui.terminal_output import drawing_only, with_overlays
+from phoenix_tui.terminal.input import InputFilter
+from phoenix_tui.terminal.output import drawing_only, with_overlays
 from tests.support.plain_runner import PlainRunner
 from tools.contract import ImageRejected
 from tools.images.previewing import Previewer, PreviewKind, PreviewOrder

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
-from phoenix_tui.labels import Family
+from phoenix_tui.keys.esc_hint import escape_hint
 from phoenix_tui.screens.escape import Deed, Situation, escape
-from phoenix_tui.way_out import escape_hint
+from phoenix_tui.text.labels import Family
 from tests.phoenix_tui.shell.test_shell_labels import CASES
 
 STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]

@@ -15,9 +15,10 @@ import pytest
 import phoenix_tui
 from engine.records import Attachment, QueuedMessage
 from engine.summaries import summary_of
-from phoenix_tui import keys_in_force
-from phoenix_tui.keymap import KEYS, key_names
-from phoenix_tui.keymap_file import read_keymap
+from phoenix_tui.keys import active_keys
+from phoenix_tui.keys.esc_hint import BACK, CLOSES
+from phoenix_tui.keys.keymap import KEYS, key_names
+from phoenix_tui.keys.keymap_file import read_keymap
 from phoenix_tui.screens.agents_sheet import AgentsSheet
 from phoenix_tui.screens.base import Sheet
 from phoenix_tui.screens.edit_sheet import EditSheet
@@ -25,7 +26,6 @@ from phoenix_tui.screens.history_sheet import HistorySheet
 from phoenix_tui.screens.hit_bar import HitBar
 from phoenix_tui.screens.image_sheet import ImageSheet
 from phoenix_tui.screens.peek import PeekScreen
-from phoenix_tui.way_out import BACK, CLOSES
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
@@ -45,7 +45,7 @@ WIDE = (200, 60)
 SAYS_A_KEY = re.compile(
     r"(?:Ctrl|Alt|Shift)\+|\bF\d+\b|\b(?:Tab|Space|Del|PgUp|PgDn|Home)\b [a-z]|(?:^| · )[a-zA-Z|+] [a-z]+s?(?: ·|$)"
 )
-ABOUT_KEYS = ("keymap.py", "keymap_file.py", "keys_in_force.py", "commands/catalogue.py")
+ABOUT_KEYS = ("keymap.py", "keymap_file.py", "active_keys.py", "commands/catalogue.py")
 """Modules whose texts are about keys, and none of them a hint."""
 FIXED = "Tab: only this conversation"
 """A key that no keymap changes, as `test_sheet_keys.FIXED` says."""
@@ -54,7 +54,7 @@ FIXED = "Tab: only this conversation"
 @pytest.fixture(autouse=True)
 def _own_keys_again() -> Iterator[None]:
     yield
-    keys_in_force.take({})
+    active_keys.take({})
 
 
 def named(name: str) -> str:
@@ -63,13 +63,13 @@ def named(name: str) -> str:
 
 
 def test_a_hint_names_the_first_key_and_drops_what_has_none() -> None:
-    assert keys_in_force.hint(("queue_earlier queue_later", "moves"), "Enter sends", ("agent_stop", "stops")) == (
+    assert active_keys.hint(("queue_earlier queue_later", "moves"), "Enter sends", ("agent_stop", "stops")) == (
         "Shift+↑↓ moves · Enter sends · x stops"
     )
-    assert keys_in_force.take({"agent_stop": "none", "queue_later": "f5", "hit_previous": "f6,f7"})
-    assert keys_in_force.hint(("agent_stop", "stops"), ("queue_earlier queue_later", "moves")) == "Shift+↑ F5 moves"
-    assert keys_in_force.key("hit_previous") == "F6"
-    assert not keys_in_force.take({"agent_stop": "none", "queue_later": "f5", "hit_previous": "f6,f7"})
+    assert active_keys.take({"agent_stop": "none", "queue_later": "f5", "hit_previous": "f6,f7"})
+    assert active_keys.hint(("agent_stop", "stops"), ("queue_earlier queue_later", "moves")) == "Shift+↑ F5 moves"
+    assert active_keys.key("hit_previous") == "F6"
+    assert not active_keys.take({"agent_stop": "none", "queue_later": "f5", "hit_previous": "f6,f7"})
 
 
 def test_no_text_of_the_screens_names_a_key_by_itself() -> None:

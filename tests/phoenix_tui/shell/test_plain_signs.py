@@ -6,9 +6,9 @@ import pytest
 
 from engine.machine.states import AwaitingLlm, Requesting, Run
 from engine.updates import StateChanged, TextArrived
-from phoenix_tui.labels import TURNING
-from phoenix_tui.plain_signs import PLAIN
-from phoenix_tui.terminal_state import is_plain
+from phoenix_tui.terminal.ascii_filter import PLAIN
+from phoenix_tui.terminal.state import is_plain
+from phoenix_tui.text.labels import TURNING
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine
 

@@ -13,8 +13,8 @@ from textual.dom import DOMNode
 
 import phoenix_tui
 from engine.summaries import summary_of
-from phoenix_tui.keymap import KEYS, Scope, bindings, help_rows
-from phoenix_tui.keymap_file import KeymapError, read_keymap
+from phoenix_tui.keys.keymap import KEYS, Scope, bindings, help_rows
+from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.screens.context_sheet import ContextSheet
 from phoenix_tui.screens.peek import PeekScreen
 from phoenix_tui.screens.pick import PickScreen

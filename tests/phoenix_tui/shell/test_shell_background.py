@@ -9,9 +9,9 @@ import pytest
 from engine.machine.messages import ToolCall
 from engine.machine.states import State, ToolExecuting, ToolRound
 from engine.updates import StateChanged
-from phoenix_tui import keys_in_force
-from phoenix_tui.job_words import leaving_question
-from phoenix_tui.keymap import to_textual
+from phoenix_tui.keys import active_keys
+from phoenix_tui.keys.keymap import to_textual
+from phoenix_tui.text.jobs import leaving_question
 from tests.support.fake_engine import RUN, FakeConversation
 from tools.contract import JobInfo
 
@@ -67,7 +67,7 @@ async def test_a_key_of_ones_own_counts_where_one_writes_too(open_shell: Any) ->
             await shell.until(lambda: conversation.jobs.let_go == 1)
             assert shell.composer.text == "axb"
         finally:
-            keys_in_force.take({})
+            active_keys.take({})
 
 
 async def test_where_nothing_runs_that_is_said(open_shell: Any) -> None:
@@ -127,7 +127,7 @@ async def test_the_hint_names_the_key_in_force_and_gives_way_where_there_is_no_r
             await shell.pilot.resize_terminal(40, 20)
             await shell.until(lambda: "Esc stops" in shell.text and "background" not in shell.text)
         finally:
-            keys_in_force.take({})
+            active_keys.take({})
 
 
 async def test_jobs_are_counted_and_an_end_is_said_once(open_shell: Any) -> None:

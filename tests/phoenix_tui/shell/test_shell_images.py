@@ -10,8 +10,8 @@ from textual import events
 
 from engine.ports import ConversationChanges
 from engine.records import PermissionMode
+from phoenix_tui.features.draft_codec import joined
 from phoenix_tui.screens.image_sheet import ImageSheet
-from phoenix_tui.unsent import joined
 from tests.support.fake_engine import FakeEngine
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

@@ -14,8 +14,8 @@ from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, Run, i
 from engine.ports import StorageError
 from engine.records import PermissionMode
 from engine.updates import ContextChanged, StateChanged, TextArrived
-from phoenix_tui.keymap import KEYS, help_rows, key_names
-from phoenix_tui.keymap_file import KeymapError, read_keymap
+from phoenix_tui.keys.keymap import KEYS, help_rows, key_names
+from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
 from phoenix_tui.screens.confirm import ConfirmScreen
 from phoenix_tui.screens.entries import EntriesSheet, Entry, find
 from phoenix_tui.screens.help_sheet import HelpSheet

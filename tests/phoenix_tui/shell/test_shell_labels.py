@@ -27,7 +27,7 @@ from engine.machine.states import (
     ToolExecuting,
     ToolRound,
 )
-from phoenix_tui.labels import Moment, age, clock, invitation, label, money, short_state, tokens
+from phoenix_tui.text.labels import Moment, age, clock, invitation, label, money, short_state, tokens
 from phoenix_tui.widgets.context_meter import ContextUse, crossing, short_meter, wide_meter
 
 RUN = Run("r", 50)

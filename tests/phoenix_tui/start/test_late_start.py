@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.drafts import PromptHistory
+from phoenix_tui.features.prompt_history import PromptHistory
 from phoenix_tui.screens.late_start import WORDS
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.dock import Dock

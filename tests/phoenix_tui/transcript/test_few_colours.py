@@ -9,8 +9,8 @@ from textual.color import Color
 from textual.theme import Theme
 
 from phoenix_tui.markdown.lines import Look, Surface
-from phoenix_tui.palette import grey, in_palette
-from phoenix_tui.themes import COLOUR_BLIND, DARK, HIGH_CONTRAST, LIGHT, THEMES
+from phoenix_tui.styles.palette import grey, in_palette
+from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, HIGH_CONTRAST, LIGHT, THEMES
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
 
 TINTS = (Surface.ADDED, Surface.REMOVED, Surface.ADDED_WORDS, Surface.REMOVED_WORDS)

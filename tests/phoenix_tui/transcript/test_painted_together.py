@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from textual.app import App, ComposeResult
 
 from engine.machine.states import AwaitingLlm, Requesting, Run
-from phoenix_tui.labels import Moment
+from phoenix_tui.text.labels import Moment
 from phoenix_tui.widgets.status_line import Status, StatusLine
 from phoenix_tui.widgets.transcript.canvas import Canvas
 from phoenix_tui.widgets.transcript.frames import Frames

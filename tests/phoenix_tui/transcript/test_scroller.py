@@ -7,9 +7,9 @@ from typing import cast
 from textual.geometry import Region
 
 from engine.updates import MessageSaved, TextArrived
-from phoenix_tui.follow import follow
 from phoenix_tui.widgets.transcript.bar import TranscriptBar
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.scroller import Scroller
 from tests.support.bare_transcript import RecordedBar, RecordedView, canvas_of
 from tests.support.screens import answered, said

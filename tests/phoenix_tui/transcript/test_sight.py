@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.updates import MessageSaved, TextArrived
-from phoenix_tui.follow import follow
 from phoenix_tui.widgets.transcript.canvas import Canvas
+from phoenix_tui.widgets.transcript.follow import follow
 from phoenix_tui.widgets.transcript.painter import Painter
 from phoenix_tui.widgets.transcript.parts import Kind, Part, with_gaps
 from phoenix_tui.widgets.transcript.sight import Sight

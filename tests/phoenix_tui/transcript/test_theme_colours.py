@@ -10,7 +10,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 from phoenix_tui.markdown.lines import Look, Surface, Tone
-from phoenix_tui.themes import COLOUR_BLIND, DARK, THEMES
+from phoenix_tui.styles.themes import COLOUR_BLIND, DARK, THEMES
 from phoenix_tui.widgets.question_colours import code_styles
 from phoenix_tui.widgets.transcript.painter import Colours, Painter
 

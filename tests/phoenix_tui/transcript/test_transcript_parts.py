@@ -10,9 +10,9 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.widgets import Static, TextArea
 
-from phoenix_tui.still import Still
 from phoenix_tui.widgets.blocks.rows import duration_text
 from phoenix_tui.widgets.blocks.tool_view import summary_of
+from phoenix_tui.widgets.still import Still
 from phoenix_tui.widgets.transcript.frames import Frames
 from phoenix_tui.widgets.transcript.heights import Heights
 from phoenix_tui.widgets.transcript.history import window_for

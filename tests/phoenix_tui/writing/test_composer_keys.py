@@ -12,8 +12,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.widgets import TextArea
 
-from phoenix_tui.drafts import PromptHistory
-from phoenix_tui.keymap import KEYS, Scope
+from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.keys.keymap import KEYS, Scope
 from phoenix_tui.widgets import composer_messages as messages
 from phoenix_tui.widgets.composer_keys import TYPING_PAUSE, Answering, ComposerKeys, VimMode
 from phoenix_tui.widgets.paste_marks import PasteMarks

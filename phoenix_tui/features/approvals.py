@@ -1,0 +1,60 @@
+"""The approvals that wait in all conversations of this process, oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.records import ConversationRecord
+from engine.updates import Question
+from phoenix_tui.features.sub_agents import asking
+from phoenix_tui.surface import ConversationSurface, EngineSurface
+from phoenix_tui.text.labels import short_model
+from tools.clean import clean_line
+
+UNTITLED = "New conversation"
+
+
+class Pending(Struct, frozen=True):
+    """A question and the conversation that asks it."""
+
+    conversation: ConversationSurface
+    question: Question
+
+    @property
+    def title(self) -> str:
+        """Whose question it is, as one line; a sub-agent's says whose that is."""
+        if self.conversation.record.agent is not None:
+            return clean_line(self.question.asker)
+        return clean_line(self.conversation.record.title) or UNTITLED
+
+
+def as_asked(question: Question, record: ConversationRecord) -> Question:
+    """The question with its model as the one who asks: who reads it sees the title beside it, but for a sub-agent's."""
+    return replace(question, asker=short_model(record.model)) if question.asker in {"", record.title} else question
+
+
+def pending(engine: EngineSurface) -> list[Pending]:
+    """Every open question, the one that waits longest first."""
+    found = [
+        Pending(conversation, question)
+        for conversation in engine.live()
+        if not conversation.read_only and (question := conversation.question) is not None
+    ]
+    return sorted(found, key=lambda one: one.question.asked)
+
+
+def pending_of(engine: EngineSurface, parent_id: str) -> list[Pending]:
+    """The open questions of a conversation's sub-agents, the one that waits longest first."""
+    found = asking(engine, parent_id)
+    return [Pending(one, one.question) for one in found if one.question is not None]
+
+
+def titles_of_others(engine: EngineSurface, current: ConversationSurface | None) -> Sequence[str]:
+    """Titles of the conversations beside this one that ask something."""
+    docked = current
+    if current is not None and current.question is None:
+        docked = next(iter(asking(engine, current.id)), current)
+    return [one.title for one in pending(engine) if one.conversation is not docked]

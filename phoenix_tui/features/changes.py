@@ -1,0 +1,157 @@
+"""What changed on disk, in sets: all of a conversation, each of its turns, what git has not committed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from engine.ports import StorageError
+from engine.ports.files import Coverage, FileChange, FileKind, FilesError, FileState
+from engine.rewinding.values import Changed, RewindPoint
+from phoenix_tui.features.uncommitted import Uncommitted, uncommitted
+from tools.clean import clean_line
+from tools.contract import DiffDisplay, ProcessRunner
+
+if TYPE_CHECKING:
+    from engine.records import ConversationRecord
+    from phoenix_tui.rewind_surface import RewindSurface
+
+EVERYTHING: Final = "all of this conversation"
+UNCOMMITTED: Final = "not committed in git"
+NO_TEXT: Final = "This is no text, or too large to show."
+NAMES_SHOWN: Final = 4
+TODAY: Final = 24 * 3600.0
+
+
+class ShownFile(Struct, frozen=True):
+    """One file of a set: what became of it (+ - ~), its lines, and where its change is read from."""
+
+    name: str
+    sign: str
+    added: int
+    removed: int
+    remark: str = ""
+    """Not empty where somebody else had a hand in it."""
+    change: FileChange | None = None
+    """Read from what Phoenix kept."""
+    patch: DiffDisplay | None = None
+    """As git says it."""
+
+
+class ChangeSet(Struct, frozen=True):
+    """Files that changed together; `note` says what cannot be shown of them, or why nothing can be told."""
+
+    title: str
+    files: tuple[ShownFile, ...]
+    note: str = ""
+
+
+class FolderChanges(Struct, frozen=True):
+    """Everything that changed in a folder, whether or not something was said there yet."""
+
+    folder: Path
+    runner: ProcessRunner
+    rewinding: RewindSurface | None = None
+    record: ConversationRecord | None = None
+
+    async def sets(self) -> Sequence[ChangeSet]:
+        """As of now, a run under way included."""
+        git = await uncommitted(self.runner, self.folder)
+        if self.rewinding is None or self.record is None:
+            return change_sets(Changed((), Coverage()), (), git, time.time())
+        try:
+            changed = await self.rewinding.changed(self.record)
+            points = (await self.rewinding.points(self.record)).points
+        except (FilesError, StorageError) as error:
+            return change_sets(Changed((), Coverage(), str(error)), (), git, time.time())
+        return change_sets(changed, points, git, time.time())
+
+    async def diff(self, file: ShownFile) -> DiffDisplay | None:
+        """The lines of one file; None where it has none, and `without_lines` says why."""
+        if file.change is None:
+            found = file.patch
+        else:
+            found = await self.rewinding.diff(file.change) if self.rewinding is not None else None
+        return found if found is not None and found.diff else None
+
+
+def change_sets(
+    changed: Changed, points: Sequence[RewindPoint], git: Uncommitted | None, now: float
+) -> list[ChangeSet]:
+    """All of a conversation first, its turns that changed files, newest first, then what git has not committed."""
+    whole = [_kept(one.change, one.remark) for one in changed.files if not one.change.only_folder]
+    sets = [ChangeSet(EVERYTHING, tuple(whole), changed.refusal or _note(changed.coverage))]
+    for point in points:
+        own = tuple(_kept(change) for change in files_of(point.files))
+        if own:
+            title = f"{when(point.at, now)}  {clean_line(point.text) or '(only an image)'}"
+            sets.append(ChangeSet(title, own, _note(point.coverage)))
+    if git is not None and git.files:
+        sets.append(ChangeSet(UNCOMMITTED, tuple(_from_git(one) for one in git.files), git.note))
+    return sets
+
+
+def files_of(changes: Sequence[FileChange]) -> list[FileChange]:
+    """Files and links, each once with all its lines; folders come and go with what is in them."""
+    found: dict[bytes, FileChange] = {}
+    for change in changes:
+        known = found.get(change.path)
+        if known is not None:
+            change = FileChange(
+                change.path, known.before, change.after, known.added + change.added, known.removed + change.removed
+            )
+        found[change.path] = change
+    return [one for one in found.values() if not one.only_folder]
+
+
+def sign_of(change: FileChange) -> str:
+    """What became of a file: it came, it went, it changed."""
+    if change.before is None:
+        return "+"
+    return "-" if change.after is None else "~"
+
+
+def when(at: float, now: float) -> str:
+    """14:02 today, 20 Nov before."""
+    moment = time.localtime(at)
+    return time.strftime("%H:%M" if now - at < TODAY else "%d %b", moment)
+
+
+def without_lines(file: ShownFile) -> str:
+    """What is said of a file that has no lines to show."""
+    return words_of(file.change) if file.change is not None else "It is empty, no text, or too large to show."
+
+
+def words_of(change: FileChange) -> str:
+    """What is said of a change that has no lines to show."""
+    before, after = change.before, change.after
+    if before is not None and after is not None and before.content == after.content and before.kind is after.kind:
+        return f"Its mode went from {before.mode & 0o7777:o} to {after.mode & 0o7777:o}."
+    if after is not None and after.kind is FileKind.LINK:
+        return f"It leads to {_target(after)} now."
+    if any(state is not None and not state.kept for state in (before, after)):
+        return "It is too large for its content to be kept."
+    return NO_TEXT
+
+
+def _kept(change: FileChange, remark: str = "") -> ShownFile:
+    return ShownFile(change.name, sign_of(change), change.added, change.removed, remark, change)
+
+
+def _from_git(patch: DiffDisplay) -> ShownFile:
+    gone = patch.diff.partition("\n")[2].startswith("+++ /dev/null")
+    sign = "+" if patch.created else "-" if gone else "~"
+    return ShownFile(patch.path, sign, patch.added, patch.removed, patch=patch)
+
+
+def _note(coverage: Coverage) -> str:
+    names = ", ".join(clean_line(name) for name in coverage.too_large[:NAMES_SHOWN])
+    return coverage.refusal or (f"Too large to be shown: {names}." if names else "")
+
+
+def _target(link: FileState) -> str:
+    return clean_line(link.content.decode("utf-8", "replace"))

@@ -1,0 +1,46 @@
+"""`/export`: the open conversation as a file, Markdown for people or JSON for `phoenix conversations import`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from phoenix_tui.cli.blocks import encode
+from phoenix_tui.cli.exits import CommandError
+from phoenix_tui.cli.markdown_export import agent_markdown, markdown
+from phoenix_tui.cli.new_file import write_new
+from phoenix_tui.features.sub_agents import views_of
+from phoenix_tui.surface import ConversationSurface, Services
+
+ALL: Final = 1 << 40
+"""More messages than any conversation has."""
+SHORT_ID: Final = 8
+
+
+async def export(conversation: ConversationSurface, services: Services, name: str) -> Path:
+    """Write it to the file `name` in its folder, by itself `phoenix-ID.md`; a name that ends in `.json` gets JSON.
+
+    Raises:
+        CommandError: the file is there already or cannot be written.
+        StorageError: the conversation cannot be read.
+    """
+    path = await asyncio.to_thread(_path, conversation, name)
+    if path.suffix.lower() == ".json":
+        text = encode(await services.library.export(conversation.id), indent=1) + "\n"
+    else:
+        found = await conversation.history(ALL, ALL)
+        text = await asyncio.to_thread(markdown, conversation.record, found.messages, found.tool_calls)
+        for view in views_of(services.engine, conversation.id):
+            text += agent_markdown(view, await services.engine.shelf.newest(view.id, ALL))
+    await asyncio.to_thread(write_new, path, text)
+    return path
+
+
+def _path(conversation: ConversationSurface, name: str) -> Path:
+    wanted = Path(name or f"phoenix-{conversation.id[:SHORT_ID]}.md")
+    try:
+        wanted = wanted.expanduser()
+    except RuntimeError as error:  # a home folder of nobody
+        raise CommandError(f"{wanted} cannot be written: {error}") from error
+    return conversation.record.cwd / wanted

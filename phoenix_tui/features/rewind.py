@@ -1,0 +1,230 @@
+"""Going back in a conversation: what is asked in which order, what is done, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from engine.ports import ConversationChanges
+from engine.ports.files import FilesError
+from engine.rewinding.rewinding import CannotRewind
+from engine.rewinding.values import Done, Preview, RewindList, RewindPoint, Scope
+from phoenix_tui.commands.catalogue import as_message
+from phoenix_tui.features.draft_codec import joined
+from tools.clean import clean_line
+from tools.wording import counted
+
+if TYPE_CHECKING:
+    from engine.ports.turns import BranchRow
+    from phoenix_tui.rewind_surface import RewindSurface
+    from phoenix_tui.surface import ConversationSurface, EngineSurface
+
+NOTHING_SAID: Final = "Nothing was said here yet, so there is nothing to go back to."
+NAMES: Final = 3
+"""Files named of those that stayed as they were."""
+
+
+class OtherWay(Enum):
+    """What the list of prompts offers beside its prompts."""
+
+    UNDO = auto()
+    BRANCHES = auto()
+    FINISH = auto()
+    """Do the rest of a restore that a crash cut off."""
+    TAKE_BACK = auto()
+    """Turn that restore around."""
+
+
+Order: TypeAlias = RewindPoint | OtherWay
+
+
+class Instead(Enum):
+    """What can be done at a prompt without going back."""
+
+    SUMMARY = auto()
+    """What came before it becomes a summary."""
+
+
+Way: TypeAlias = Scope | Instead
+
+
+class HowFar(Struct, frozen=True):
+    """What goes back, and which files that somebody else changed are overwritten (their paths)."""
+
+    way: Way
+    overwrite: frozenset[bytes] = frozenset()
+
+
+class Asker(Protocol):
+    """A front end's side of going back: it asks and shows. None stands for a user who gave up."""
+
+    undo_keys: str
+    """How the last way back is taken back, such as `/undo`."""
+    undo_keys_over_text: str
+    """The same while a prompt stands in the box."""
+    branching_keys: str
+    """What makes a branch."""
+
+    async def which_prompt(self, found: RewindList) -> Order | None:
+        """What to go back to, of a list that is not empty."""
+        ...
+
+    async def how_far(self, point: RewindPoint, preview: Preview, ways: Sequence[Way]) -> HowFar | None:
+        """The last look before going back."""
+        ...
+
+    async def summarize_before(self, seq: int) -> None:
+        """Have what came before this message summarized, and let the user decide on it."""
+        ...
+
+    async def overwritten_by_undo(self, preview: Preview) -> frozenset[bytes] | None:
+        """The last look before undoing: which files of others go back too."""
+        ...
+
+    async def which_branch(self, family: Sequence[BranchRow]) -> str | None:
+        """The id of the one to show."""
+        ...
+
+    async def show(self, branch: ConversationSurface) -> None:
+        """Put this one in the place of the one that is shown."""
+        ...
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """What was done, or why not."""
+        ...
+
+
+class GoingBack:
+    """The ways back from one conversation. What cannot be is told; raises StorageError."""
+
+    def __init__(
+        self, asker: Asker, engine: EngineSurface, conversation: ConversationSurface, rewinding: RewindSurface
+    ) -> None:
+        self._asker = asker
+        self._engine = engine
+        self._conversation = conversation
+        self._rewinding = rewinding
+
+    async def rewind(self) -> None:
+        """Choose a prompt of this conversation and go back to before it, or one of the other ways."""
+        if self._cannot():
+            return
+        try:
+            found = await self._rewinding.points(self._conversation.record)
+            if found.points or found.takeback or found.unfinished:
+                await self._follow(await self._asker.which_prompt(found), found)
+            else:
+                self._asker.tell(NOTHING_SAID)
+        except (CannotRewind, FilesError) as error:
+            self._asker.tell(str(error), bad=True)
+
+    async def undo(self) -> None:
+        """Take the last way back, where there is one."""
+        if self._cannot():
+            return
+        try:
+            if (await self._rewinding.points(self._conversation.record)).takeback is None:
+                self._asker.tell("Nothing went back here, so there is nothing to undo. /rewind goes back.")
+            else:
+                await self._undo()
+        except (CannotRewind, FilesError) as error:
+            self._asker.tell(str(error), bad=True)
+
+    async def branches(self) -> None:
+        """Choose one of the branches and show it in place of this."""
+        if self._cannot():
+            return
+        here = self._conversation
+        family = await self._rewinding.branches(here.record)
+        if len(family) < 2:
+            self._asker.tell(f"This conversation has no branches: {self._asker.branching_keys} makes one.")
+            return
+        chosen = await self._asker.which_branch(family)
+        if not chosen or chosen == here.id:
+            return
+        try:
+            await self._arrive(await self._rewinding.switch(here.record, here.state, chosen))
+        except (CannotRewind, FilesError) as error:
+            self._asker.tell(str(error), bad=True)
+
+    def _cannot(self) -> bool:
+        reason = self._conversation.read_only or self._rewinding.why_not(self._conversation.state)
+        if reason:
+            self._asker.tell(reason, bad=True)
+        return bool(reason)
+
+    async def _follow(self, order: Order | None, found: RewindList) -> None:
+        match order:
+            case None:
+                return
+            case RewindPoint():
+                await self._go_back(order, found)
+            case OtherWay.UNDO:
+                await self._undo()
+            case OtherWay.BRANCHES:
+                await self.branches()
+            case OtherWay.FINISH | OtherWay.TAKE_BACK:
+                take_back = order is OtherWay.TAKE_BACK
+                await self._arrive(await self._rewinding.finish(self._conversation.record, take_back=take_back))
+
+    async def _go_back(self, point: RewindPoint, found: RewindList) -> None:
+        here = self._conversation
+        preview = await self._rewinding.preview(here.record, point.seq)
+        ways: list[Way] = [Scope.CONVERSATION] if preview.refusal or not preview.files else list(Scope)
+        if here.record.context_start_seq < point.seq and point is not found.points[-1]:
+            ways.append(Instead.SUMMARY)
+        choice = await self._asker.how_far(point, preview, ways)
+        if choice is None:
+            return
+        match choice.way:
+            case Instead.SUMMARY:
+                await self._asker.summarize_before(point.seq)
+            case Scope() as scope:
+                await self._arrive(
+                    await self._rewinding.rewind(here.record, here.state, point.seq, scope, choice.overwrite)
+                )
+
+    async def _undo(self) -> None:
+        here = self._conversation
+        overwrite = await self._asker.overwritten_by_undo(await self._rewinding.preview_undo(here.record))
+        if overwrite is not None:
+            await self._arrive(await self._rewinding.undo(here.record, here.state, overwrite))
+
+    async def _arrive(self, done: Done) -> None:
+        """Show the other branch, with what was taken back to be written anew, and say what came of the files."""
+        here = self._conversation
+        if done.conversation_id != here.id:
+            branch = await self._engine.open(done.conversation_id)
+            if done.text or done.image_ids:
+                await branch.change(ConversationChanges(draft=joined(as_message(done.text), done.image_ids)))
+            await self._asker.show(branch)
+            if not any(job.running for job in here.jobs.all()):
+                await self._engine.forget(here.id)
+        self._asker.tell(self._outcome(done))
+        if done.problems:
+            self._asker.tell(_left(done), bad=True)
+
+    def _outcome(self, done: Done) -> str:
+        files = f"{counted(done.restored, 'file')} went back. " if done.restored else ""
+        keys = self._asker.undo_keys
+        if done.conversation_id != self._conversation.id:
+            keys = self._asker.undo_keys_over_text if done.text or done.image_ids else keys
+            return f"{files or 'Files stay as they are. '}This is another branch; {keys} goes back to the other one."
+        if files:
+            return f"{files}The agent is told with your next message. {keys} takes it back."
+        return "No file changed."
+
+
+def _left(done: Done) -> str:
+    """Which files stayed as they were, and why."""
+    names = (f"{clean_line(one.path.decode('utf-8', 'replace'))} ({one.problem})" for one in done.problems[:NAMES])
+    more = f" and {len(done.problems) - NAMES} more" if len(done.problems) > NAMES else ""
+    return f"Left as they are: {', '.join(names)}{more}."
+
+
+def others_of(preview: Preview) -> frozenset[bytes]:
+    """The files that somebody else changed and that could be overwritten."""
+    return frozenset(one.change.path for one in preview.files if one.conflict and one.possible)

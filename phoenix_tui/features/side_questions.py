@@ -1,0 +1,47 @@
+"""What both front ends share of a question beside the conversation: what is said of it, and its answer as text."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec import Struct
+
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.surface import ConversationSurface
+from tools.clean import clean, clean_line
+from tools.wording import one_line
+
+NOTHING_SAID: Final = "Nothing was said yet that a question could be about."
+USAGE: Final = "/btw QUESTION asks beside the conversation: the agent works on, nothing of it is stored."
+NO_ANSWER: Final = "(no answer)"
+SHOWN: Final = 200
+"""Characters of the question that are shown."""
+
+
+class SideAnswer(Struct, frozen=True):
+    """What came back, as it may be shown."""
+
+    text: str
+    failed: bool = False
+    """Whether it says why there is no answer."""
+
+
+def why_not(conversation: ConversationSurface | None, question: str) -> str:
+    """Why nothing is asked; empty where it can be."""
+    if conversation is None or not conversation.record.message_count:
+        return NOTHING_SAID
+    return "" if question else USAGE
+
+
+def in_one_line(question: str) -> str:
+    """The question as its answer is headed."""
+    return one_line(clean_line(question), SHOWN)
+
+
+async def answer_of(ask: Callable[[str], Awaitable[str]], question: str) -> SideAnswer:
+    """Ask; a failure is an answer too."""
+    try:
+        return SideAnswer(clean(await ask(question)).strip() or NO_ANSWER)
+    except ENGINE_ERRORS as error:
+        return SideAnswer(clean(str(error)), failed=True)

@@ -1,0 +1,132 @@
+"""What Esc, or the key that matters more, does now: the words at the right of the status line."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from engine.machine.states import (
+    AwaitingApproval,
+    AwaitingLlm,
+    AwaitingSubagents,
+    Cancelling,
+    Compacting,
+    Completed,
+    Errored,
+    Failed,
+    Idle,
+    State,
+    ToolExecuting,
+    is_busy,
+)
+from phoenix_tui.keys.active_keys import hint, key, keys
+from phoenix_tui.text.labels import Family
+from tools.wording import counted
+
+CLOSES: Final = "Esc closes"
+"""Of whatever lies over the workspace; a sheet where Esc does something else says so itself."""
+BACK: Final = "Esc back"
+"""Where the keys belong to something for a while, and then to the composer again."""
+SHELL: Final = "bash"
+"""The tool whose commands can be sent to the background."""
+LONG: Final = 5.0
+"""Seconds after which one asks oneself whether to wait."""
+STOPS_ONE: Final = "stops this sub-agent"
+
+
+def escape_hint(
+    state: State, *, has_text: bool, is_prose: bool = True, way_out: str = "", family: Family | None = None
+) -> str:
+    """What Esc, or the key that matters more, does now; `way_out` is what it does to a thing that is open.
+
+    `is_prose` says of a text that it is no command: Tab queues it then.
+    """
+    if way_out:
+        return way_out
+    family = family or Family()
+    if family.is_agent:
+        return _agent_hint(state, has_text=has_text)
+    if family.agents:
+        return _family_hint(state, family, has_text=has_text, is_prose=is_prose)
+    match state:
+        case AwaitingApproval():
+            return hint(_answers(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
+        case AwaitingLlm() | ToolExecuting() | AwaitingSubagents() | Compacting():
+            return hint(_ways_on(has_text=has_text, is_prose=is_prose), ("stop", "stops"))
+        case Cancelling() | Completed() | Failed():
+            return ""
+        case Errored():
+            return hint(("send", "sends" if has_text else "retries"), ("stop", "dismisses"))
+        case Idle():
+            return _clears() if has_text else "? help"
+        case _:
+            assert_never(state)
+
+
+def background_hint(state: State, elapsed: float, *, has_text: bool) -> str:
+    """How a command that takes long is waited for no longer; empty for all else."""
+    is_command = isinstance(state, ToolExecuting) and state.round.current.name == SHELL
+    return hint(("background", "backgrounds")) if is_command and elapsed >= LONG and not has_text else ""
+
+
+def vim_hint(state: State, way_out: str, *, has_text: bool, is_prose: bool = True) -> str:
+    """While vim writes, or waits for the rest of a command: Esc does `way_out` before it does anything else."""
+    first: tuple[str, str] | str = ""
+    if isinstance(state, AwaitingApproval):
+        first = _answers(has_text=has_text, is_prose=is_prose)
+    elif isinstance(state, Errored):
+        first = ("send", "sends" if has_text else "retries")
+    elif is_busy(state):
+        first = _ways_on(has_text=has_text, is_prose=is_prose) or ("" if has_text else ("interrupt", "stops"))
+    elif not has_text:
+        first = "? help"
+    return hint(first, ("stop", way_out))
+
+
+def _agent_hint(state: State, *, has_text: bool) -> str:
+    """In a sub-agent's transcript: Esc stops this one, and once it has ended goes back to its parent."""
+    match state:
+        case Completed() | Failed() | Errored():
+            return hint(("send", "sends a hint"), _clears()) if has_text else hint(("stop", "goes back to its parent"))
+        case AwaitingApproval():
+            return hint(_answers(has_text=has_text, is_prose=False), ("stop", STOPS_ONE))
+        case Cancelling():
+            return ""
+        case _:
+            return hint(("send", "sends a hint") if has_text else "", ("stop", "stops it" if has_text else STOPS_ONE))
+
+
+def _family_hint(state: State, family: Family, *, has_text: bool, is_prose: bool) -> str:
+    """With sub-agents at work Esc stops them too: it says so before it does."""
+    those = counted(family.agents, "sub-agent")
+    what = those if isinstance(state, Idle | AwaitingSubagents) else f"this and {those}"
+    match state:
+        case Cancelling():
+            return ""
+        case Errored():
+            return hint(("stop", f"dismisses, stops {those}"))
+        case _ if isinstance(state, AwaitingApproval) or family.asking:
+            answers = _answers(has_text=has_text, is_prose=is_prose, short=True)  # the mode needs the room
+            return hint(answers, ("stop", f"stops {counted(family.agents, 'agent')}"))
+        case _:
+            queues = has_text and is_prose and is_busy(state)
+            return hint(("complete", "queues") if queues else "", ("stop", f"stops {what}"))
+
+
+def _ways_on(*, has_text: bool, is_prose: bool) -> str:
+    """What becomes of a text while the agent works."""
+    return hint(("complete", "queues"), ("send_now", "stops and sends")) if has_text and is_prose else ""
+
+
+def _answers(*, has_text: bool, is_prose: bool, short: bool = False) -> str:
+    """The letters and numbers of an answer; behind a text they wait for the focus, and the rule above names Enter."""
+    if has_text:
+        return hint(("older", "goes to the question"), ("complete", "queues") if is_prose else "")
+    letters = keys("answer_once", "answer_conversation", "answer_always", "answer_no", "answer_reason")
+    numbers = "-".join(one for one in (key("answer_1"), key("answer_5")) if one)
+    found = " or ".join(one for one in (letters, "" if short else numbers) if one)
+    return f"{found} answer" if found else ""
+
+
+def _clears() -> str:
+    escape = keys("stop")
+    return f"{escape} {escape} clears" if escape else ""

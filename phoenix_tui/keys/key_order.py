@@ -1,0 +1,177 @@
+"""Keys in the order of typing, wherever each is done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from textual import events
+from textual.app import App
+from textual.dom import DOMNode
+from textual.timer import Timer
+
+from phoenix_tui.keys.key_gate import SETTLE, KeyGate, Outcome, Typed, Verdict
+
+LONGEST_WAIT: Final = 1.0
+"""Seconds that a key is held back by those before it."""
+HandOn: TypeAlias = Callable[[events.Event], Awaitable[None]]
+
+
+class KeyOrder:
+    """Hands one key on at a time: the next once that one is done.
+
+    Textual carries out priority bindings at once, but gives any other key to the widget in focus, from where it goes
+    up to the app through one queue after the other. Of two keys in one read (a slow line, a busy loop) the second
+    would be done first, or reach what the first has closed. A letter that acts waits for what follows (`key_gate.py`).
+    """
+
+    def __init__(self, app: App[Any], hand_on: HandOn, gate: KeyGate) -> None:
+        self._app = app
+        self._hand_on = hand_on
+        self._gate = gate
+        self._held: deque[Typed | Callable[[], None]] = deque()
+        self._under_way: Typed | None = None
+        self._waits: events.Key | None = None
+        """A letter that acts unless more is typed."""
+        self._timer: Timer | None = None
+        self._opens: Typed | None = None
+        """A key under way that opens what those behind it are meant for."""
+
+    def hold(self) -> None:
+        """Let the keys behind the one under way wait until `release`: it opens a sheet, whose module may be loaded."""
+        if self._under_way is not None:
+            self._opens = self._under_way
+            self._app.set_timer(LONGEST_WAIT, partial(self._release, self._under_way))
+
+    def release(self) -> None:
+        """What the key opens has the focus, or it opened nothing."""
+        if self._opens is not None:
+            self._app.call_later(self._release, self._opens)
+
+    async def _release(self, event: Typed) -> None:
+        if self._opens is event:
+            self._opens = None
+            await self._done(event)
+
+    async def take(self, event: Typed) -> None:
+        """Hand a key on, or hold it until its turn comes."""
+        if self._under_way is not None:
+            self._held.append(event)
+            if len(self._held) == 1:
+                self._not_for_ever()
+        elif self._waits is not None:
+            await self._decide(self._waits, event)
+        else:
+            await self._judge(event)
+
+    async def settle(self) -> bool:
+        """Let the letter that waits act, as after `SETTLE` seconds; False where none waits."""
+        letter = self._forget()
+        if letter is None:
+            return False
+        if self._gate.is_where_it_was:
+            await self._act(letter)
+        elif self._gate.to_text(letter):
+            await self._start(letter)
+        else:
+            await self._go_on()
+        return True
+
+    def rest(self) -> None:
+        """Forget what was typed before, as after a long pause."""
+        self._gate.rest()
+
+    async def _judge(self, event: Typed) -> None:
+        match self._gate.judge(event):
+            case Verdict.WAIT if isinstance(event, events.Key):
+                self._waits = event
+                self._timer = self._app.set_timer(SETTLE, self.settle)
+            case Verdict.TEXT if isinstance(event, events.Key) and not self._gate.to_text(event):
+                pass  # nobody reads it
+            case Verdict.DROP:
+                pass
+            case _:
+                await self._start(event)
+
+    async def _decide(self, letter: events.Key, event: Typed) -> None:
+        """What the key behind it makes of a letter that waits, and then of that key."""
+        self._forget()
+        match self._gate.follows(event):
+            case Outcome.ACT | Outcome.CONFIRM as outcome:
+                await self._act(letter)
+                if outcome is Outcome.CONFIRM:
+                    return
+            case Outcome.TEXT:
+                if self._gate.to_text(letter):
+                    await self._start(letter)
+            case Outcome.DROP:
+                pass
+        await self.take(event)
+
+    async def _act(self, letter: events.Key) -> None:
+        self._gate.act(letter)
+        await self._start(letter)
+
+    def _forget(self) -> events.Key | None:
+        """The letter that waited, which waits no longer."""
+        letter, self._waits = self._waits, None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        return letter
+
+    async def _start(self, event: Typed) -> None:
+        target = self._app.focused or self._app.screen
+        self._under_way = event
+        await self._hand_on(event)
+        self._follow(event, target)
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Once all keys so far are done."""
+        if self._under_way is None and self._waits is None:
+            call()
+        else:
+            self._held.append(call)
+
+    def _follow(self, event: Typed, node: DOMNode | None) -> None:
+        """Stand in line behind a key wherever it still waits."""
+        if node is None or node is self._app or not node.call_later(self._passed, event, node):
+            self._app.call_later(self._done, event)
+
+    async def _passed(self, event: Typed, node: DOMNode) -> None:
+        """The key has been through this widget; what a priority binding put off in it is done, too."""
+        goes_up = event.is_forwarded and not event._stop_propagation  # pyright: ignore[reportPrivateUsage] - not told otherwise
+        if goes_up:
+            self._follow(event, node.parent)
+        elif self._opens is event:
+            pass  # goes on with its release
+        elif self._held:
+            self._app.call_later(self._done, event)
+        elif self._under_way is event:
+            self._under_way = None
+
+    async def _done(self, event: Typed) -> None:
+        if self._under_way is not event or self._opens is event:
+            return
+        self._under_way = None
+        await self._go_on()
+
+    async def _go_on(self) -> None:
+        """Take what waited for its turn; a call waits for the letter before it, too."""
+        while self._held and self._under_way is None:
+            if self._waits is not None and not isinstance(self._held[0], events.Key | events.Paste):
+                return
+            held = self._held.popleft()
+            if isinstance(held, events.Key | events.Paste):
+                await self.take(held)
+            else:
+                held()
+        if self._held:
+            self._not_for_ever()
+
+    def _not_for_ever(self) -> None:
+        """Whatever keeps a key, those behind it count."""
+        if self._under_way is not None:
+            self._app.set_timer(LONGEST_WAIT, partial(self._done, self._under_way))

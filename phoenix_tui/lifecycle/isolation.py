@@ -1,0 +1,67 @@
+"""Keeps the working directory out of this process: neither a module nor a program is loaded from it (SECURITY V1).
+
+Runs before anything else is imported, so it uses only modules that Python has loaded by then; even `__future__` is a
+file that a repository can shadow.
+"""
+
+import os
+import sys
+
+REPOSITORIES = (".git", ".hg", ".svn")
+SEARCH_PATHS = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS")
+"""Lists of folders that this process, or a program it starts for the user, is loaded from."""
+
+
+def leave_out_working_directory() -> None:
+    """Drop from `sys.path` what the working directory or its repository holds, and relative entries of search paths.
+
+    Python puts the folder there by itself for `python -m`, and for an empty entry of PYTHONPATH.
+    """
+    untrusted = _untrusted_folders()
+    trusted = _installed_folders()
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if entry.startswith("/") and (_is_below(entry, trusted) or not _is_below(entry, untrusted))
+    ]
+    if sys.pycache_prefix is not None and not sys.pycache_prefix.startswith("/"):
+        sys.pycache_prefix = None  # compiled modules would be read from the working directory
+    for name in SEARCH_PATHS:
+        _drop_relative_entries(name)
+
+
+def _drop_relative_entries(name: str) -> None:
+    value = os.environ.get(name)
+    if value is None:
+        return
+    kept = os.pathsep.join(entry for entry in value.split(os.pathsep) if entry.startswith("/"))
+    if kept != value:
+        # Without PATH the C library looks in the working directory or in its default; the default is meant.
+        os.environ[name] = kept or (os.defpath if name == "PATH" else "")
+
+
+def _untrusted_folders() -> tuple[str, ...]:
+    """The working directory and every repository it lies in; the root of the file system is nobody's repository."""
+    try:
+        folder = os.path.realpath(os.getcwd())  # noqa: PTH109 - pathlib is not loaded yet, and could be planted
+    except OSError:
+        return ()
+    found = [folder]
+    while (parent := os.path.dirname(folder)) != folder:  # noqa: PTH120 - as above
+        folder = parent
+        found += [folder] if any(os.path.lexists(f"{folder}/{name}") for name in REPOSITORIES) else []
+    return tuple(one for one in found if one != "/")
+
+
+def _installed_folders() -> tuple[str, ...]:
+    """Where Python, its packages and Phoenix itself lie: who runs those from the working directory has chosen them."""
+    site = sys.modules.get("site")
+    user_site = getattr(site, "USER_SITE", None) if getattr(site, "ENABLE_USER_SITE", None) else None
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120 - as above
+    named = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, user_site, own)
+    return tuple(dict.fromkeys(os.path.realpath(folder) for folder in named if folder))
+
+
+def _is_below(path: str, folders: tuple[str, ...]) -> bool:
+    real = os.path.realpath(path)
+    return any(real == folder or real.startswith(f"{folder.rstrip('/')}/") for folder in folders)

@@ -1,0 +1,122 @@
+"""How Phoenix ends: by a key, by a signal or by a fault, and the words that are printed afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from phoenix_tui.lifecycle.crash import crash_note
+from phoenix_tui.lifecycle.loop_watchdog import LoopWatch
+from phoenix_tui.lifecycle.stop_signals import ENDING, SIGNAL_EXIT, listen
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from phoenix_tui.lifecycle.memory_limit import MemoryLimit
+    from phoenix_tui.screens.readiness import Readiness
+    from phoenix_tui.surface import Services
+    from tools.process.link import ZygoteLink
+
+log = logging.getLogger(__name__)
+
+
+class Ending:
+    """Keeps what is open and gives the screen back, once."""
+
+    def __init__(self, app: App[Any], ready: Readiness, keep_report: Callable[[BaseException], str] | None) -> None:
+        self._app = app
+        self._ready = ready
+        self._keep_report = keep_report
+        self._begun = False
+        self.wanted = False
+        """Whether it was asked for, though it may not have begun."""
+        self._watch: LoopWatch | None = None
+        self.services: Services | None = None
+        """What is closed last; None while it opens."""
+        self.note = ""
+        """What is printed after the screen is gone: how to come back."""
+        self.crash_note = ""
+        """What is printed instead after a crash."""
+        self.last_words = ""
+        """What is printed ahead of either, where memory was the reason."""
+
+    def heed_signals(
+        self,
+        link: ZygoteLink,
+        limit: MemoryLimit,
+        tell: Callable[[str], None],
+        numbers: Sequence[signal.Signals] = ENDING,
+    ) -> None:
+        """These signals end Phoenix as a key does; a thread and the zygote end one that takes none of them."""
+        link.disarm()
+        listen(asyncio.get_running_loop(), numbers, lambda number: self.begin(SIGNAL_EXIT + number))
+        link.arm(numbers)
+        self._watch = LoopWatch(link, limit, tell)
+
+    def stop_watching(self) -> None:
+        """The loop ends."""
+        if self._watch is not None:
+            self._watch.stop()
+            self.last_words = self._watch.last_words
+
+    def begin(self, return_code: int) -> None:
+        """Keep the draft, stop every run, close the store, leave the screen."""
+        self.wanted = True
+        if self._watch is not None:
+            self._watch.end_begins()
+        # Not exclusive: a second signal would cancel what the first one has begun.
+        self._app.run_worker(self._finish(return_code), group="finish")
+
+    def crashed(self, error: Exception) -> bool:
+        """Keep a report of the first fault; False for those behind it, and while Phoenix ends anyway.
+
+        A screen that is taken down while it is still being built has widgets without what they look for.
+        """
+        if self._begun and logging.getLogger().handlers:  # without any it would go to the terminal
+            log.warning("a fault while Phoenix ended", exc_info=error)
+        if self.crash_note or self._begun:
+            return False
+        report = self._keep_report(error) if self._keep_report is not None else "none was asked for"
+        self.crash_note = crash_note(error, report, self._way_back())
+        return True
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has begun: nothing may cut it short."""
+        return self._begun
+
+    def _way_back(self) -> str:
+        bench = self._ready.bench
+        kept = self.services is not None and self.services.kept
+        conversation = bench.desk.conversation if bench is not None and kept else None
+        has_messages = conversation is not None and conversation.record.message_count
+        return f"phoenix --resume {conversation.id}" if conversation is not None and has_messages else ""
+
+    async def _finish(self, return_code: int) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        try:
+            await self._put_away()
+        finally:
+            self._app.exit(return_code=return_code)
+
+    async def _put_away(self) -> None:
+        bench = self._ready.bench
+        if bench is not None:
+            from phoenix_tui.screens.editor import end_editors  # noqa: PLC0415 - loaded with the bench
+
+            await end_editors()
+        if bench is None and self._ready.late is not None:
+            self._ready.late.keep()
+        if bench is not None:
+            self.note = self._way_back()
+            await bench.desk.put_away()
+            bench.desk.overview.stop()
+            bench.around.close()
+            await bench.clipboard.close()
+        if self.services is not None:
+            await self.services.engine.close()

@@ -1,0 +1,53 @@
+"""The signals that end Phoenix: one way for every front end, from its first moment on.
+
+Imported before everything else by `__main__`: standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Final
+
+from phoenix_tui.terminal.state import restore
+
+if TYPE_CHECKING:  # asyncio costs 30 ms before the terminal is raw
+    import asyncio
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+IN_A_TAB: Final = (*ENDING, signal.SIGINT)
+"""Ctrl+C in the terminal of `phoenix serve` comes to its tabs as well."""
+SIGNAL_EXIT: Final = 128
+"""What a shell adds to the number of a signal."""
+
+
+def heeded(numbers: Iterable[signal.Signals] = ENDING) -> list[signal.Signals]:
+    """Those that Phoenix was not told to ignore: `nohup`, or a shell without job control."""
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def end_early() -> None:
+    """Until the event loop takes them: give the terminal back and end; nothing has been begun."""
+    for number in heeded():
+        signal.signal(number, _end)
+
+
+def listen(
+    loop: asyncio.AbstractEventLoop, numbers: Iterable[signal.Signals], told: Callable[[signal.Signals], None]
+) -> None:
+    """Have the loop told of those signals that are heeded."""
+    for number in heeded(numbers):
+        loop.add_signal_handler(number, told, number)
+
+
+def hang_up() -> None:
+    """End as after a hang-up: the terminal is gone, also where the signal itself is ignored."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    os.kill(os.getpid(), signal.SIGTERM if ignored else signal.SIGHUP)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    restore()
+    os._exit(SIGNAL_EXIT + number)

@@ -1,0 +1,153 @@
+"""Title and progress of the conversation in view, and notifications of all of them while nobody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from engine.executor.requests import Activity
+from engine.machine.states import AwaitingApproval, Completed, Errored, Failed, State, is_busy
+from phoenix_tui.terminal.attention.signals import (
+    GIVE_TITLE_BACK,
+    KEEP_TITLE,
+    Notifying,
+    Progress,
+    Skills,
+    notification,
+    progress,
+    title,
+)
+from phoenix_tui.text.labels import ASKING, TROUBLES, Moment, label
+from phoenix_tui.widgets.status_line import Status
+from phoenix_tui.widgets.title_row import Heading
+
+NAME: Final = "Phoenix"
+AGENT_ASKS: Final = "a sub-agent asks for your answer"
+
+
+class Terminal(Protocol):
+    """What is needed of the driver."""
+
+    def write_own(self, sequence: str) -> None:
+        """Write a sequence of Phoenix's own."""
+        ...
+
+    def accompany(self, greeting: str, parting: str) -> None:
+        """What to write whenever the screen is taken, and whenever it is given back."""
+        ...
+
+
+class Wishes(Struct, frozen=True):
+    """What the user wants (settings `notifications` and `terminal_title`)."""
+
+    notifications: str = "auto"
+    """`auto`: as the terminal shows it best; `bell`; `off`."""
+    titles: bool = True
+    plain: bool = False
+
+
+class Attention:
+    """Writes only what changed; silent where nothing does."""
+
+    def __init__(
+        self, skills: Skills, wishes: Wishes, terminal: Terminal | None, is_watched: Callable[[], bool]
+    ) -> None:
+        self._skills = skills
+        self._wishes = wishes
+        self._terminal = terminal
+        self._is_watched = is_watched
+        self._title = ""
+        self._progress = Progress.NONE
+        self._states: dict[str, State] = {}
+        self._asking: dict[str, int] = {}
+        """Sub-agents that ask, by conversation."""
+
+    def wish(self, wishes: Wishes) -> None:
+        """Do it so from now on."""
+        if self._title and not wishes.titles:
+            self._write(GIVE_TITLE_BACK)
+            self._title = ""
+        self._wishes = wishes
+
+    def show(self, heading: Heading, status: Status) -> None:
+        """Title and progress for how things stand."""
+        self._show_progress(progress_of(status.state))
+        if not (self._wishes.titles and self._skills.titles):
+            return
+        text = window_title(heading, status, plain=self._wishes.plain)
+        if text != self._title:
+            self._write(title(text) if self._title else KEEP_TITLE + title(text))
+            self._title = text
+            self._accompany()
+
+    def _show_progress(self, kind: Progress) -> None:
+        if kind is not self._progress:
+            self._progress = kind
+            self._write(progress(self._skills, kind))
+            self._accompany()
+
+    def noticed(self, activity: Activity) -> None:
+        """Something changed in one of the conversations."""
+        conversation_id, state = activity.summary.id, activity.state
+        before, self._states[conversation_id] = self._states.get(conversation_id), state
+        asked, self._asking[conversation_id] = self._asking.get(conversation_id, 0), activity.agents_asking
+        words = news(before, state) or (AGENT_ASKS if activity.agents_asking > asked else "")
+        if words and not self._is_watched():
+            self._notify(activity.summary.title or "New conversation", words)
+
+    def _notify(self, name: str, words: str) -> None:
+        match self._wishes.notifications:
+            case "off":
+                return
+            case "bell":
+                skills = Skills(Notifying.BELL if self._skills.notifying is not Notifying.NONE else Notifying.NONE)
+            case _:
+                skills = self._skills
+        self._write(notification(skills, NAME, f"{name}: {words}"))
+
+    def _accompany(self) -> None:
+        if self._terminal is None:
+            return
+        shown = progress(self._skills, self._progress) if self._progress is not Progress.NONE else ""
+        cleared = progress(self._skills, Progress.NONE) if shown else ""
+        kept = KEEP_TITLE + title(self._title) if self._title else ""
+        self._terminal.accompany(kept + shown, cleared + (GIVE_TITLE_BACK if self._title else ""))
+
+    def _write(self, sequence: str) -> None:
+        if self._terminal is not None and sequence:
+            self._terminal.write_own(sequence)
+
+
+def window_title(heading: Heading, status: Status, *, plain: bool) -> str:
+    """State, conversation and who else needs the user: `◆2 ▸ api-retry · Phoenix`."""
+    others = f"{ASKING.mark(plain)}{heading.others_asking} " if heading.others_asking else ""
+    sign = label(status.state, Moment()).glyph.mark(plain)
+    return f"{others}{sign} {heading.title or heading.folder or 'new conversation'} · {NAME}"
+
+
+def progress_of(state: State) -> Progress:
+    """What a task bar shows of a state."""
+    if isinstance(state, AwaitingApproval):
+        return Progress.ASKING
+    if isinstance(state, Errored | Failed):
+        return Progress.FAILED
+    return Progress.WORKING if is_busy(state) else Progress.NONE
+
+
+def news(before: State | None, now: State) -> str:
+    """What someone who looks elsewhere wants to hear of a move; empty for most."""
+    if before is None or type(before) is type(now):
+        return ""
+    match now:
+        case AwaitingApproval(round=tool_round):
+            return f"{tool_round.current.name} asks for your answer"
+        case Errored(kind=kind):
+            return TROUBLES.get(kind, "failed")
+        case Failed(error=error):
+            return error
+        case Completed():
+            return "result handed in"
+        case _:
+            return "ready" if is_busy(before) and not is_busy(now) else ""

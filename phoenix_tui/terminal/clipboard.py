@@ -1,0 +1,147 @@
+"""The clipboard: text out by tool and OSC 52, text and images in, each with a clear word when it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from phoenix_tui.features.image_files import LARGEST_IMAGE
+from phoenix_tui.terminal.clipboard_backends import choose
+from tools.contract import UNCONFINED, Command, Finished, ProcessRunner
+
+SECONDS: Final = 4.0
+HOLD_CHECK: Final = 0.3
+"""Seconds after which a tool that still runs is taken to hold the text."""
+LARGEST_TEXT: Final = 16_000_000
+OSC_52_LIMIT: Final = 74_994
+"""Bytes of text that every terminal with OSC 52 takes (100,000 in base64 with its frame)."""
+
+
+class ClipboardImage(Struct, frozen=True):
+    """An image, in whatever format the clipboard had."""
+
+    content: bytes
+
+
+class ClipboardText(Struct, frozen=True):
+    """Text."""
+
+    text: str
+
+
+class ClipboardTrouble(Struct, frozen=True):
+    """Nothing could be read: why, and what would help."""
+
+    reason: str
+
+
+Clip: TypeAlias = ClipboardImage | ClipboardText | ClipboardTrouble
+
+
+class Clipboard:
+    """Reads and writes the clipboard that belongs to this terminal."""
+
+    def __init__(
+        self,
+        runner: ProcessRunner,
+        environment: Mapping[str, str],
+        platform: str,
+        write_terminal: Callable[[str], None],
+    ) -> None:
+        self._runner = runner
+        self._environment = environment
+        self._write_terminal = write_terminal
+        self._backend = choose(environment, platform)
+        self._holder: asyncio.Task[Finished | None] | None = None
+
+    async def copy(self, text: str) -> str:
+        """Copy, and say by what: `with wl-copy`, `through the terminal (OSC 52)`."""
+        ways: list[str] = []
+        backend = self._backend
+        if backend.copy and await self._hand_over(text.encode("utf-8", "replace")):
+            ways.append(f"with {backend.copy[0]}")
+        if len(text.encode("utf-8", "replace")) <= OSC_52_LIMIT:
+            self._write_terminal(osc_52(text, in_tmux="TMUX" in self._environment))
+            ways.append("through the terminal (OSC 52)")
+        return " and ".join(ways) or f"nowhere: too long for the terminal; {backend.missing}"
+
+    async def _hand_over(self, content: bytes) -> bool:
+        """Give text to the native tool, which may have to stay alive to hold it."""
+        await self.close()
+        seconds = None if self._backend.holds else SECONDS
+        holder = asyncio.create_task(self._run(self._backend.copy, stdin=content, seconds=seconds))
+        await asyncio.wait({holder}, timeout=HOLD_CHECK if self._backend.holds else None)
+        if holder.done():
+            finished = holder.result()
+            return finished is not None and finished.exit_code == 0
+        self._holder = holder
+        return True
+
+    async def close(self) -> None:
+        """End the program that holds a copied text."""
+        holder, self._holder = self._holder, None
+        if holder is not None:
+            holder.cancel()
+            await asyncio.wait({holder})
+
+    async def paste(self) -> Clip:
+        """The image on the clipboard, else its text."""
+        backend = self._backend
+        if backend.refusal:
+            return ClipboardTrouble(backend.refusal)
+        found_tool = False
+        for argv in backend.images:
+            finished = await self._run(argv, keep=LARGEST_IMAGE)
+            found_tool = found_tool or finished is not None
+            content = _content(finished)
+            if content and backend.encoded_images:
+                content = _decoded(content)
+            if content:
+                return ClipboardImage(content)
+        finished = await self._run(backend.text, keep=LARGEST_TEXT)
+        if finished is None and not found_tool:
+            return ClipboardTrouble(backend.missing)
+        text = _content(finished).decode("utf-8", "replace")
+        return ClipboardText(text) if text else ClipboardTrouble("The clipboard is empty.")
+
+    async def _run(
+        self, argv: tuple[str, ...], *, stdin: bytes | None = None, keep: int = 65_536, seconds: float | None = SECONDS
+    ) -> Finished | None:
+        """None where the program is not there. It gets the names of the display, which tools do not."""
+        wanted = {name: self._environment[name] for name in DISPLAY_NAMES if name in self._environment}
+        command = Command(argv, Path("/"), seconds, wanted, stdin, keep_head=keep, keep_tail=0, sandbox=UNCONFINED)
+        try:
+            return await self._runner.run(command)
+        except OSError:
+            return None
+
+
+DISPLAY_NAMES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XAUTHORITY", "HOME", "PATH", "WSL_INTEROP")
+
+
+def _content(finished: Finished | None) -> bytes:
+    if finished is None or finished.exit_code != 0 or finished.captured.dropped:
+        return b""
+    return finished.captured.head + finished.captured.tail
+
+
+def _decoded(content: bytes) -> bytes:
+    try:
+        return base64.b64decode(content, validate=False)
+    except ValueError:
+        return b""
+
+
+def osc_52(text: str, *, in_tmux: bool) -> str:
+    """The sequence that puts text on the clipboard of the terminal.
+
+    tmux takes it itself where `set-clipboard` is on, and passes it on wrapped where `allow-passthrough` is.
+    """
+    sequence = f"\x1b]52;c;{base64.b64encode(text.encode('utf-8', 'replace')).decode('ascii')}\x07"
+    wrapped = f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
+    return sequence + wrapped if in_tmux else sequence

@@ -1,0 +1,105 @@
+"""Textual's driver for a browser, with the filters that a terminal gets; each tab is a Phoenix of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any, Final
+
+from textual.app import App
+from textual.drivers.web_driver import WebDriver
+from textual.events import AppBlur, Resize
+from textual.geometry import Size
+
+from phoenix_tui.terminal.driver import FRAME_BEGINS, FRAME_ENDS
+from phoenix_tui.terminal.output import drawing_only
+from phoenix_tui.terminal.serving.packets import PacketWriter
+from phoenix_tui.terminal.shadow import ShadowScreen
+from phoenix_tui.terminal.size import drawable, terminal_size
+
+GREETING: Final = b"__GANGLION__\n"
+"""Begins what textual-serve reads."""
+ENTER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"
+
+
+def _size_of_tab() -> tuple[int, int]:
+    """The size that the server tells of the browser's window."""
+    return terminal_size((), {"COLUMNS": os.environ.get("COLUMNS", ""), "LINES": os.environ.get("ROWS", "")})
+
+
+class QuietWebDriver(WebDriver):
+    """Only what draws goes out; a tab or a server that is gone ends Phoenix as a hang-up would.
+
+    A tab that takes nothing gets no frames until it does: then all is drawn again.
+    """
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size or _size_of_tab())
+        self._loop = asyncio.get_running_loop()
+        self._packets = PacketWriter(self.fileno, self._draw_again)
+        self._write: Any = self._packets.put
+        self._frame: list[str] | None = None
+        """What was written of a frame that has not ended."""
+        self.shadow = ShadowScreen(capable=True)
+
+    def write(self, data: str) -> None:
+        """Write what draws, a frame in one piece; nothing else passes."""
+        if data == FRAME_BEGINS:
+            self._frame = []
+        elif self._frame is None:
+            if not self.shadow.is_repeated(data):
+                self._offer(drawing_only(data))
+        elif data == FRAME_ENDS:
+            frame, self._frame = "".join(self._frame), None
+            if not self.shadow.is_repeated(frame):
+                self._offer(f"{FRAME_BEGINS}{frame}{FRAME_ENDS}")
+        else:
+            self._frame.append(drawing_only(data))
+
+    def _offer(self, text: str) -> None:
+        content = text.encode()
+        if not self._packets.offer(b"D%s%s" % (len(content).to_bytes(4, "big"), content)):
+            self.shadow.forget()
+
+    def _draw_again(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._app.refresh)
+
+    def start_application_mode(self) -> None:
+        """Greet the server and set its tab up as Textual does, but take no signal.
+
+        Textual's handlers would leave at once, before the draft is kept, and put an end to what watches for signals.
+        """
+        self._write(GREETING)
+        self.write(ENTER_SCREEN)
+        self._enable_mouse_support()
+        self._enable_bracketed_paste()
+        self._request_terminal_sync_mode_support()
+        size = Size(*drawable(*(self._size or _size_of_tab())))
+        self._loop.call_soon(self._app.post_message, Resize(size, size))
+        self._key_thread.start()
+        self._app.call_later(self._app.post_message, AppBlur())
+
+    def stop_application_mode(self) -> None:
+        """Tell the server that it is over."""
+        super().stop_application_mode()
+        self._packets.end()
+
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        """What the server says: a closed tab keeps its draft and stops its runs before the end."""
+        if packet_type == "quit":
+            os.kill(os.getpid(), signal.SIGTERM)
+        elif packet_type == "resize":
+            columns, rows = drawable(payload.get("width"), payload.get("height"))
+            super().on_meta(packet_type, {**payload, "width": columns, "height": rows})
+        else:
+            super().on_meta(packet_type, payload)
+
+    def run_input_thread(self) -> None:
+        """Read until the end; one that nobody asked for means that the server has died."""
+        super().run_input_thread()
+        if not self.exit_event.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)

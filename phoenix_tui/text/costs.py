@@ -1,0 +1,52 @@
+"""What a conversation's model calls used and cost, in words: one line for each purpose of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.call_records import CallPurpose, CallSum
+from phoenix_tui.text.labels import money, tokens
+from tools.wording import counted
+
+PURPOSES: Final = {
+    CallPurpose.REPLY: "replies",
+    CallPurpose.COMPACTION: "summaries of older messages",
+    CallPurpose.ROUTING: "choosing who answers",
+    CallPurpose.TITLE: "titles",
+    CallPurpose.TURN_SUMMARY: "turn summaries",
+    CallPurpose.SUGGESTION: "suggested messages",
+    CallPurpose.ASIDE: "side questions (/btw)",
+    CallPurpose.EARLIER: "before calls were recorded one by one",
+}
+
+
+def call_lines(sums: Sequence[CallSum]) -> list[str]:
+    """A line for each purpose, and one that says what of it is no full count; nothing without calls."""
+    lines = [_line(one) for one in sums]
+    estimated = sum(one.estimated for one in sums)
+    if estimated:
+        told = "was stopped or failed before its server told" if estimated == 1 else "ended before their server told"
+        lines.append(f"{counted(estimated, 'call')} {told} all tokens: what is known of that is counted.")
+    return lines
+
+
+def _line(one: CallSum) -> str:
+    used = one.totals
+    cached = used.cache_creation_tokens + used.cache_read_tokens
+    facts = [
+        f"{tokens(used.input_tokens)} in",
+        f"{tokens(used.output_tokens)} out",
+        *([f"{tokens(cached)} cached"] if cached else []),
+        "price unknown" if used.cost_usd is None else money(used.cost_usd) or "$0.00",
+    ]
+    if one.purpose is CallPurpose.EARLIER:
+        return f"{PURPOSES[one.purpose]}: {', '.join(facts)}"
+    return f"{PURPOSES[one.purpose]}: {counted(one.calls, 'call')}{_apart(one)}, {', '.join(facts)}"
+
+
+def _apart(one: CallSum) -> str:
+    """The calls that ended otherwise than with an answer, or were asked again."""
+    kinds = {"failed": one.failed, "stopped": one.cancelled, "asked again": one.retries}
+    said = ", ".join(f"{number} {kind}" for kind, number in kinds.items() if number)
+    return f" ({said})" if said else ""

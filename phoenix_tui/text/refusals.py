@@ -1,0 +1,17 @@
+"""Refusals of the engine in the keys of the screen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.machine.texts import BUSY
+from phoenix_tui.keys.active_keys import hint
+
+BEGINNING: Final = BUSY.partition(" — ")[0]
+
+
+def in_keys(reason: str) -> str:
+    """A refusal as the screen says it: of one that the agent is busy, both ways out by their keys."""
+    if reason != BUSY:
+        return reason
+    return f"{BEGINNING} — {hint(('complete', 'queues your message'), ('stop', 'stops'))}"

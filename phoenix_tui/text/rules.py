@@ -1,0 +1,33 @@
+"""A permission rule in words, for both front ends: on one line, and nothing in it hidden."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.records import PermissionMode
+from engine.updates import Question
+from phoenix_tui.text.labels import MODE_MEANINGS
+from tools.clean import reveal
+
+RULES_COUNT: Final = frozenset({PermissionMode.ASK, PermissionMode.ACCEPT_EDITS, PermissionMode.AUTO})
+"""Modes in which a rule is looked at; the others refuse whatever a rule could allow."""
+
+
+def no_rule_counts(mode: PermissionMode) -> str:
+    """Why no rule counts in this mode; empty where they do."""
+    return "" if mode in RULES_COUNT else f"In mode {mode.value} no rule counts: {MODE_MEANINGS[mode]}."
+
+
+def one_line(text: str) -> str:
+    """All of a text on one row: hidden characters spelled out, line ends as a sign."""
+    return reveal(text).replace("\n", "↵")
+
+
+def rule_grant(question: Question) -> str:
+    """What the suggested rule allows, in a few words on one line; empty where none is suggested."""
+    from engine.permissions.rules import grant, parse_rule  # noqa: PLC0415 - 1.5 ms of the first frame
+
+    rule = parse_rule(question.rule)
+    if rule is None:
+        return ""
+    return grant(rule, question.tool_class, has_paths=bool(question.request.paths))
