@@ -25,9 +25,7 @@ from phoenix_tui.lifecycle.loading import load, seldom_switched
 from phoenix_tui.lifecycle.message_limit import MessageBound, bound_messages
 from phoenix_tui.lifecycle.removal_faults import is_fault_of_removal
 from phoenix_tui.lifecycle.shutdown import Ending
-from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.late_start import LateStart
-from phoenix_tui.screens.workspace import WorkspaceScreen
+from phoenix_tui.modals.base import Sheet
 from phoenix_tui.styles.caches import let_painted_rows_go
 from phoenix_tui.styles.palette import for_terminal
 from phoenix_tui.styles.themes import DARK, LIGHT, THEMES
@@ -37,6 +35,8 @@ from phoenix_tui.terminal.shadow import ShadowScreen, Shortened
 from phoenix_tui.terminal.size import LEAST, drawable, is_too_small
 from phoenix_tui.text.labels import Tone
 from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.workspace.screen import WorkspaceScreen
+from phoenix_tui.workspace.slow_start import LateStart
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ class PhoenixApp(App[None]):
             async with seldom_switched():
                 services, module, _ = await asyncio.gather(
                     self._open_services(),
-                    load("phoenix_tui.screens.backstage"),
+                    load("phoenix_tui.workspace.backstage"),
                     workspace.ready.furnish(),
                 )
         except CannotOpen as error:

@@ -9,16 +9,16 @@ import msgspec
 from msgspec import Struct
 
 from engine.ports import ConversationChanges
-from phoenix_tui.screens.desk import Desk
-from phoenix_tui.screens.parts import Teller
-from phoenix_tui.screens.sending import Sending
 from phoenix_tui.terminal.clipboard import Clipboard
 from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.workspace.active_conversation import Desk
+from phoenix_tui.workspace.sending import Sending
+from phoenix_tui.workspace.widgets import Teller
 
 if TYPE_CHECKING:
-    from phoenix_tui.screens.deeds import Deeds
-    from phoenix_tui.screens.sheets import Sheets
-    from phoenix_tui.screens.surroundings import Surroundings
+    from phoenix_tui.modals.opening import Sheets
+    from phoenix_tui.workspace.actions import Deeds
+    from phoenix_tui.workspace.environment import Surroundings
 
 
 class UndoStep(Struct, frozen=True):

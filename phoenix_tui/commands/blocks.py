@@ -14,12 +14,12 @@ from textual.app import App
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.catalogue import as_message
 from phoenix_tui.keys.active_keys import key
-from phoenix_tui.screens.editor import open_outside
-from phoenix_tui.screens.turns import TurnsScreen
+from phoenix_tui.modals.turns import TurnsScreen
 from phoenix_tui.terminal.clipboard import DISPLAY_NAMES
 from phoenix_tui.widgets.transcript.signals import BlockDeed, FarPrompt, Remark, Wanted
 from phoenix_tui.widgets.transcript.targets import Deed, Target
 from phoenix_tui.widgets.transcript.view import TranscriptView
+from phoenix_tui.workspace.external_editor import open_outside
 from tools.contract import UNCONFINED, Command
 
 VIEWER_SECONDS: Final = 10.0

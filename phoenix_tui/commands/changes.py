@@ -9,8 +9,8 @@ from textual.app import App
 
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.features.changes import FolderChanges
-from phoenix_tui.screens.changes_sheet import ChangesSheet
-from phoenix_tui.screens.editor import open_outside
+from phoenix_tui.modals.changes import ChangesSheet
+from phoenix_tui.workspace.external_editor import open_outside
 from tools.clean import clean_line
 
 PARENTS: Final = "What sub-agents change belongs to their parent's turn: /agents parent goes there, then /diff."

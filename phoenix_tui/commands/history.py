@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.screens.history_sheet import HistorySheet
+from phoenix_tui.modals.prompt_history import HistorySheet
 
 
 async def history(bench: Bench, argument: str) -> None:

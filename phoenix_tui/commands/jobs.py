@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.screens.jobs_sheet import JobsSheet
+from phoenix_tui.modals.jobs import JobsSheet
 
 
 async def background(bench: Bench, _: str) -> None:

@@ -7,10 +7,10 @@ from typing import Final, cast
 
 from engine.records import ConversationQuery
 from phoenix_tui.commands.bench import Bench, Run
+from phoenix_tui.modals.picker import Choice, PickScreen
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import recall
 from phoenix_tui.panes.split import MOST, Split
-from phoenix_tui.screens.pick import Choice, PickScreen
 from phoenix_tui.text.labels import age
 from phoenix_tui.widgets.question_text import short_path
 

@@ -10,7 +10,7 @@ from engine.machine.states import Idle
 from engine.ports.profiles import GENERAL
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.features.profiles import use_of
-from phoenix_tui.screens.profiles_sheet import ProfilesSheet
+from phoenix_tui.modals.profiles import ProfilesSheet
 
 
 async def profile(bench: Bench, name: str) -> None:

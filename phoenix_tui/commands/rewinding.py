@@ -11,11 +11,11 @@ from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.context import decide_on_summary
 from phoenix_tui.features.rewind import NOTHING_SAID, GoingBack, HowFar, Instead, Order, Way
 from phoenix_tui.keys.active_keys import key
+from phoenix_tui.modals.branches import BranchesScreen
+from phoenix_tui.modals.rewind import RewindSheet
+from phoenix_tui.modals.rewind_confirm import GoBackSheet, LastLook
+from phoenix_tui.modals.summary import SummarySheet
 from phoenix_tui.rewind_surface import RewindSurface
-from phoenix_tui.screens.branches import BranchesScreen
-from phoenix_tui.screens.go_back import GoBackSheet, LastLook
-from phoenix_tui.screens.rewind import RewindSheet
-from phoenix_tui.screens.summary_sheet import SummarySheet
 from phoenix_tui.surface import ConversationSurface
 from tools.clean import clean_line
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from engine.permissions.projects import project_of
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.screens.rules_sheet import RulesSheet
+from phoenix_tui.modals.rules import RulesSheet
 from phoenix_tui.text.rules import no_rule_counts
 
 

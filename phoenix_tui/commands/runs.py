@@ -7,7 +7,7 @@ from typing import Final
 from textual.content import Content
 
 from phoenix_tui.commands.bench import Bench
-from phoenix_tui.screens.pick import Choice, PickScreen
+from phoenix_tui.modals.picker import Choice, PickScreen
 from phoenix_tui.text.labels import clock, money
 from phoenix_tui.text.runs import run_heading, run_lines
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from engine.records import SearchHit
 from phoenix_tui.commands.bench import Bench, Run
-from phoenix_tui.screens.find_bar import FindBar
-from phoenix_tui.screens.hit_bar import HitBar
-from phoenix_tui.screens.search_sheet import SearchMemory, SearchSheet
+from phoenix_tui.modals.find_bar import FindBar
+from phoenix_tui.modals.hit_bar import HitBar
+from phoenix_tui.modals.search import SearchMemory, SearchSheet
 from phoenix_tui.widgets.transcript.marks import Goal
 from phoenix_tui.widgets.transcript.view import TranscriptView
 

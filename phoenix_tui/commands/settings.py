@@ -12,8 +12,8 @@ from engine.ports.profiles import SANDBOX_FREEDOM
 from engine.records import PermissionMode
 from phoenix_tui.commands.bench import Bench, Run
 from phoenix_tui.commands.rules import rules
-from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.screens.settings_sheet import RESET, SettingsSheet, ThemePick, when
+from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.modals.settings import RESET, SettingsSheet, ThemePick, when
 from phoenix_tui.settings_surface import Setting
 from phoenix_tui.text.labels import MODE_MEANINGS, SANDBOX_MEANINGS, sandbox_set, tokens, widening
 from phoenix_tui.widgets.pasting import provider_of

@@ -9,9 +9,9 @@ from engine.ports import ConversationChanges
 from phoenix_tui.commands.bench import Bench, Run, UndoStep
 from phoenix_tui.commands.panes import split_with
 from phoenix_tui.keys.active_keys import hint, key
+from phoenix_tui.modals.archive import AsideScreen
+from phoenix_tui.modals.peek import PeekScreen
 from phoenix_tui.panes.split import MOST
-from phoenix_tui.screens.aside import AsideScreen
-from phoenix_tui.screens.peek import PeekScreen
 from phoenix_tui.widgets.roster import Group
 
 MOST_STEPS: Final = 50

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from phoenix_tui.lifecycle.memory_limit import MemoryLimit
-    from phoenix_tui.screens.readiness import Readiness
     from phoenix_tui.surface import Services
+    from phoenix_tui.workspace.startup import Readiness
     from tools.process.link import ZygoteLink
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Ending:
     async def _put_away(self) -> None:
         bench = self._ready.bench
         if bench is not None:
-            from phoenix_tui.screens.editor import end_editors  # noqa: PLC0415 - loaded with the bench
+            from phoenix_tui.workspace.external_editor import end_editors  # noqa: PLC0415 - loaded with the bench
 
             await end_editors()
         if bench is None and self._ready.late is not None:

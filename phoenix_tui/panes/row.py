@@ -14,12 +14,12 @@ from phoenix_tui.features.draft_codec import parsed
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.layout import PaneLayout, Stand, regions
 from phoenix_tui.panes.widgets import PaneFoot, PaneTabs, SideRule, Tab, TopRule
-from phoenix_tui.screens.parts import Parts
-from phoenix_tui.screens.visible import Visible
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.text.labels import label
 from phoenix_tui.widgets.title_row import TitleRow
 from phoenix_tui.widgets.transcript.view import TranscriptView
+from phoenix_tui.workspace.conversation_view import Visible
+from phoenix_tui.workspace.widgets import Parts
 from tools.clean import reveal_line
 
 PANES_CLASS: Final = "-panes"

@@ -12,11 +12,11 @@ from engine.ports import ConversationChanges
 from phoenix_tui.panes.column import ConversationColumn
 from phoenix_tui.panes.memory import Panes, remember
 from phoenix_tui.panes.row import Pane, PaneRow
-from phoenix_tui.screens.desk import Desk
-from phoenix_tui.screens.parts import Parts, Teller
-from phoenix_tui.screens.visible import Visible
 from phoenix_tui.surface import ConversationSurface
 from phoenix_tui.widgets.status_line import Status
+from phoenix_tui.workspace.active_conversation import Desk
+from phoenix_tui.workspace.conversation_view import Visible
+from phoenix_tui.workspace.widgets import Parts, Teller
 
 MOST: Final = 4
 """Panes. A fifth has no room at 200x60, nobody reads five streams, and each may cost 16 frames a second."""

@@ -20,8 +20,8 @@ from phoenix_tui.widgets.route_rows import Shown, as_text, card_rows, countdown,
 from phoenix_tui.widgets.still import Still, Ticker
 
 if TYPE_CHECKING:
-    from phoenix_tui.screens.parts import Teller
     from phoenix_tui.surface import ConversationSurface
+    from phoenix_tui.workspace.widgets import Teller
 
 TICK: Final = 0.25
 """Seconds between two looks at the countdown."""
@@ -159,7 +159,7 @@ class RoutePanel(Still, Widget):
         """Change profiles and tasks as text."""
         if not self._hold():
             return
-        from phoenix_tui.screens.edit_sheet import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
+        from phoenix_tui.modals.text_editor import EditSheet  # noqa: PLC0415 - behind the first frame, seldom wanted
 
         sheet = EditSheet(HEADING, self._edited_text or as_text(self._agents))
         self.app.push_screen(sheet, self._edited)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from phoenix_tui.screens.sheets import KILOBYTES
+from phoenix_tui.modals.opening import KILOBYTES
 from tests.benchmarks.agents import answered
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.costs import cpu_of, resident

@@ -18,7 +18,7 @@ def folder(path: Path) -> None:
     work.mkdir(exist_ok=True)
     (work / "notes.md").write_text("quetzalcoatl\nsecond\n")
     (work / "pic one.png").write_bytes(TINY_PNG)
-    (work / "pick.py").write_text("pass\n")
+    (work / "picker.py").write_text("pass\n")
     (work / "blob").write_bytes(b"\0\1" * 50)
 
 

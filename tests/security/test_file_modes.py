@@ -41,8 +41,8 @@ from phoenix_tui.lifecycle.crash_marker import OpenMark
 from phoenix_tui.models.accepted import AcceptedServers
 from phoenix_tui.models.partial_file import PartialFile
 from phoenix_tui.panes import memory
-from phoenix_tui.screens.writing_deeds import spill_paste
 from phoenix_tui.terminal.attention import background
+from phoenix_tui.workspace.draft_actions import spill_paste
 from tests.support.bounded import within
 from tests.support.cli import ROOT, Phoenix
 from tests.support.journeys import calls_all, says

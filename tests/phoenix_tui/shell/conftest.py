@@ -17,9 +17,9 @@ from textual.strip import Strip
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.commands.bench import Bench
-from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.workspace.screen import WorkspaceScreen
 from tests.support.fake_engine import FakeConversation, FakeEngine, FakeOnboarding, FakeSettings, launch, services
 from tests.support.waiting import LOOK, PATIENCE, poll
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from phoenix_tui.screens.sheets import KILOBYTES
+from phoenix_tui.modals.opening import KILOBYTES
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tools import garbage
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import fields, replace
 
-from phoenix_tui.screens.escape import AGAIN, AT_REST, DOUBLE, Deed, Pair, Situation, escape, interrupt
+from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, Deed, Pair, Situation, escape, interrupt
 
 EVERYTHING = Situation(**{field.name: True for field in fields(Situation)})
 INNERMOST_FIRST = [

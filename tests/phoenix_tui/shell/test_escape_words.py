@@ -9,8 +9,8 @@ import pytest
 
 from engine.machine.states import Cancelling, Completed, Errored, Failed, State, is_busy
 from phoenix_tui.keys.esc_hint import escape_hint
-from phoenix_tui.screens.escape import Deed, Situation, escape
 from phoenix_tui.text.labels import Family
+from phoenix_tui.workspace.escape_rules import Deed, Situation, escape
 from tests.phoenix_tui.shell.test_shell_labels import CASES
 
 STATES = [state for state, _, _ in CASES if not isinstance(state, Cancelling)]

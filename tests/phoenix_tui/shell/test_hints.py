@@ -19,13 +19,13 @@ from phoenix_tui.keys import active_keys
 from phoenix_tui.keys.esc_hint import BACK, CLOSES
 from phoenix_tui.keys.keymap import KEYS, key_names
 from phoenix_tui.keys.keymap_file import read_keymap
-from phoenix_tui.screens.agents_sheet import AgentsSheet
-from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.edit_sheet import EditSheet
-from phoenix_tui.screens.history_sheet import HistorySheet
-from phoenix_tui.screens.hit_bar import HitBar
-from phoenix_tui.screens.image_sheet import ImageSheet
-from phoenix_tui.screens.peek import PeekScreen
+from phoenix_tui.modals.agents import AgentsSheet
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.hit_bar import HitBar
+from phoenix_tui.modals.images import ImageSheet
+from phoenix_tui.modals.peek import PeekScreen
+from phoenix_tui.modals.prompt_history import HistorySheet
+from phoenix_tui.modals.text_editor import EditSheet
 from tests.phoenix_tui.shell.conftest import Shell
 from tests.phoenix_tui.shell.test_shell_rewind import HERS, prepare, two_turns
 from tests.phoenix_tui.shell.test_sub_agents import rows
@@ -76,7 +76,7 @@ def test_no_text_of_the_screens_names_a_key_by_itself() -> None:
     root = Path(phoenix_tui.__file__).parent
     found = [
         f"{path.relative_to(root)}: {text}"
-        for folder in ("screens", "widgets", "commands", "panes")
+        for folder in ("workspace", "modals", "widgets", "commands", "panes")
         for path in sorted((root / folder).rglob("*.py"))
         if str(path.relative_to(root)) not in ABOUT_KEYS
         for text in _texts(path)

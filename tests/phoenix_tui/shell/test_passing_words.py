@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from phoenix_tui.screens.help_sheet import HelpSheet
+from phoenix_tui.modals.help import HelpSheet
 from tests.support.fake_engine import FakeEngine
 
 

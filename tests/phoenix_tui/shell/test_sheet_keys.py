@@ -15,9 +15,9 @@ import phoenix_tui
 from engine.summaries import summary_of
 from phoenix_tui.keys.keymap import KEYS, Scope, bindings, help_rows
 from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
-from phoenix_tui.screens.context_sheet import ContextSheet
-from phoenix_tui.screens.peek import PeekScreen
-from phoenix_tui.screens.pick import PickScreen
+from phoenix_tui.modals.context import ContextSheet
+from phoenix_tui.modals.peek import PeekScreen
+from phoenix_tui.modals.picker import PickScreen
 from tests.phoenix_tui.shell.conftest import OpenShell
 from tests.support.fake_engine import FakeEngine, question
 
@@ -33,10 +33,13 @@ FIXED = {
 """What stays as it is: Esc and Enter as the way out and on, the answers of a yes or no, arrows where they scroll."""
 
 
+SHOWN_IN = tuple(f"phoenix_tui.{room}." for room in ("workspace", "modals", "widgets", "panes"))
+
+
 def test_every_key_of_a_screen_is_in_the_table_but_for_the_ways_out() -> None:
     found: dict[str, set[str]] = {}
     for module in pkgutil.walk_packages(phoenix_tui.__path__, "phoenix_tui."):
-        if not module.name.startswith(("phoenix_tui.screens", "phoenix_tui.widgets", "phoenix_tui.panes")):
+        if not module.name.startswith(SHOWN_IN):
             continue
         for name, one in inspect.getmembers(import_module(module.name), inspect.isclass):
             if issubclass(one, DOMNode) and one.__module__ == module.name:

@@ -10,10 +10,10 @@ from rich.cells import cell_len
 
 from engine.records import SearchHit
 from engine.search import Speaker
-from phoenix_tui.screens.base import MEASURE
-from phoenix_tui.screens.entries import EntriesSheet, Entry
-from phoenix_tui.screens.pick import Choice, PickScreen
-from phoenix_tui.screens.search_rows import hit_rows
+from phoenix_tui.modals.base import MEASURE
+from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.modals.search_rows import hit_rows
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from phoenix_tui.screens import drafting
-from phoenix_tui.screens.history_sheet import HistorySheet
+from phoenix_tui.modals.prompt_history import HistorySheet
+from phoenix_tui.workspace import draft_store
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ async def test_the_editing_keys_of_a_shell(open_shell: Any, text: str, keys: lis
 
 
 async def test_a_draft_is_stored_though_the_typing_goes_on(open_shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drafting, "PAUSE", 60.0)
+    monkeypatch.setattr(draft_store, "PAUSE", 60.0)
     async with open_shell() as shell:
         await shell.type("never a pause")
         await shell.until(lambda: shell.bench.desk.conversation and shell.conversation.record.draft)
@@ -84,15 +84,15 @@ async def test_a_folder_is_entered_with_tab_and_its_files_are_offered(open_shell
 async def test_a_name_in_quotation_marks_is_looked_for_over_its_blanks_and_before_others(
     open_shell: Any, tmp_path: Path
 ) -> None:
-    for name in ("pick.py", "pic one.png", "pic two.png"):
+    for name in ("picker.py", "pic one.png", "pic two.png"):
         (tmp_path / name).write_text("x")
     async with open_shell() as shell:
         await shell.type('in @"pic')
-        await shell.until(lambda: "pick.py" in shell.text)
+        await shell.until(lambda: "picker.py" in shell.text)
         rows = [row.strip() for row in shell.text.split("\n") if "@" in row and "in @" not in row]
-        assert rows[:3] == ['@"pic one.png"', '@"pic two.png"', "@pick.py"]
+        assert rows[:3] == ['@"pic one.png"', '@"pic two.png"', "@picker.py"]
         await shell.type(" tw")
-        await shell.until(lambda: "pick.py" not in shell.text and "pic two.png" in shell.text)
+        await shell.until(lambda: "picker.py" not in shell.text and "pic two.png" in shell.text)
         await shell.pilot.press("tab")
         await shell.until(lambda: shell.composer.text == 'in @"pic two.png" ')
 

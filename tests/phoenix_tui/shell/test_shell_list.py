@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from engine.machine.states import AwaitingLlm, Errored, Idle, Requesting, ToolExecuting, ToolRound
 from engine.updates import TextArrived
-from phoenix_tui.screens.aside import AsideScreen
-from phoenix_tui.screens.confirm import ConfirmScreen
-from phoenix_tui.screens.peek import PeekScreen
+from phoenix_tui.modals.archive import AsideScreen
+from phoenix_tui.modals.confirm import ConfirmScreen
+from phoenix_tui.modals.peek import PeekScreen
 from tests.support.fake_engine import RUN, FakeEngine, question
 
 LIST = 29

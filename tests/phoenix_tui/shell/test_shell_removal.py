@@ -12,8 +12,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from phoenix_tui.screens.base import Sheet
-from phoenix_tui.screens.find_bar import FindBar
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.find_bar import FindBar
 from tests.support.fake_engine import FakeEngine
 from tests.support.waiting import poll
 

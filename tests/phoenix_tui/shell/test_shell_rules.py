@@ -8,8 +8,8 @@ from engine.permissions.projects import project_of
 from engine.permissions.rules import Rule
 from engine.rule_desk import Standing
 from phoenix_tui.config.rules import RuleFile
-from phoenix_tui.screens.pick import PickScreen
-from phoenix_tui.screens.rules_sheet import RulesSheet
+from phoenix_tui.modals.picker import PickScreen
+from phoenix_tui.modals.rules import RulesSheet
 from phoenix_tui.widgets.line_input import LineInput
 from tests.phoenix_tui.shell.conftest import OpenShell, Shell
 from tests.support.fake_engine import FakeEngine

@@ -8,10 +8,10 @@ from typing import Any
 from textual.content import Content
 
 from engine.machine.states import Idle
-from phoenix_tui.screens.entries import EntriesSheet
-from phoenix_tui.screens.help_sheet import HelpSheet
-from phoenix_tui.screens.pick import PickScreen
-from phoenix_tui.screens.settings_sheet import SettingsSheet
+from phoenix_tui.modals.help import HelpSheet
+from phoenix_tui.modals.picker import PickScreen
+from phoenix_tui.modals.rows import EntriesSheet
+from phoenix_tui.modals.settings import SettingsSheet
 from tests.support.fake_engine import FakeEngine
 
 DAWN = 'base = "phoenix-light"\nyou = "#123456"\n'

@@ -10,10 +10,10 @@ import pytest
 from textual import events
 
 from phoenix_tui.app import PhoenixApp
-from phoenix_tui.screens import stillness
-from phoenix_tui.screens.workspace import WorkspaceScreen
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.title_row import Heading
+from phoenix_tui.workspace import paint_pause
+from phoenix_tui.workspace.screen import WorkspaceScreen
 from tests.support.fake_engine import launch
 from tests.support.waiting import poll
 
@@ -26,15 +26,15 @@ async def test_a_prompt_given_at_the_start_is_sent_and_then_drawn(open_shell: An
 
 
 async def test_the_screen_moves_again_though_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stillness, "MOST", 0.05)
+    monkeypatch.setattr(paint_pause, "MOST", 0.05)
     began: list[object] = []
-    begin = stillness.Stillness.begin
+    begin = paint_pause.Stillness.begin
 
-    def noted(self: stillness.Stillness) -> None:
+    def noted(self: paint_pause.Stillness) -> None:
         begin(self)
         began.append(self)
 
-    monkeypatch.setattr(stillness.Stillness, "begin", noted)
+    monkeypatch.setattr(paint_pause.Stillness, "begin", noted)
 
     async def never() -> Services:
         await asyncio.Event().wait()

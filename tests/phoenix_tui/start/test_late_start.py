@@ -11,10 +11,10 @@ import pytest
 
 from phoenix_tui.app import PhoenixApp
 from phoenix_tui.features.prompt_history import PromptHistory
-from phoenix_tui.screens.late_start import WORDS
 from phoenix_tui.surface import Services
 from phoenix_tui.widgets.dock import Dock
 from phoenix_tui.widgets.welcome_panel import Welcome, WelcomePanel
+from phoenix_tui.workspace.slow_start import WORDS
 from tests.support.fake_engine import FakeEngine, launch, services
 from tests.support.waiting import poll
 

@@ -83,14 +83,13 @@ def test_the_screens_load_neither_engine_nor_markdown_before_the_first_frame() -
 
 
 def test_a_first_request_loads_no_sheet_no_pane_and_nothing_that_looks_at_folders() -> None:
-    needed = "phoenix_tui.app, phoenix_tui.wiring.screen, phoenix_tui.wiring.services, phoenix_tui.screens.backstage"
+    needed = "phoenix_tui.app, phoenix_tui.wiring.screen, phoenix_tui.wiring.services, phoenix_tui.workspace.backstage"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {needed}; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
-    sheets = {
-        f"phoenix_tui.screens.{name}" for name in ("pick", "peek", "entries", "edit_sheet", "text_sheet", "deeds")
-    }
+    sheets = {f"phoenix_tui.modals.{name}" for name in ("picker", "peek", "rows", "text_editor", "text")}
+    sheets.add("phoenix_tui.workspace.actions")
     panes = {f"phoenix_tui.panes.{name}" for name in ("layout", "row", "split", "widgets")}
     folders = {f"engine.checkpoints.{name}" for name in ("work", "walk", "capture", "restoring", "contents")}
     assert not loaded & (sheets | panes | folders | {"phoenix_tui.commands.palette", "phoenix_tui.commands.settings"})

@@ -1,0 +1,269 @@
+"""Every sub-agent of a conversation, those of earlier days too: open, show beside, stop, answer, send a hint."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.executor.requests import EngineError
+from engine.machine.states import AwaitingApproval
+from engine.ports import StorageError
+from engine.updates import AgentView
+from phoenix_tui.features.approvals import Pending, pending_of
+from phoenix_tui.features.sub_agents import at_work
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.answering import MOST_ROWS, AnsweringSheet
+from phoenix_tui.modals.line import AskLineScreen
+from phoenix_tui.surface import EngineSurface
+from phoenix_tui.text.agents import counted
+from phoenix_tui.text.labels import Tone, money, short_model, tokens
+from phoenix_tui.widgets.agent_figures import last_words, profile_words, time_used, turns
+from phoenix_tui.widgets.agent_rows import agent_rows, doing, ending_words, rows_each
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.workspace.widgets import Teller
+from tools.clean import clean, clean_line
+
+BESIDE: Final = "beside:"
+"""Before the id of one that is to be shown in a pane beside."""
+TICK: Final = 1.0
+POINTER: Final = 2
+"""Cells of the sign before a row."""
+SHARE: Final = 0.7
+CHROME: Final = 9
+"""Rows of the sheet beside the rows: rule, heading, blank, and the six of what is said of the chosen one."""
+DETAIL_ROWS: Final = 6
+TASK_ROWS: Final = 2
+FACT_ROWS: Final = 2
+GAP: Final = "   "
+ANSWERS: Final = (("answer_once answer_no", "answers"), ("deny_all", "denies all"))
+"""Where the chosen one asks; the second where others do too."""
+KEYS: Final = (
+    ("sheet_take", "opens"),
+    ("agent_stop", "stops"),
+    ("agent_hint", "hint"),
+    ("agent_stop_all", "stops all"),
+    ("agent_beside", "beside"),
+)
+"""The last ones go first where there is little room."""
+
+
+class AgentsSheet(AnsweringSheet):
+    """Gives the id of the one to open, with `BESIDE` before it for a pane; the rest happens while it stays open.
+
+    The question of the chosen one stands in the place of what else is said of it.
+    """
+
+    DEFAULT_CSS = """
+    AgentsSheet {
+        & Static { height: auto; }
+        & #detail { margin: 1 0 0 2; }
+        &.-asking > .sheet { max-height: 90%; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.ROWS, sheet_page_up="read(-10)", sheet_page_down="read(10)"),
+        *bindings(Scope.AGENTS),
+    ]
+
+    def __init__(
+        self,
+        engine: EngineSurface,
+        parent_id: str,
+        tell: Teller,
+        *,
+        plain: bool = False,
+        current: str = "",
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(engine, tell, plain=plain)
+        assert engine.crew is not None, "where there are none, none are shown"
+        self._crew = engine.crew
+        self._parent_id = parent_id
+        self._wall = wall
+        self._chosen = self._place_of(current)
+        self._first = 0
+        """The place of the one on top."""
+        self._each = 1
+        """Rows of each."""
+
+    def waiting(self) -> Sequence[Pending]:
+        """The questions of all of them."""
+        return pending_of(self._engine, self._parent_id)
+
+    def look(self) -> None:
+        """One of them does something else."""
+        if self.is_mounted:
+            self._draw()
+
+    def _place_of(self, agent_id: str) -> int:
+        """Where this one stands; where it is none of them, the first that asks."""
+        ids = [view.id for view in self._views]
+        wanted = [agent_id, *(one.conversation.id for one in self.waiting())]
+        return next((ids.index(one) for one in wanted if one in ids), 0)
+
+    @property
+    def _views(self) -> list[AgentView]:
+        return list(self._crew.views(self._parent_id))
+
+    @property
+    def _one(self) -> AgentView:
+        return self._views[min(self._chosen, len(self._views) - 1)]
+
+    def compose(self) -> ComposeResult:
+        """Heading, rows, and what is to be said of the chosen one, or what it asks."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield Static(id="rows", markup=False)
+            yield Static(id="detail", markup=False)
+            yield self.question
+
+    def on_mount(self) -> None:
+        """Look again each second while it is open."""
+        self.set_interval(TICK, self._draw)
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def _draw(self) -> None:
+        views, width = self._views, self.measure
+        asked = next((one for one in self.waiting() if one.conversation.id == self._one.id), None)
+        self.query_one("#heading", Static).update(_heading(views, width, asks=asked is not None))
+        room = max(int(self.size.height * SHARE) - CHROME, 3)
+        room = room if asked is None else min(room, MOST_ROWS)
+        self._each = rows_each(views, width - POINTER, room)
+        most = room // self._each
+        self._first = first_in_sight(self._chosen, len(views), most)
+        rows = agent_rows(views, width - POINTER, self._wall(), plain=self._plain, each=self._each)
+        shown = [
+            _marked(row, place % self._each, chosen=place // self._each == self._chosen)
+            for place, row in enumerate(rows)
+        ]
+        seen = slice(self._first * self._each, (self._first + most) * self._each)
+        self.query_one("#rows", Static).update(Content("\n").join(shown[seen]))
+        detail = self.query_one("#detail", Static)
+        detail.display = asked is None
+        detail.update(self._detail(self._one, width - POINTER))
+        self.set_class(asked is not None, "-asking")
+        self.ask(asked, len(shown[seen]))
+
+    @on(events.Click, "#rows")
+    def point(self, event: events.Click) -> None:
+        """A click chooses a row, one on the chosen row opens it."""
+        place = self._first + event.y // self._each
+        if place == self._chosen:
+            self.action_take()
+        elif place < len(self._views):
+            self.action_move(place - self._chosen)
+
+    def _detail(self, view: AgentView, width: int) -> Content:
+        """Task, who does it with what, and what it does or how it ended."""
+        now = self._wall()
+        lines = Content(clean(view.task).strip()).wrap(width)[:TASK_ROWS]
+        lines += Content.styled(" · ".join(_facts(view, now)), Tone.QUIET.value).wrap(width)[:FACT_ROWS]
+        if view.outcome is None:
+            lines.append(doing(view, plain=self._plain).truncate(width, ellipsis=True))
+        else:
+            said = view.outcome.text if not view.outcome.reason else ending_words(view.outcome)
+            lines += Content("\n".join(line for line in clean(said).splitlines() if line.strip())).wrap(width)
+        return Content("\n").join(lines[:DETAIL_ROWS])
+
+    def action_move(self, by: int) -> None:
+        """Choose another one."""
+        self._chosen = moved(self._chosen, by, len(self._views))
+        self._draw()
+
+    def action_read(self, by: int) -> None:
+        """Move through the question in sight, else through the rows."""
+        if self.question.display:
+            super().action_read(by)
+        else:
+            self.action_move(by)
+
+    def action_take(self) -> None:
+        """Open its transcript."""
+        self.dismiss(self._one.id)
+
+    def action_beside(self) -> None:
+        """Open it in a pane beside."""
+        self.dismiss(f"{BESIDE}{self._one.id}")
+
+    def action_stop_one(self) -> None:
+        """Stop the chosen one; its parent gets what it had found."""
+        if self._one.outcome is not None:
+            self._tell("It has ended already.")
+            return
+        self._crew.stop((self._one.id,))
+        self._draw()
+
+    def action_stop_all(self) -> None:
+        """Stop all of them."""
+        working = at_work(self._views)
+        self._crew.stop([view.id for view in working])
+        self._tell(f"{len(working)} stopped; what they found is kept." if working else "None is at work.")
+        self._draw()
+
+    def action_hint(self) -> None:
+        """A line that it reads before its next step; one that has ended goes on with it."""
+        self.run_worker(self._hint(self._one), group="hint", exclusive=True)
+
+    async def _hint(self, view: AgentView) -> None:
+        name = clean_line(" ".join(view.task.split()))[:40]
+        ended = " (it goes on in the background)" if view.outcome is not None else ""
+        text = await self.app.push_screen_wait(AskLineScreen(f"Hint for {name}{ended}"))
+        if not text or not text.strip():
+            return
+        try:
+            await self._crew.hint(view.id, text.strip())
+        except (EngineError, StorageError) as error:
+            self._tell(str(error), bad=True)
+            return
+        self._tell(
+            "Sent: it goes on with it." if view.outcome is not None else "Sent: it reads it before its next step."
+        )
+        self._draw()
+
+
+def _marked(row: Content, nth: int, *, chosen: bool) -> Content:
+    """The nth row of a sub-agent; those of the chosen one are reversed."""
+    if not chosen:
+        return Content.assemble("  ", row)
+    return Content.styled(f"{'  ' if nth else '› '}{row.plain}", "reverse")
+
+
+def _heading(views: Sequence[AgentView], width: int, *, asks: bool) -> Content:
+    """How many there are, work and ask, and as many of the keys as there is room for."""
+    working = at_work(views)
+    asking = sum(isinstance(view.state, AwaitingApproval) for view in working)
+    busy = len(working) - asking
+    head = Content.assemble(
+        (counted(len(views)), "bold"),
+        (f" · {busy} at work" if busy else "", Tone.WORK.value),
+        (f" · {asking} {'asks' if asking == 1 else 'ask'} you" if asking else "", Tone.NEEDS_YOU.value),
+    )
+    parts = [*(ANSWERS[: min(asking, len(ANSWERS))] if asks else ()), *KEYS]
+    while parts and head.cell_length + len(GAP) + len(hint(*parts)) > width:
+        parts.pop()
+    return Content.assemble(head, (f"{GAP}{hint(*parts)}", Tone.QUIET.value)).truncate(width, ellipsis=True)
+
+
+def _facts(view: AgentView, now: float) -> list[str]:
+    """All that is known of one, in words."""
+    works = view.outcome is None
+    facts = [profile_words(view), short_model(view.model)]
+    facts += ["in the background"] if view.background else ["its parent waits for it"] if works else []
+    facts += [f"turn {turns(view)}", time_used(view, now)] if view.turn else []
+    facts += [f"{tokens(view.tokens)} tokens"] if view.tokens else []
+    facts += [money(view.cost_usd)] if money(view.cost_usd) else []
+    facts += [f"last output {last_words(view, now)}"] if last_words(view, now) else []
+    return facts

@@ -1,0 +1,162 @@
+"""What every screen of Phoenix is built on."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Generic, TypeVar, cast
+
+from textual import events, on
+from textual._types import CallbackType
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.geometry import Offset, Size
+from textual.message_pump import MessagePump
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+
+from phoenix_tui.keys.active_keys import own
+from phoenix_tui.keys.esc_hint import CLOSES
+from phoenix_tui.keys.key_order import KeyOrder
+from phoenix_tui.keys.keymap import Scope, bindings, scope_of
+from phoenix_tui.lifecycle.removal_faults import is_being_removed, unless_removed
+from phoenix_tui.widgets.opened import Opened
+
+Result = TypeVar("Result")
+
+
+class PhoenixScreen(Screen[Result], Generic[Result]):
+    """A screen that paints again after any resize, and whose hit test never gives a widget that is being removed
+    (Textualize/textual#6643).
+    """
+
+    BLANK = True
+
+    @property
+    def app(self) -> App[object]:  # type: ignore[override]  # read here, never set
+        """The app this screen belongs to."""
+        return cast("App[object]", super().app)  # pyright: ignore[reportUnknownMemberType] - Textual leaves it open
+
+    def _screen_resized(self, size: Size) -> None:
+        """Lay out anew; where the size is the old one, another came and went unseen and the terminal lost its rows.
+
+        Every layout is for the app's size, whatever the event says: a layout tells the screen of a resize again, so two
+        sizes that disagree would take turns for ever.
+        """
+        size = self.app.size
+        unchanged = size == self.size
+        super()._screen_resized(size)
+        if unchanged:
+            self.refresh()
+
+    def list_width(self, columns: int) -> int:
+        """Cells that the list of conversations takes of a screen that wide, where it stands beside the rest."""
+        return 0
+
+    def say_way_out(self, words: str) -> None:
+        """What Esc does to the innermost open thing; empty where nothing is open."""
+
+    def _invoke_later(self, callback: CallbackType, sender: MessagePump) -> None:
+        """Call after the next refresh, for a widget that may be gone by then."""
+        super()._invoke_later(unless_removed(callback), sender)
+
+    @property
+    def key_order(self) -> KeyOrder | None:
+        """Who hands the keys on; an app of a test may have nobody."""
+        order = getattr(self.app, "key_order", None)
+        return order if isinstance(order, KeyOrder) else None
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether it can be drawn: a dismissed screen loses its widgets before it is detached."""
+        return not is_being_removed(self)
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """The widget under a cell, unless it is detached: selecting would crash on it."""
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (None, None) if widget is not None and not widget.is_attached else (widget, offset)
+
+
+MEASURE: Final = 120
+"""Cells of a row of a sheet at most: beyond them the eye loses it between its words and its end."""
+SIDES: Final = 2
+"""Cells of a sheet's padding."""
+
+
+class Sheet(ModalScreen[Result], PhoenixScreen[Result], Generic[Result]):
+    """Something over the workspace that Esc closes; what lies behind stays readable.
+
+    It takes the place of the composer: beside the list where that stays on the screen, as wide as the conversation;
+    all that is read or typed in it has one measure.
+    """
+
+    BLANK = False
+    DEFAULT_CSS = """
+    Sheet {
+        background: $background 0%; align: left bottom;
+        & > .sheet {
+            width: 1fr; height: auto; max-height: 70%; margin: 0 0 1 0; padding: 0 1;
+            background: $background; border-top: solid $accent;
+        }
+        & > .sheet > * { max-width: 120; }
+        & > .sheet > LineInput { max-width: 118; }
+        &.-whole > .sheet > * { max-width: 100%; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", priority=True),
+        *bindings(Scope.WORKSPACE, "help", "help_outside", help="help_here", help_outside="help_here"),
+    ]
+    WHOLE: ClassVar[bool] = False
+    """Whether it needs all the width there is, such as for code side by side."""
+    way_out: str = CLOSES
+    """What Esc does here; the status line says it, and nothing else does."""
+
+    @on(events.Mount)
+    @on(events.Resize)
+    def stand(self) -> None:
+        """Where the conversation stands."""
+        self.set_class(self.WHOLE, "-whole")
+        for sheet in self.query(".sheet"):
+            sheet.styles.margin = (0, 0, 1, self._left)
+        if self.key_order is not None:
+            self.call_later(self.key_order.release)  # behind what gives the focus to its line
+
+    @property
+    def _left(self) -> int:
+        """Cells that the list keeps at its left."""
+        workspace = self.app.screen_stack[0]
+        if self.WHOLE or not isinstance(workspace, PhoenixScreen):
+            return 0
+        return workspace.list_width(self.app.size.width)
+
+    @property
+    def measure(self) -> int:
+        """Cells of its rows."""
+        room = max(self.app.size.width - self._left - SIDES, 1)
+        return room if self.WHOLE else min(room, MEASURE)
+
+    def on_screen_resume(self) -> None:
+        """It has the keys, for the first time or again."""
+        self.say_way_out(self.way_out)
+
+    def on_dock_opened(self, event: Opened) -> None:
+        """Something in it that Esc closes first."""
+        event.stop()
+        self.say_way_out(event.way_out)
+
+    def say_way_out(self, words: str) -> None:
+        """From now on Esc does this; without words what it does at first."""
+        self.way_out = words or type(self).way_out
+        workspace = self.app.screen_stack[0]
+        if self.is_current and isinstance(workspace, PhoenixScreen):
+            workspace.say_way_out(self.way_out)
+
+    def action_help_here(self) -> None:
+        """Every key, from those of this sheet on."""
+        from phoenix_tui.modals.help import HelpSheet  # noqa: PLC0415 - loaded when it is shown
+
+        bound = [one.binding.id for one in self.active_bindings.values() if one.node is self]
+        self.app.push_screen(HelpSheet(own(), scope_of(bound)))
+
+    def action_close(self) -> None:
+        """Leave without an answer."""
+        self.dismiss(None)

@@ -1,0 +1,194 @@
+"""Look through what a conversation did to files: all of it or one turn, file by file, change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import ClassVar, Final
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from phoenix_tui.features.changes import ChangeSet, FolderChanges, ShownFile, without_lines
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import KEYS, Scope, bindings
+from phoenix_tui.modals.diff import READING, DiffSheet
+from phoenix_tui.modals.rewind_rows import file_row, joined_row, sum_row
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.text.quoting import quoted
+from phoenix_tui.widgets.diff_view import DiffView
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
+
+BESIDE_FROM: Final = 120
+"""Columns from which the files stand beside their change."""
+FILES_WIDTH: Final = 40
+FILES_ABOVE: Final = 6
+"""Rows of files where they stand above it."""
+LOOKING: Final = "Looking at the folder …"
+NOTHING: Final = "No file is changed."
+
+OpenFile = Callable[[App[object], str], Coroutine[None, None, None]]
+Copy = Callable[[str], Coroutine[None, None, None]]
+Ask = Callable[[str], None]
+"""Takes what is quoted into the message that is being written."""
+
+
+class ChangesSheet(DiffSheet):
+    """Up and Down scroll, other keys go from change to change, file to file and turn to turn."""
+
+    DEFAULT_CSS = """
+    ChangesSheet {
+        & > .sheet { height: 1fr; max-height: 100%; }
+        & Static { height: auto; }
+        & #body { height: 1fr; layout: vertical; }
+        & #files { width: 1fr; margin: 0 0 1 0; }
+        &.-beside #body { layout: horizontal; }
+        &.-beside #files { width: 40; margin: 0 2 0 0; }
+    }
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-above"), (BESIDE_FROM, "-beside")]  # noqa: RUF012 - Textual declares it so
+    BINDINGS: ClassVar[list[BindingType]] = bindings(
+        Scope.CHANGES, *(key.id for key in KEYS if key.scope is Scope.CHANGES and key.id not in READING)
+    )
+
+    def __init__(self, changes: FolderChanges, open_file: OpenFile, copy: Copy, ask: Ask) -> None:
+        super().__init__()
+        self._changes = changes
+        self._open_file = open_file
+        self._copy = copy
+        self._ask = ask
+        self._sets: Sequence[ChangeSet] = ()
+        self._set = 0
+        self._file = 0
+
+    def compose(self) -> ComposeResult:
+        """Heading, the set, its files, one change."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield Static(id="set", markup=False)
+            with Container(id="body"):
+                yield Static(id="files", markup=False)
+                yield DiffView()
+            yield Static(id="note", markup=False)
+
+    def on_mount(self) -> None:
+        """Look."""
+        self.action_again()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self.call_after_refresh(self._draw)
+
+    def action_again(self) -> None:
+        """Look at the folder now: a run may be under way."""
+        self._view.show(None, LOOKING)
+        self._draw()
+        self.run_worker(self._look(), group="look")
+
+    def action_set(self, by: int) -> None:
+        """Another turn, or all of them."""
+        if self._sets:
+            self._set = moved(self._set, by, len(self._sets))
+            self._choose(0)
+
+    def action_file(self, by: int) -> None:
+        """Another file."""
+        if 0 <= self._file + by < len(self._files):
+            self._choose(self._file + by)
+
+    def action_change(self, by: int) -> None:
+        """Another change; beyond the last one of a file the next file's."""
+        if not self._view.to_change(by):
+            self.action_file(by)
+
+    def action_open(self) -> None:
+        """The file in the user's editor."""
+        if file := self._chosen:
+            self.run_worker(self._open_file(self.app, file.name), group="open")
+
+    def action_copy(self) -> None:
+        """The change as a patch."""
+        if self._display is not None:
+            self.run_worker(self._copy(self._display.diff), group="copy")
+
+    def action_ask(self) -> None:
+        """Quote what is selected, else the change in sight, in the message that is being written."""
+        if self._display is not None:
+            selected = self.get_selected_text() or ""
+            self._ask(quoted(self._display, self._view.change_in_sight(), selected))
+            self.dismiss(None)
+
+    @property
+    def _files(self) -> Sequence[ShownFile]:
+        return self._sets[self._set].files if self._sets else ()
+
+    @property
+    def _chosen(self) -> ShownFile | None:
+        return self._files[self._file] if self._files else None
+
+    async def _look(self) -> None:
+        chosen = self._chosen.name if self._chosen is not None else ""
+        first, self._sets = not self._sets, await self._changes.sets()
+        self._set = min(self._set, len(self._sets) - 1)
+        if first:
+            self._set = next((place for place, one in enumerate(self._sets) if one.files), 0)
+        self._choose(next((place for place, one in enumerate(self._files) if one.name == chosen), 0))
+
+    def _choose(self, place: int) -> None:
+        self._file = place
+        self._display = None
+        self._draw()
+        if self._chosen is None:
+            self._view.show(None, NOTHING)
+        else:
+            self.run_worker(self._read(self._chosen), group="read")
+
+    async def _read(self, file: ShownFile) -> None:
+        found = await self._changes.diff(file)
+        if file is self._chosen:
+            self._display = found
+            self._view.show(found, file.remark if found is not None else without_lines(file))
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        width = self.measure
+        self.query_one("#heading", Static).update(_heading(width))
+        self.query_one("#set", Static).update(self._set_row(width))
+        self.query_one("#files", Static).update(Content("\n").join(self._file_rows(width)))
+        note = self.query_one("#note", Static)
+        words = self._sets[self._set].note if self._sets else ""
+        note.display = bool(words)
+        note.update(Content.styled(words, Tone.QUIET.value).truncate(width, ellipsis=True))
+
+    def _set_row(self, width: int) -> Content:
+        if not self._sets:
+            return Content("")
+        one = self._sets[self._set]
+        sides = ("‹ " if self._set else "  ", " ›" if self._set < len(self._sets) - 1 else "")
+        left = Content.assemble((sides[0], Tone.QUIET.value), one.title, (sides[1], Tone.QUIET.value))
+        return joined_row(left, sum_row(one.files), width)
+
+    def _file_rows(self, width: int) -> list[Content]:
+        beside = self.size.width >= BESIDE_FROM
+        most = max(self._view.size.height, 1) if beside else FILES_ABOVE
+        first = first_in_sight(self._file, len(self._files), most)
+        return [
+            file_row(one, FILES_WIDTH if beside else width, chosen=place == self._file)
+            for place, one in enumerate(self._files[first : first + most], start=first)
+        ]
+
+
+def _heading(width: int) -> Content:
+    words = hint(
+        ("changes_set_before changes_set_after", "turn"),
+        ("changes_file_before changes_file_after", "file"),
+        ("changes_before changes_after", "change"),
+        ("changes_ask", "ask"),
+        ("changes_open", "editor"),
+        ("changes_copy", "copy"),
+        ("changes_turn", "layout"),
+    )
+    return Content.assemble(("Changes", "bold"), (f"   {words}", Tone.QUIET.value)).truncate(width, ellipsis=True)

@@ -1,0 +1,268 @@
+"""What fills the context window of a conversation, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.context.measure import Filling, Part
+from engine.executor.context_desk import HIGHEST, STEP, ContextReport, Edited
+from engine.executor.requests import Refused
+from engine.machine.messages import Role
+from engine.records import OmissionKind
+from engine.updates import ContextChanged, MessageSaved, Update
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.text.checkpoints import use_in_words
+from phoenix_tui.text.labels import Tone, short_model, tokens
+from phoenix_tui.widgets.context_bar import (
+    NEVER,
+    SHARE,
+    bar,
+    beside,
+    folded,
+    headline,
+    legend,
+    ruler,
+    share_of,
+    share_rows,
+)
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from tools.clean import clean_line
+from tools.wording import counted
+
+COMPACT: Final = "compact"
+"""What the sheet gives back where older messages are to be summarized; else the seq to go to, as `#12`."""
+WIDE: Final = 112
+"""Columns from which the biggest parts stand beside the shares."""
+LEFT: Final = SHARE + 6
+LEAST_PARTS: Final = 3
+KINDS: Final = {Filling.RESULTS: "result", Filling.IMAGES: "image", Filling.THINKING: "thought"}
+KIND_WIDTH: Final = 7
+OMITTED: Final[dict[OmissionKind, str]] = {
+    OmissionKind.SHORTENED: "shortened",
+    OmissionKind.CLEARED: "cleared",
+    OmissionKind.IMAGE: "taken out",
+}
+
+
+class ContextSheet(Sheet[str]):
+    """Up and Down choose a part, letters act; it stays open and shows what came of it."""
+
+    DEFAULT_CSS = """
+    ContextSheet { & > .sheet { max-height: 92%; } & Static { height: auto; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="go"), *bindings(Scope.CONTEXT)]
+
+    def __init__(self, conversation: ConversationSurface, *, plain: bool = False) -> None:
+        super().__init__()
+        self._conversation = conversation
+        self._plain = plain
+        self._report: ContextReport | None = None
+        self._chosen = 0
+        self._said = Content("")
+        self._unsubscribe: Unsubscribe | None = None
+
+    def compose(self) -> ComposeResult:
+        """One text, drawn for the width there is."""
+        with Vertical(classes="sheet"):
+            yield Static(id="context", markup=False)
+
+    async def on_mount(self) -> None:
+        """Measure, then follow the conversation."""
+        self._draw()
+        await self._measure()
+        self._unsubscribe = await self._conversation.subscribe(self._follow)
+
+    def on_unmount(self) -> None:
+        """Follow no longer."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def on_resize(self) -> None:
+        """The bar is as wide as the screen."""
+        self._draw()
+
+    def _follow(self, update: Update) -> None:
+        if isinstance(update, ContextChanged | MessageSaved):
+            self.run_worker(self._measure(), group="measure", exclusive=True)
+
+    async def _measure(self) -> None:
+        self._report = await self._conversation.context.report()
+        self._chosen = min(self._chosen, max(len(self._report.measured.parts) - 1, 0))
+        self._draw()
+
+    def action_move(self, by: int) -> None:
+        """Choose another part."""
+        parts = self._report.measured.parts if self._report else ()
+        self._chosen = moved(self._chosen, by, len(parts))
+        self._draw()
+
+    def action_go(self) -> None:
+        """To the message of the chosen part; a result is shown with the call it answers, one message earlier."""
+        if part := self._part():
+            answers = part.filling is Filling.RESULTS or part.part >= 0
+            self.dismiss(f"#{part.seq - answers}")
+
+    def action_summarize(self) -> None:
+        """Summarize older messages; what comes of it is seen in the conversation."""
+        self.dismiss(COMPACT)
+
+    def action_edit(self, what: str) -> None:
+        """Change what is sent, and say the tokens before and after."""
+        desk, part = self._conversation.context, self._part()
+        edits: dict[str, Callable[[], Awaitable[Edited | Refused]]] = {
+            "prune": desk.prune,
+            "strip_images": desk.strip_images,
+            "put_back": desk.put_back,
+            "undo": desk.undo,
+            "restore": desk.restore,
+        }
+        if what == "part" and part is None:
+            return
+        if what == "part" and part is not None:
+            again = part.omission is not None
+            edits["part"] = lambda: desk.put_back(part) if again else desk.omit(part)
+            what = "part" if not again else "put_back_part"
+            edits[what] = edits["part"]
+        self.run_worker(self._edit(edits[what], WORDS[what]), group="edit", exclusive=True)
+
+    async def _edit(self, edit: Callable[[], Awaitable[Edited | Refused]], words: str) -> None:
+        outcome = await edit()
+        if isinstance(outcome, Refused):
+            self._said = Content.styled(outcome.reason, Tone.NEEDS_YOU.value)
+        else:
+            count = counted(outcome.count, "part")
+            # A part that was hardly longer than the words in its place changes nothing that can be estimated.
+            change = f": {outcome.before:,} → ~{outcome.after:,} tokens" if outcome.after != outcome.before else ""
+            self._said = Content.styled(f"{words.format(count=count)}{change}.", Tone.GOOD.value)
+        await self._measure()
+
+    def action_threshold(self, by: int) -> None:
+        """Summarize from an earlier or a later point on."""
+        report, desk = self._report, self._conversation.context
+        if report is None or self._conversation.read_only:
+            return
+
+        async def move() -> None:
+            await desk.set_threshold(min(report.compact_percent, HIGHEST + STEP) + by * STEP)
+            await self._measure()
+
+        self.run_worker(move(), group="threshold")
+
+    def _part(self) -> Part | None:
+        parts = self._report.measured.parts if self._report else ()
+        return parts[self._chosen] if parts else None
+
+    def _draw(self) -> None:
+        if self.is_mounted:
+            self.query_one("#context", Static).update(Content("\n").join(self._rows()))
+
+    def _rows(self) -> list[Content]:
+        report, width = self._report, self.measure
+        if report is None:
+            return [Content.assemble(("Context", "bold"), ("  measuring…", Tone.QUIET.value))]
+        head = headline(report, short_model(self._conversation.record.model)).truncate(width, ellipsis=True)
+        top = [head, bar(report, width, plain=self._plain), ruler(report, width, plain=self._plain)]
+        below = [row.truncate(width, ellipsis=True) for row in self._notes(report)]
+        below += [Content.styled(row, Tone.QUIET.value) for row in _wrapped(self._keys(report), width)]
+        is_wide, shares = width >= WIDE, share_rows(report, plain=self._plain)
+        shares = shares if is_wide else folded(shares, width)
+        room = int(self.size.height * 0.92) - len(top) - len(below) - 3
+        marks = legend(report, plain=self._plain).truncate(width, ellipsis=True)
+        if marks.plain and room - len(shares) * (not is_wide) > LEAST_PARTS:
+            top, room = [*top, marks], room - 1
+        if is_wide:
+            parts = self._parts(report, width - LEFT - 2, max(room, len(shares)))
+            return [*top, *beside(shares, parts, LEFT + 2), Content(""), *below]
+        parts = self._parts(report, width, max(room - len(shares), LEAST_PARTS))
+        return [*top, *shares, *parts, *below]
+
+    def _parts(self, report: ContextReport, width: int, room: int) -> list[Content]:
+        """The biggest parts around the chosen one."""
+        parts = report.measured.parts
+        first = first_in_sight(self._chosen, len(parts), room)
+        return [
+            self._row(part, width, report.window, chosen=place == self._chosen)
+            for place, part in enumerate(parts[first : first + room], start=first)
+        ]
+
+    def _row(self, part: Part, width: int, window: int, *, chosen: bool) -> Content:
+        left_out = OMITTED[part.omission] if part.omission else ""
+        size = f"~{tokens(part.tokens)}" if not part.omission else f"~{tokens(part.whole)} → ~{tokens(part.tokens)}"
+        right = f"{left_out}  {size:>8}{share_of(part.tokens, window):>6}".lstrip()
+        mark = (">" if self._plain else "›") if chosen else " "
+        left = Content(f"{mark} #{part.seq:<4} {_kind(part):<{KIND_WIDTH}} {clean_line(part.label)}")
+        left = left.truncate(max(width - len(right) - 1, 1), ellipsis=True, pad=True)
+        row = f"{left.plain} {right}"
+        return Content.styled(row, "reverse" if chosen else Tone.QUIET.value if part.omission else "")
+
+    def _notes(self, report: ContextReport) -> list[Content]:
+        notes = [self._said] if self._said.plain else []
+        if report.usage is not None:
+            usage = report.usage
+            counted = f"{usage.input_tokens:,} new, {usage.cache_read_tokens:,} cached, "
+            counted += f"{usage.cache_creation_tokens:,} written, {usage.output_tokens:,} out"
+            notes.append(Content.styled(f"Last request: {counted} · ~ is a guess", Tone.QUIET.value))
+        if report.checkpoints is not None:
+            notes.append(Content.styled(use_in_words(report.checkpoints), Tone.QUIET.value))
+        if report.earlier is not None and (again := hint(("context_restore", "sends them again"))):
+            notes.append(Content.styled(f"Older messages stand as a summary; {again}.", Tone.QUIET.value))
+        return notes
+
+    def _keys(self, report: ContextReport) -> list[str]:
+        compacts = f"summarizes {report.summarizable} messages, keeps {report.kept}"
+        keys = [hint(("context_compact", compacts))] if report.summarizable else []
+        if report.shortens or report.clears:
+            does, count = ("shortens", report.shortens) if report.shortens else ("clears", report.clears)
+            keys.append(hint(("context_prune", f"{does} {count} old {'result' if count == 1 else 'results'}")))
+        if report.images:
+            images = f"takes {report.images} {'image' if report.images == 1 else 'images'} out"
+            keys.append(hint(("context_images", images)))
+        part = self._part()
+        if part is not None and part.filling in {Filling.RESULTS, Filling.IMAGES}:
+            keys.append(hint(("context_part", "puts it back" if part.omission else "takes it out")))
+        if report.omitted:
+            keys.append(hint(("context_put_back", "puts all back")))
+        at = "never" if report.compact_percent > NEVER else f"at {report.compact_percent} %"
+        if report.can_undo:
+            keys.append(hint(("context_undo", "undoes")))
+        keys += [hint(("context_earlier context_later", f"summarize {at}")), hint(("sheet_take", "goes there"))]
+        return [one for one in keys if one]
+
+
+WORDS: Final[dict[str, str]] = {
+    "prune": "Shortened {count} for the model",
+    "strip_images": "Took {count} out of what is sent",
+    "part": "Took {count} out of what is sent",
+    "put_back_part": "Put {count} back",
+    "put_back": "Put {count} back",
+    "undo": "Undid the change of {count}",
+    "restore": "Send {count} of the conversation again in place of the summary",
+}
+
+
+def _kind(part: Part) -> str:
+    if part.filling is Filling.HISTORY:
+        return "you" if part.role is Role.USER else "agent"
+    return KINDS[part.filling]
+
+
+def _wrapped(words: list[str], width: int) -> list[str]:
+    """Keys joined by dots, broken only between two of them."""
+    lines = [""]
+    for word in words:
+        joined = f"{lines[-1]} · {word}" if lines[-1] else word
+        if len(joined) <= width or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return lines

@@ -1,0 +1,141 @@
+"""The images of the next message, one at a time and as large as there is room; one can be taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Static
+
+from engine.records import Attachment
+from phoenix_tui.images.boxes import box_of
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.text.labels import Tone
+from tools.contract import ImageRejected
+
+if TYPE_CHECKING:
+    from phoenix_tui.images.boxes import Box
+    from phoenix_tui.widgets.transcript.gallery import Pictures
+
+MARGIN: Final = 4
+KILO: Final = 1_000
+
+
+def size_words(image: Attachment) -> str:
+    """`1568×882 · 310 kB · png`, and what it was before it was made smaller."""
+    kind = image.media_type.rpartition("/")[2]
+    words = f"{image.width}×{image.height} · {max(image.bytes // KILO, 1):,} kB · {kind}"
+    if (image.original_width, image.original_height) == (image.width, image.height):
+        return words
+    return f"{words} · from {image.original_width}×{image.original_height}"
+
+
+class PictureView(Widget):
+    """One picture in cells; words while there is none."""
+
+    DEFAULT_CSS = "PictureView { height: 1; margin: 1 2; }"
+
+    def __init__(self, source: Pictures | None) -> None:
+        super().__init__()
+        self._source = source
+        self._box: Box | None = None
+        self._words = ""
+
+    def show(self, image: Attachment, columns: int) -> None:
+        """Make and show this one."""
+        if self._source is None or self._source.is_off:
+            self._words = "Images are not shown in this terminal; it is sent all the same."
+            return
+        box = box_of(image.id, (image.width, image.height), columns, self._source.aspect, large=True)
+        most = max(self.screen.size.height // 2 - MARGIN, 1)
+        if box.rows > most:
+            box = box_of(image.id, (image.width, image.height), box.columns * most // box.rows, 2.0, large=True)
+        self._box, self._words = box, "…"
+        self.styles.height = box.rows
+        self.run_worker(self._load(self._source, box), exclusive=True)
+
+    async def _load(self, source: Pictures, box: Box) -> None:
+        try:
+            await source.load(box, self._background)
+        except ImageRejected as refusal:
+            self._words = str(refusal)
+        self.refresh()
+
+    @property
+    def _background(self) -> str:
+        return self.background_colors[1].hex6.lstrip("#")
+
+    def render_line(self, y: int) -> Strip:
+        """A row of the picture."""
+        picture = self._source.ready(self._box, self._background) if self._source and self._box else None
+        if picture is None or self._box is None or y >= self._box.rows:
+            return Strip([Segment(self._words if y == 0 else "")]).adjust_cell_length(self.size.width)
+        ground = Style(bgcolor=self.background_colors[1].rich_color)
+        cells = picture.cells(y, self.background_colors[1])
+        return Strip(cells, self._box.columns).adjust_cell_length(self.size.width, ground)
+
+
+class ImageSheet(Sheet[None]):
+    """Left and Right between images; what was taken away is gone from the message at once."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.IMAGES)
+    DEFAULT_CSS = "ImageSheet { & Static { height: auto; } }"
+
+    def __init__(
+        self,
+        images: Sequence[Attachment],
+        source: Pictures | None,
+        take_away: Callable[[Attachment], None],
+        at: int = 0,
+    ) -> None:
+        super().__init__()
+        self._images = list(images)
+        self._source = source
+        self._take_away = take_away
+        self._at = at
+
+    def compose(self) -> ComposeResult:
+        """Which one, its size, itself."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield PictureView(self._source)
+
+    def on_mount(self) -> None:
+        """Show the first."""
+        self._show()
+
+    def on_resize(self) -> None:
+        """In the new room."""
+        self._show()
+
+    def action_step(self, by: int) -> None:
+        """Another one, round the ends."""
+        self._at = (self._at + by) % len(self._images)
+        self._show()
+
+    def action_take_away(self) -> None:
+        """This one does not go with the message."""
+        self._take_away(self._images.pop(self._at))
+        if not self._images:
+            self.dismiss(None)
+            return
+        self._at %= len(self._images)
+        self._show()
+
+    def _show(self) -> None:
+        image = self._images[self._at]
+        which = f"Image {self._at + 1} of {len(self._images)}" if len(self._images) > 1 else "Image"
+        another = ("image_previous image_next", "another") if len(self._images) > 1 else ""
+        words = f"   {size_words(image)}\n{hint(another, ('image_remove', 'takes it away'))}"
+        self.query_one("#heading", Static).update(Content.assemble((which, "bold"), (words, Tone.QUIET.value)))
+        self.query_one(PictureView).show(image, max(self.measure - MARGIN, 1))

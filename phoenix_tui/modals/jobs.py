@@ -1,0 +1,152 @@
+"""The background commands of a conversation: what each prints, how it stands; read one whole, end one."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from phoenix_tui.jobs_surface import JobsSurface
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.text import TextSheet
+from phoenix_tui.text.jobs import how_it_stands, running
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from phoenix_tui.workspace.widgets import Teller
+from tools.clean import clean_line
+from tools.contract import JobInfo
+from tools.shell_output import all_lines, readable
+from tools.wording import counted
+
+TICK: Final = 1.0
+SHARE: Final = 0.7
+"""Of the screen's height, what a sheet takes at most (`Sheet`)."""
+CHROME: Final = 3
+"""Rows beside those of commands and output: rule, heading, blank."""
+LEAST_OUTPUT: Final = 3
+POINTER: Final = 2
+"""Cells of the sign before a row."""
+GAP: Final = "  "
+MOST_LINES: Final = 1_000
+"""Newest lines of an output that is read; the model gets more with job_output, a long one stands in a file."""
+
+
+class JobsSheet(Sheet[None]):
+    """Everything happens while it stays open; the newest lines of the chosen one stand below the rows."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = "JobsSheet { & Static { height: auto; } & #output { margin: 1 0 0 2; } }"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS), *bindings(Scope.JOBS)]
+
+    def __init__(self, desk: JobsSurface, tell: Teller) -> None:
+        super().__init__()
+        self._desk = desk
+        self._tell = tell
+        self._chosen = max(len(desk.all()) - 1, 0)
+        self._first = 0
+        """The place of the row on top."""
+
+    def compose(self) -> ComposeResult:
+        """Heading, rows, and what the chosen one printed last."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield Static(id="rows", markup=False)
+            yield Static(id="output", markup=False)
+
+    def on_mount(self) -> None:
+        """Look again each second while it is open."""
+        self.set_interval(TICK, self._draw)
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    @property
+    def _one(self) -> JobInfo | None:
+        jobs = self._desk.all()
+        return jobs[min(self._chosen, len(jobs) - 1)] if jobs else None
+
+    def _draw(self) -> None:
+        jobs, width = self._desk.all(), self.measure
+        room = max(int(self.size.height * SHARE) - CHROME, 2)
+        most = max(min(len(jobs), room - LEAST_OUTPUT), 1)
+        self._first = first_in_sight(self._chosen, len(jobs), most)
+        shown = enumerate(jobs[self._first : self._first + most], start=self._first)
+        rows = [_row(job, width, chosen=place == self._chosen) for place, job in shown]
+        self.query_one("#heading", Static).update(_heading(jobs, width))
+        self.query_one("#rows", Static).update(Content("\n").join(rows))
+        self.query_one("#output", Static).update(self._newest(max(room - most, 1), width - POINTER))
+
+    def _newest(self, rows: int, width: int) -> Content:
+        """The end of what the chosen one has printed; a row that is too long is cut."""
+        lines = self._lines()[-rows:]
+        if not lines:
+            return Content.styled("nothing printed yet", Tone.QUIET.value)
+        return Content("\n").join(Content(line).truncate(width, ellipsis=True) for line in lines)
+
+    def _lines(self) -> list[str]:
+        return readable(self._desk.output(self._one.id)).rstrip("\n").splitlines() if self._one is not None else []
+
+    @on(events.Click, "#rows")
+    def point(self, event: events.Click) -> None:
+        """A click chooses a row, one on the chosen row reads it."""
+        place = self._first + event.y
+        if place == self._chosen:
+            self.action_take()
+        else:
+            self.action_move(place - self._chosen)
+
+    def action_move(self, by: int) -> None:
+        """Choose another one."""
+        self._chosen = moved(self._chosen, by, len(self._desk.all()))
+        self._draw()
+
+    def action_take(self) -> None:
+        """Read all that the chosen one has printed."""
+        if self._one is None:
+            return
+        lines = self._lines()
+        before = (all_lines(self._desk.output(self._one.id)) or len(lines)) - MOST_LINES
+        left_out = f"… {counted(before, 'line')} before\n" if before > 0 else ""
+        text = Content.assemble((left_out, Tone.QUIET.value), "\n".join(lines[-MOST_LINES:]) or "Nothing printed yet.")
+        heading = f"{clean_line(self._one.command)}   {how_it_stands(self._one)}"
+        self.app.push_screen(TextSheet(heading, text, at_end=True))
+
+    def action_end(self) -> None:
+        """End the chosen one with everything it started."""
+        job = self._one
+        if job is None or not job.running:
+            self._tell("It has ended already.")
+        else:
+            self.run_worker(self._end(job.id), group="end")
+
+    async def _end(self, job_id: str) -> None:
+        await self._desk.kill(job_id)
+        self._draw()
+
+
+def _heading(jobs: tuple[JobInfo, ...], width: int) -> Content:
+    """How many there are and run, and as many of the keys as there is room for."""
+    runs = running(jobs)
+    head = Content.assemble(
+        (counted(len(jobs), "background command"), "bold"), (f" · {runs} running" if runs else "", Tone.WORK.value)
+    )
+    keys = hint(("sheet_take", "reads"), ("job_end", "ends it"))
+    return Content.assemble(head, (f"   {keys}", Tone.QUIET.value)).truncate(width, ellipsis=True)
+
+
+def _row(job: JobInfo, width: int, *, chosen: bool) -> Content:
+    state = how_it_stands(job)
+    tone = Tone.WORK if job.running else Tone.QUIET if job.exit_code == 0 else Tone.BAD
+    room = max(width - POINTER - len(GAP) - len(state), 1)
+    words = Content(clean_line(job.command)).truncate(room, ellipsis=True, pad=True)
+    line = Content.assemble("› " if chosen else "  ", words, GAP, (state, tone.value)).truncate(width)
+    return Content.styled(line.plain, "reverse") if chosen else line

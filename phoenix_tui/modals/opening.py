@@ -1,0 +1,48 @@
+"""Sheets over the workspace, opened and waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tools.garbage import garbage
+
+if TYPE_CHECKING:
+    from textual.content import Content
+
+    from phoenix_tui.modals.base import PhoenixScreen, Result, Sheet
+
+
+KILOBYTES: Final = 150
+"""What a closed sheet occupies."""
+
+
+class Sheets:
+    """Opens one over a screen; a sheet's module is loaded when it is shown."""
+
+    def __init__(self, screen: PhoenixScreen[None]) -> None:
+        self._screen = screen
+
+    async def show(self, sheet: Sheet[Result]) -> Result | None:
+        """What a sheet gives back, such as the key of the chosen row; None where Esc was pressed."""
+        try:
+            return await self._screen.app.push_screen_wait(sheet)
+        finally:
+            garbage.ended(KILOBYTES)
+
+    async def ask_line(self, heading: str, text: str = "", *, secret: bool = False) -> str | None:
+        """One line, None where Esc was pressed."""
+        from phoenix_tui.modals.line import AskLineScreen  # noqa: PLC0415 - loaded when it is shown
+
+        return await self.show(AskLineScreen(heading, text, secret=secret))
+
+    async def confirm(self, question: str, yes: str, no: str) -> bool:
+        """Yes or no; Esc is no. The words say what each does."""
+        from phoenix_tui.modals.confirm import ConfirmScreen  # noqa: PLC0415 - as above
+
+        return await self.show(ConfirmScreen(question, yes, no)) is True
+
+    def read(self, heading: str, text: Content, hang: int = 0) -> None:
+        """Show text to read; a row that goes on does so `hang` cells in."""
+        from phoenix_tui.modals.text import TextSheet  # noqa: PLC0415 - as above
+
+        self._screen.app.push_screen(TextSheet(heading, text, hang), lambda _: garbage.ended(KILOBYTES))

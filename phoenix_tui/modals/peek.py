@@ -1,0 +1,255 @@
+"""A look into a conversation without opening it: the newest words or the open question, and a line to reply."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.executor.requests import Answer, Choice, Receipt, Refused
+from engine.machine.states import Errored, Idle, is_busy
+from engine.records import ConversationSummary, StoredMessage
+from engine.updates import LiveTextDropped, MessageSaved, Question, Snapshot, StateChanged, TextArrived, Update
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.peek_text import LONGEST, newest_rows, question_rows
+from phoenix_tui.surface import ConversationSurface, EngineSurface, Unsubscribe
+from phoenix_tui.text.labels import READY, Label, Tone, short_model, short_state
+from phoenix_tui.text.rules import rule_grant
+from phoenix_tui.widgets.answer_gate import AnswerGate
+from phoenix_tui.widgets.flowing import Flowing
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.widgets.request_text import laid_out
+from phoenix_tui.widgets.unseen import Rows
+from phoenix_tui.workspace.widgets import Teller
+from tools.clean import clean_line
+
+ENOUGH: Final = 30
+"""Messages among which the newest words are looked for."""
+REDRAW: Final = 0.1
+"""Seconds between two looks at an answer that arrives."""
+OPEN: Final = "open"
+ROOM: Final = 70
+"""Columns from which all answers and o stand on one row."""
+KEEPS: Final = "answer_conversation"
+WAYS: Final = (
+    ("answer_once", "once"),
+    (KEEPS, "this conversation"),
+    ("answer_no", "no"),
+    ("peek_reply", "no, because…"),
+    ("peek_open", "open"),
+)
+ANSWERS: Final = {"y": Choice.ONCE, "s": Choice.CONVERSATION, "n": Choice.DENY}
+
+
+class PeekScreen(Sheet[str]):
+    """Gives `open` where the conversation shall be opened; answers and replies go out from here."""
+
+    DEFAULT_CSS = """
+    PeekScreen {
+        & Static { height: auto; }
+        & VerticalScroll { height: auto; max-height: 16; scrollbar-size-vertical: 1; }
+        & #body.asked { border-left: heavy $warning; padding: 0 0 0 1; }
+        & #keys { margin: 1 0 0 0; padding: 0 0 0 2; }
+        & LineInput { background: $background; margin: 0 0 0 2; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(Scope.PEEK),
+        *bindings(Scope.QUESTION, "answer_once", "answer_conversation", "answer_no"),
+    ]
+
+    def __init__(self, engine: EngineSurface, row: ConversationSummary, tell: Teller, *, plain: bool = False) -> None:
+        super().__init__()
+        self._plain = plain
+        self._engine = engine
+        self._row = row
+        self._tell = tell
+        self._line = LineInput()
+        self._conversation: ConversationSurface | None = None
+        self._leave: Unsubscribe | None = None
+        self._messages: list[StoredMessage] = []
+        self._live = ""
+        self._since = 0.0
+        """Monotonic time of the last change of state."""
+        self._question: Question | None = None
+        self._stale = True
+        self.gate = AnswerGate(time.monotonic)
+        """Whether an answer counts yet."""
+
+    def compose(self) -> ComposeResult:
+        """Heading, newest words, keys, the line."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            with VerticalScroll(id="body", can_focus=True):
+                yield Flowing(id="words")
+            yield Static(id="keys", markup=False)
+            yield self._line
+
+    async def on_mount(self) -> None:
+        """Listen where it is open here, else read what is stored."""
+        found = next((one for one in self._engine.live() if one.id == self._row.id), None)
+        if found is None:
+            self._messages = list(await self._engine.shelf.newest(self._row.id, ENOUGH))
+        else:
+            self._conversation = found
+            self._leave = await found.subscribe(self._follow)
+        self._draw()
+        self.set_focus(self.query_one("#body") if self._question is not None else self._line)
+        self.set_interval(REDRAW, self._draw_if_stale)
+
+    def on_unmount(self) -> None:
+        """Listen no longer."""
+        if self._leave is not None:
+            self._leave()
+
+    def _follow(self, update: Update) -> None:
+        match update:
+            case Snapshot(messages=messages, live_text=live, state_since=since):
+                self._messages, self._live, self._since = list(messages), live[-LONGEST:], since
+            case StateChanged(since=since):
+                self._since = since
+            case TextArrived(text=text):
+                self._live = (self._live + text)[-LONGEST:]  # of megabytes all would be copied for each piece
+            case MessageSaved(message=message):
+                self._messages = [*self._messages[-ENOUGH:], message]
+                self._live = ""
+            case LiveTextDropped():
+                self._live = ""
+            case _:
+                pass  # the heading shows every state
+        self._stale = True
+
+    def _draw_if_stale(self) -> None:
+        busy = self._conversation is not None and is_busy(self._conversation.state)
+        if self._stale or busy:
+            self._draw()
+
+    def _draw(self) -> None:
+        self._stale = False
+        question = self._conversation.question if self._conversation is not None else None
+        if question is not self._question:
+            self._question = question
+            self.gate.begin()
+        self.query_one("#heading", Static).update(self._heading())
+        words = self.query_one("#words", Flowing)
+        body = self.query_one("#body", VerticalScroll)
+        body.set_class(question is not None, "asked")
+        at_end = body.max_scroll_y - body.scroll_y <= 1
+        if question is not None:
+            words.flow(partial(question_rows, question, self._row))
+        else:
+            state = self._conversation.state if self._conversation is not None else None
+            trouble = state.message if isinstance(state, Errored) else ""
+            words.flow(partial(newest_rows, self._row, tuple(self._messages), self._live or trouble, bool(trouble)))
+        if at_end and question is None:
+            self.call_after_refresh(body.scroll_end, animate=False)
+        self.query_one("#keys", Static).update(self._keys(question))
+        self._line.placeholder = "no, because…" if question is not None else "reply"
+
+    def _heading(self) -> Content:
+        row = self._row
+        state = self._conversation.state if self._conversation is not None else Idle(0)
+        elapsed = time.monotonic() - self._since
+        writing = bool(self._live)
+        label = short_state(state, elapsed, writing=writing) if not isinstance(state, Idle) else Label(READY, "")
+        facts = " · ".join(part for part in (label.text, short_path(row.cwd), short_model(row.model)) if part)
+        return Content.assemble(
+            (f"{label.glyph.mark(self._plain)} ", label.glyph.tone.value),
+            (clean_line(row.title) or "New conversation", "bold"),
+            (f"  {clean_line(facts)}", Tone.QUIET.value),
+        ).truncate(max(self.measure - 1, 1), ellipsis=True)
+
+    def _keys(self, question: Question | None) -> Content:
+        if question is None:
+            return Content.styled("Enter sends, on an empty line opens", Tone.QUIET.value)
+        ways = WAYS if self.measure >= ROOM else WAYS[:-1]
+        bold = f"bold {Tone.NEEDS_YOU.value}"
+        grant = rule_grant(question)
+        letters = [(letter, words) for name, words in ways if (letter := key(name)) and (name != KEEPS or grant)]
+        letters = [(letter, f"{words}: {grant}" if letter == key(KEEPS) else words) for letter, words in letters]
+        parts = [part for letter, words in letters for part in ((f"{letter} ", bold), (f"{words}   ", ""))]
+        keys = Content.assemble(*parts)
+        return Content.assemble((self.gate.refusal, bold), "\n", keys) if self.gate.refusal else keys
+
+    def action_scroll(self, by: int) -> None:
+        """Move through what is taller than its room."""
+        body = self.query_one("#body", VerticalScroll)
+        page = max(body.size.height - 1, 1)  # a page takes no row past the eye
+        self._look()
+        body.scroll_relative(y=max(-page, min(by, page)), animate=False)
+        self.call_after_refresh(self._look)
+
+    def _look(self) -> None:
+        """Take in which rows of the request are in sight."""
+        body, words = self.query_one("#body", VerticalScroll), self.query_one("#words", Flowing)
+        question, width, height = self._question, words.size.width, body.size.height
+        if question is None or not width or not height:
+            return
+        total, first = len(question_rows(question, self._row, width)), round(body.scroll_y)
+        if body.virtual_size.height == total:
+            self.gate.sight.left_out = laid_out(question, width).left_out
+            self.gate.sight.saw((width, total), total, [Rows(first, min(first + height, total))])
+
+    def _refuses(self) -> bool:
+        """Whether a yes does not count yet; then what was not in sight comes into sight, and a sentence says so."""
+        self._look()
+        body = self.query_one("#body", VerticalScroll)
+        refusal = self.gate.refuses(body.size.height)
+        if refusal is not None:
+            body.scroll_to(y=refusal.row, animate=False, force=True)
+            self.call_after_refresh(self._look)
+            self.query_one("#keys", Static).update(self._keys(self._question))
+        return refusal is not None
+
+    def action_reply(self) -> None:
+        """To the line."""
+        self.set_focus(self._line)
+
+    def action_open(self) -> None:
+        """Open it."""
+        self.dismiss(OPEN)
+
+    def action_answer(self, letter: str) -> None:
+        """Answer the question."""
+        question = self._question
+        if question is None or (ANSWERS[letter] is Choice.CONVERSATION and not question.rule):
+            return
+        if self.gate.is_open and (letter == "n" or not self._refuses()):
+            self.run_worker(self._answer(question, Answer(ANSWERS[letter])))
+
+    async def _answer(self, question: Question, answer: Answer) -> None:
+        if self._conversation is not None:
+            self._told(await self._conversation.answer(question.call.id, answer), "answered")
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Reply, give the reason of a no, or open where nothing was written."""
+        event.stop()
+        if self._question is not None:
+            self.run_worker(self._answer(self._question, Answer(Choice.DENY, reason=event.text)))
+        elif event.text:
+            self.run_worker(self._reply(event.text))
+        else:
+            self.dismiss(OPEN)
+
+    async def _reply(self, text: str) -> None:
+        conversation = await self._engine.open(self._row.id)
+        busy = is_busy(conversation.state)
+        receipt = await (conversation.queue.add(text) if busy else conversation.say(text))
+        self._told(receipt, "queued" if busy else "sent")
+
+    def _told(self, receipt: Receipt, done: str) -> None:
+        title = clean_line(self._row.title) or "the new conversation"
+        if isinstance(receipt, Refused):
+            self._tell(f"{title}: {receipt.reason}", bad=True)
+        else:
+            self._tell(f"{title}: {done}.")
+            self.dismiss(None)

@@ -1,0 +1,145 @@
+"""Choose one of many: models, conversations, commands, modes, themes, search hits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+from msgspec import Struct
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.row_choice import first_in_sight, moved
+from tools.clean import clean_line
+
+MOST_ROWS: Final = 12
+SIGN: Final = 2
+"""Cells before the words, where the chosen row has its mark."""
+SHARE_PERCENT: Final = 70
+"""Of the screen, what a sheet takes at most (`Sheet`)."""
+FRAME_ROWS: Final = 3
+"""Border, heading and the line to narrow."""
+WORDS_PERCENT: Final = 60
+"""Of a row, at most, where there are remarks too."""
+
+
+class Choice(Struct, frozen=True):
+    """One row: what is given back, its words, and a quiet remark at the right."""
+
+    key: str
+    words: str
+    remark: str = ""
+    more: str = ""
+    """Found by what is typed, but not shown."""
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text can be `provider/model`, and is no words: those that were typed in haste choose no model."""
+    provider, slash, model = text.strip().partition("/")
+    return bool(provider and slash and model) and not any(letter.isspace() for letter in text.strip())
+
+
+class PickScreen(Sheet[str]):
+    """Type to narrow, Up and Down to choose, Enter to take, Esc to leave. Gives the key of the row."""
+
+    DEFAULT_CSS = """
+    PickScreen { & Static { height: auto; } & LineInput { margin: 0 0 0 2; background: $background; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.TYPED, typed_page_up="move(-10)", typed_page_down="move(10)")
+
+    TAKES: ClassVar[str] = "Enter takes"
+    """What Enter does with the chosen row."""
+    rows_below: int = 0
+    """What a kind of it shows below the list."""
+
+    def __init__(self, heading: str, choices: Sequence[Choice], *, current: str = "", free: bool = False) -> None:
+        super().__init__()
+        self._heading = heading
+        self._choices = choices
+        self._free = free
+        self._found = list(choices)
+        self._longest = max((Content(clean_line(one.words)).cell_length for one in choices), default=1)
+        self._chosen = next((place for place, one in enumerate(choices) if one.key == current), 0)
+
+    def compose(self) -> ComposeResult:
+        """Heading, line to narrow, rows."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            yield LineInput(placeholder="type to narrow")
+            yield Static(id="rows", markup=False)
+
+    def on_mount(self) -> None:
+        """Draw and take the keys."""
+        self.set_focus(self.query_one(LineInput))
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Narrow to rows that hold every word."""
+        words = event.text_area.text.lower().split()
+        self._found = [
+            one
+            for one in self._choices
+            if all(word in f"{one.words} {one.remark} {one.key} {one.more}".lower() for word in words)
+        ]
+        self._chosen = min(self._chosen, max(len(self._found) - 1, 0))
+        self._draw()
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """Take the chosen row, or what was typed where that is allowed."""
+        event.stop()
+        if self._found:
+            self.dismiss(self._found[self._chosen].key)
+        elif self._free and is_reference(event.text):
+            self.dismiss(event.text)
+
+    def action_move(self, by: int) -> None:
+        """Choose another row."""
+        if self._found:
+            self._chosen = moved(self._chosen, by, len(self._found))
+            self._draw()
+
+    def _draw(self) -> None:
+        place = f"{self._chosen + 1} / {len(self._found)}" if self._found else "0"
+        head = Content.assemble((self._heading, "bold"), (f"   {place}   {self.TAKES}", Tone.QUIET.value))
+        self.query_one("#heading", Static).update(head.truncate(self.measure, ellipsis=True))
+        self.query_one("#rows", Static).update(self._rows())
+
+    @property
+    def _room(self) -> int:
+        """Rows that the list may have in a sheet that leaves some of the screen free."""
+        return self.size.height * SHARE_PERCENT // 100 - FRAME_ROWS - self.rows_below
+
+    def _rows(self) -> Content:
+        if not self._found:
+            takes = self._free and is_reference(self.query_one(LineInput).text)
+            wide = "Enter takes it as it is." if takes else "Fewer letters find more."
+            return Content.styled(f"  Nothing matches. {wide}", Tone.QUIET.value)
+        rows = max(min(MOST_ROWS, self.size.height // 2, self._room), 2)
+        first = first_in_sight(self._chosen, len(self._found), rows)
+        lines = [
+            self._row(one, place == self._chosen)
+            for place, one in enumerate(self._found[first : first + rows], start=first)
+        ]
+        return Content("\n").join(lines)
+
+    def _row(self, choice: Choice, chosen: bool) -> Content:
+        width = self.measure
+        has_remarks = any(one.remark for one in self._choices)
+        column = min(self._longest, width * WORDS_PERCENT // 100) if has_remarks else width - SIGN
+        words = Content(clean_line(choice.words)).truncate(column, ellipsis=True, pad=True)
+        line = Content.assemble("› " if chosen else "  ", words)
+        if has_remarks:
+            line = Content.assemble(line, "  ", (clean_line(choice.remark), Tone.QUIET.value))
+        line = line.truncate(width, ellipsis=True, pad=True)
+        return Content.styled(line.plain, "reverse") if chosen else line

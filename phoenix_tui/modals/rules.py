@@ -1,0 +1,229 @@
+"""The permission rules that hold here: seen with where and since when, edited, taken back, written by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from msgspec.structs import replace
+from textual.actions import SkipAction
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static, TextArea
+
+from engine.executor.requests import EngineError
+from engine.rule_desk import Standing
+from phoenix_tui.features.rules import RuleChanges
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.esc_hint import BACK, CLOSES
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.rule_rows import remark, rows_of
+from phoenix_tui.rules_surface import RulesSurface
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.line_input import LineInput
+from phoenix_tui.widgets.row_choice import moved
+from tools.clean import clean_line
+
+SHARE: Final = 0.85
+"""Of the rows of the screen that the sheet may take."""
+AROUND: Final = 10
+"""Rows of the sheet beside the rules: rule, heading, remark (2), line, its effect (2), keys, margin."""
+
+
+class RulesSheet(Sheet[None]):
+    """Stays open over its changes; each can be undone while it is."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = """
+    RulesSheet {
+        & > .sheet { max-height: 85%; }
+        & Static { height: auto; }
+        & LineInput { margin: 0 0 0 2; background: $background; display: none; }
+        & #remark { padding: 0 0 0 2; margin: 1 0 0 0; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(Scope.ROWS, sheet_take="write"), *bindings(Scope.RULES)]
+
+    def __init__(
+        self,
+        rules: RulesSurface,
+        here: str,
+        project: str,
+        note: str = "",
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__()
+        self._rules = rules
+        self._here = here
+        """Id of the conversation in view; empty for none."""
+        self._project = project
+        """Folder of the project in view, in which a new rule holds."""
+        self._note = note
+        self._clock = clock
+        self._found: tuple[Standing, ...] = ()
+        self._chosen = 0
+        self._changes = RuleChanges(rules, lambda: hint(("rule_undo", "brings it back")))
+        self._edited: Standing | None = None
+        """The rule in the line; None for a new one."""
+        self._said = Content("")
+
+    def compose(self) -> ComposeResult:
+        """Rules, what the chosen one lets through, a line to write in, keys."""
+        with Vertical(classes="sheet"):
+            yield Static(id="rows", markup=False)
+            yield LineInput(placeholder="tool(pattern), such as bash(make test*)")
+            yield Static(id="remark", markup=False)
+            yield Static(id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        """Read, and again each second: another Phoenix may change them."""
+        self._look()
+        self.set_interval(1.0, self._look)
+
+    def on_resize(self) -> None:
+        """Rows are as wide as the screen."""
+        self._draw()
+
+    @property
+    def _writing(self) -> bool:
+        return self.query_one(LineInput).display
+
+    @property
+    def _row(self) -> Standing | None:
+        return self._found[self._chosen] if self._found else None
+
+    def _look(self) -> None:
+        before = self._row
+        self._found = self._rules.all()
+        same = [place for place, one in enumerate(self._found) if before is not None and one == before]
+        self._chosen = same[0] if same else max(min(self._chosen, len(self._found) - 1), 0)
+        self._draw()
+
+    def _draw(self) -> None:
+        width = self.measure
+        room = max(int(self.size.height * SHARE) - AROUND, 3)
+        trouble = " ".join(part for part in (self._rules.trouble(), self._note) if part)
+        rows = rows_of(self._found, self._chosen, width, room, self._clock(), trouble, self._rules)
+        self.query_one("#rows", Static).update(Content("\n").join(rows))
+        text = self.query_one(LineInput).text if self._writing else self._row.text if self._row else ""
+        said = remark(text, self._rules, width, writing=self._writing)
+        self.query_one("#remark", Static).update(self._said if self._said and not self._writing else said)
+        keys = Content.styled(self._keys(), Tone.QUIET.value).truncate(width, ellipsis=True)
+        self.query_one("#keys", Static).update(keys)
+        self.say_way_out(BACK if self._writing else CLOSES)
+
+    def _keys(self) -> str:
+        if self._writing and self._edited is None:
+            here = (("rule_here", "only this conversation"),) if self._here else ()
+            return hint("Enter: always in this project", ("rule_everywhere", "everywhere"), *here)
+        if self._writing:
+            return "Enter keeps it"
+        chosen = (("sheet_take", "edits"), ("rule_remove", "takes back"), *self._moves()) if self._found else ()
+        return hint(*chosen, ("rule_new", "writes one"), ("rule_undo", "undoes"))
+
+    def _moves(self) -> tuple[tuple[str, str], ...]:
+        row = self._row
+        if row is None or row.conversation_id:
+            return ()
+        return (("rule_move", "lets it hold everywhere" if row.project else "for this project alone"),)
+
+    def action_move(self, by: int) -> None:
+        """Choose another rule."""
+        if self._found and not self._writing:
+            self._chosen = moved(self._chosen, by, len(self._found))
+            self._said = Content("")
+            self._draw()
+
+    def action_write(self, new: bool = False) -> None:
+        """The chosen rule into the line, or a new one; the letters behind this key are the line's already."""
+        if self._writing:
+            raise SkipAction
+        rule = None if new else self._row
+        if rule is not None or new:
+            line = self.query_one(LineInput)
+            self._edited, self._said = rule, Content("")
+            line.display = True
+            line.fill(rule.text if rule is not None else "")
+            self.set_focus(line)
+            self._draw()
+
+    def action_remove(self) -> None:
+        """Take the chosen one back."""
+        if (rule := self._row) is not None:
+            self._do(lambda: self._changes.remove(rule))
+
+    def action_shift(self) -> None:
+        """From this project to everywhere, or back."""
+        if (rule := self._row) is not None and not self._writing:
+            self._do(lambda: self._changes.move(rule, self._project))
+
+    def action_undo(self) -> None:
+        """Turn the last change around."""
+        self._do(self._changes.undo)
+
+    def action_here(self) -> None:
+        """Tab in a new rule: for this conversation alone."""
+        if not self._writing:
+            raise SkipAction
+        line = self.query_one(LineInput)
+        if self._edited is None and self._here:
+            # Behind the letters typed before it.
+            line.call_later(lambda: self._keep(line.text, Standing("", self._here)))
+
+    def action_everywhere(self) -> None:
+        """Keep a new rule in every project."""
+        if not self._writing:
+            raise SkipAction
+        line = self.query_one(LineInput)
+        if self._edited is None:
+            line.call_later(lambda: self._keep(line.text, Standing("")))
+
+    def action_close(self) -> None:
+        """Close the line, else the sheet."""
+        if self._writing:
+            self._stop_writing()
+            self._draw()
+        else:
+            self.dismiss(None)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Say what it would let through."""
+        event.stop()
+        self._draw()
+
+    def on_line_input_submitted(self, event: LineInput.Submitted) -> None:
+        """In this project, or where the edited one held."""
+        event.stop()
+        self._keep(event.text, Standing("", project=self._project))
+
+    def _keep(self, text: str, new: Standing) -> None:
+        """A rule that can match something; another one stays in its line with the reason below it."""
+        text, old = text.strip(), self._edited
+        if old is not None and text in {old.text, clean_line(old.text).strip()}:
+            self.action_close()  # untouched, also where a line cannot show it as it is
+        elif not self._rules.problem(text):
+            kept_as = replace(old or new, text=text)
+            self._do(lambda: self._changes.keep(old, kept_as))
+            found = enumerate(self._found)
+            kept = [place for place, one in found if (one.text, one.place) == (text, kept_as.place)]
+            self._chosen = kept[0] if kept else self._chosen
+            self._draw()
+
+    def _do(self, change: Callable[[], str]) -> None:
+        """Do it and say what came of it, or why it could not be."""
+        self._stop_writing()
+        try:
+            self._said = Content.styled(change(), Tone.GOOD.value)
+        except EngineError as error:
+            self._said = Content.styled(str(error), Tone.BAD.value)
+        self._look()
+
+    def _stop_writing(self) -> None:
+        self.query_one(LineInput).display = False
+        self._edited = None
+        self.set_focus(None)

@@ -1,0 +1,84 @@
+"""Every setting with its value and where it comes from; Enter changes it, Del takes it out of the user's file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual.binding import BindingType
+from textual.widgets import TextArea
+
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.picker import Choice, PickScreen
+from phoenix_tui.modals.rows import EntriesSheet, Entry
+from phoenix_tui.settings_surface import Setting
+from phoenix_tui.widgets.question_text import short_path
+
+RESET: Final = "-"
+"""Before the name of a setting that is to be taken out of the file."""
+
+
+class SettingsSheet(EntriesSheet):
+    """Gives the name of the setting to change, with a `-` before it to reset it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SETTINGS)
+
+    def __init__(self, settings: Sequence[Setting], current: str = "") -> None:
+        self._by_name = {one.name: one for one in settings}
+        entries = [
+            Entry("", one.name, one.name, one.words or one.value, "" if one.source == "default" else source(one))
+            for one in settings
+        ]
+        super().__init__("Settings", entries, hint("Enter changes", ("setting_reset", "resets")), current=current)
+
+    def remark(self, entry: Entry | None) -> str:
+        """What the chosen setting does, what it may be, and when a change counts."""
+        if entry is None:
+            return ""
+        one = self._by_name[entry.key]
+        return f"{one.meaning}: {one.allowed} · {short_path(Path(one.source))} · {when(one)}"
+
+    def action_reset(self) -> None:
+        """Back to what holds without the user's file."""
+        if self.chosen is not None:
+            self.dismiss(f"{RESET}{self.chosen.key}")
+
+
+def when(setting: Setting) -> str:
+    """From when on a change counts."""
+    return "counts at once" if setting.live else "counts from the next start"
+
+
+def source(setting: Setting) -> str:
+    """Where a value comes from, short: a file by its name, a flag, a variable."""
+    return setting.source.rpartition("/")[2]
+
+
+class ThemePick(PickScreen):
+    """Shows each theme while it is under the cursor; Esc brings the old one back."""
+
+    def __init__(self, names: Sequence[str], current: str, show: Callable[[str], None]) -> None:
+        super().__init__("Colours", [Choice(name, name) for name in names], current=current)
+        self._before = current
+        self._show = show
+
+    def action_move(self, by: int) -> None:
+        """Choose another, and look at it."""
+        super().action_move(by)
+        self._look()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Narrow, and look at the first."""
+        super().on_text_area_changed(event)
+        self._look()
+
+    def action_close(self) -> None:
+        """As it was."""
+        self._show(self._before)
+        self.dismiss(None)
+
+    def _look(self) -> None:
+        if self._found:
+            self._show(self._found[self._chosen].key)

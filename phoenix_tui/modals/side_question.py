@@ -1,0 +1,41 @@
+"""A question beside the conversation, and its answer once it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from textual.content import Content
+
+from phoenix_tui.features.side_questions import answer_of, in_one_line
+from phoenix_tui.modals.peek_text import markdown_rows
+from phoenix_tui.modals.text import TextSheet
+from phoenix_tui.text.labels import Tone
+
+WAITS: Final = "thinking… closing this drops the question"
+
+
+class SideQuestionSheet(TextSheet):
+    """Asks when it opens; closing it ends the request. Neither question nor answer is stored."""
+
+    def __init__(self, question: str, ask: Callable[[str], Awaitable[str]]) -> None:
+        super().__init__(in_one_line(question), Content.styled(WAITS, Tone.QUIET.value))
+        self._question = question
+        self._ask = ask
+        self._answered = ""
+
+    def on_mount(self) -> None:
+        """Ask."""
+        self.run_worker(self._answer(), group="side")
+
+    async def _answer(self) -> None:
+        answer = await answer_of(self._ask, self._question)
+        if answer.failed:
+            self.fill(Content.styled(answer.text, Tone.BAD.value))
+            return
+        self._answered = answer.text
+        self.on_resize()
+
+    def rows(self, width: int) -> Sequence[Content]:
+        """The answer's Markdown, once it is there."""
+        return markdown_rows(self._answered, width) if self._answered else super().rows(width)

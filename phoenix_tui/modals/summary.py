@@ -1,0 +1,187 @@
+"""The summary of older messages, before it takes effect: taken, changed, made again or dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.engine import EngineError
+from engine.executor.requests import Receipt, Refused
+from engine.executor.reviewing import DropSummary, Proposal, SummarizeAgain, TakeSummary, Verdict
+from engine.machine.states import Compacting
+from engine.ports import StorageError
+from engine.updates import Update
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.keys.keymap import Scope, bindings
+from phoenix_tui.modals.base import Sheet
+from phoenix_tui.modals.line import AskLineScreen
+from phoenix_tui.modals.text_editor import EditSheet
+from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.answer_gate import AnswerGate
+from tools.clean import clean
+
+WORKING: Final = "the model writes…"
+STOPS: Final = "Esc stops"
+DROPS: Final = "Esc drops it"
+
+
+class SummarySheet(Sheet[str]):
+    """Asks for a summary and shows it; gives why it was refused, None otherwise."""
+
+    DEFAULT_CSS = """
+    SummarySheet {
+        & > .sheet { max-height: 92%; }
+        & Static { height: auto; }
+        & #summary { max-width: 102; }
+        & VerticalScroll { height: auto; max-height: 76vh; scrollbar-size-vertical: 1; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.SUMMARY)
+
+    def __init__(
+        self,
+        conversation: ConversationSurface,
+        focus: str = "",
+        *,
+        before: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self.gate = AnswerGate(clock)
+        """Whether a summary is taken yet."""
+        self._conversation = conversation
+        self._focus = focus
+        self._before = before
+        """The seq of the first message that stays; 0: the newest ones stay."""
+        self._proposal: Proposal | None = None
+        self._verdict: asyncio.Future[Verdict] | None = None
+        """What the engine waits for, while it does."""
+        self.decides: Callable[[bool], None] = lambda _: None
+        """Told whether a summary stands there to be decided on."""
+        self._asked = False
+        """Whether the request was taken: at rest again, it is over."""
+        self._unsubscribe: Unsubscribe | None = None
+
+    def compose(self) -> ComposeResult:
+        """Heading, the summary, the keys."""
+        with Vertical(classes="sheet"):
+            yield Static(id="heading", markup=False)
+            with VerticalScroll():
+                yield Static(id="summary", markup=False)
+
+    async def on_mount(self) -> None:
+        """Ask for the summary."""
+        self._draw()
+        self._unsubscribe = await self._conversation.subscribe(self._follow)
+        try:
+            outcome: Receipt = await self._conversation.context.compact(self._focus, self.review, self._before)
+        except (EngineError, StorageError) as error:
+            outcome = Refused(str(error))
+        if isinstance(outcome, Refused):
+            self.dismiss(outcome.reason)
+            return
+        self._asked = True
+        self._end_at_rest()
+
+    def on_screen_resume(self) -> None:
+        """What lay over it is closed; it may have ended meanwhile."""
+        self._end_at_rest()
+
+    def on_unmount(self) -> None:
+        """However it is left, nobody waits for it."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._decide(DropSummary())
+
+    async def review(self, proposal: Proposal) -> Verdict:
+        """Show a summary and wait for what the user says."""
+        if not self.is_mounted:
+            return DropSummary()
+        self._proposal = proposal
+        self.gate.begin()
+        self._verdict = asyncio.get_running_loop().create_future()
+        self._draw()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        return await self._verdict
+
+    def action_take(self) -> None:
+        """It takes the place of the older messages; not by an Enter that was pressed before it was there."""
+        if self._proposal is not None and self._verdict is not None and self.gate.is_open:
+            self._decide(TakeSummary(self._proposal.summary))
+
+    def action_change(self) -> None:
+        """Write it otherwise; what is kept there takes effect."""
+        if self._proposal is not None and self._verdict is not None:
+            self.app.push_screen(
+                EditSheet("The summary; what you keep takes effect", self._proposal.summary), self._changed
+            )
+
+    def action_again(self) -> None:
+        """Another one, with a hint."""
+        if self._verdict is not None:
+            self.app.push_screen(AskLineScreen("What matters most? Empty: as before"), self._hinted)
+
+    def action_scroll(self, by: int) -> None:
+        """Move by lines."""
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+    def action_close(self) -> None:
+        """Drop the summary, or stop the model that writes it."""
+        self._asked = False  # what it comes to closes nothing any more
+        if self._verdict is None:
+            self._conversation.cancel()
+        self.dismiss(None)
+
+    def _changed(self, text: str | None) -> None:
+        if text is not None and text.strip():
+            self._decide(TakeSummary(text))
+
+    def _hinted(self, hint: str | None) -> None:
+        if hint is not None:
+            self._decide(SummarizeAgain(hint.strip()))
+
+    def _decide(self, verdict: Verdict) -> None:
+        waiting, self._verdict = self._verdict, None
+        self.decides(False)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(verdict)
+        if not isinstance(verdict, DropSummary):
+            self._draw()
+
+    def _follow(self, _: Update) -> None:
+        self._end_at_rest()
+
+    def _end_at_rest(self) -> None:
+        """Close once the summary is in force, or none was made: the conversation says which."""
+        if self._asked and self.is_active and not isinstance(self._conversation.state, Compacting):
+            self._asked = False
+            self.dismiss(None)
+
+    def _draw(self) -> None:
+        proposal = self._proposal
+        if proposal is None:
+            heading = Content.assemble(("Summary", "bold"), (f"  {WORKING}", Tone.QUIET.value))
+        else:
+            counts = f"  of {proposal.summarized} messages, {proposal.kept} stay · {proposal.sizes}"
+            keys = _keys() if self._verdict is not None else WORKING
+            problem = f"\n{clean(proposal.problem).rstrip('.')}." if proposal.problem else ""
+            heading = Content.assemble(
+                ("Summary", "bold"), counts, (f"\n{keys}", Tone.QUIET.value), (problem, Tone.BAD.value), "\n"
+            )
+            self.query_one("#summary", Static).update(Content(clean(proposal.summary)))
+        self.query_one("#heading", Static).update(heading)
+        self.say_way_out(STOPS if self._verdict is None else DROPS)
+        self.decides(self._verdict is not None)
+
+
+def _keys() -> str:
+    return hint(("summary_take", "takes it"), ("summary_change", "changes it"), ("summary_again", "makes another"))

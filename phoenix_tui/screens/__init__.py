@@ -1,1 +1,0 @@
-"""The screens: the workspace and the sheets over it."""

@@ -1,0 +1,269 @@
+"""The desk: which conversation lies on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+from textual.timer import Timer
+
+from engine.executor.requests import Refused
+from engine.machine.states import Idle
+from engine.ports import ConversationChanges
+from engine.ports.profiles import narrower_mode
+from engine.records import Attachment, PermissionMode
+from phoenix_tui.features.draft_codec import parsed
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.features.sub_agents import family_of
+from phoenix_tui.surface import ConversationSurface, Launch, Services
+from phoenix_tui.widgets.composer_keys import is_prose
+from phoenix_tui.widgets.context_meter import ContextUse
+from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.widgets.status_line import Status
+from phoenix_tui.workspace.conversation_index import Overview
+from phoenix_tui.workspace.conversation_view import Visible
+from phoenix_tui.workspace.draft_store import Drafting
+from phoenix_tui.workspace.in_flight import OnTheWay
+from phoenix_tui.workspace.reentrant_lock import OneAtATime
+from phoenix_tui.workspace.scroll_positions import keep_place
+from phoenix_tui.workspace.widgets import Parts, Teller
+from tools.contract import SandboxMode
+
+
+class Beside(Protocol):
+    """The panes, once there are several; the desk is in the one that has the focus."""
+
+    async def bring(self, conversation_id: str) -> bool:
+        """Go to the pane that shows this conversation; False where none does."""
+        ...
+
+    def keeps(self, visible: Visible) -> bool:
+        """Take over what is followed, because another pane gets the focus; False where it is replaced in its pane."""
+        ...
+
+    def waiting(self, conversation: ConversationSurface) -> Visible | None:
+        """What follows this conversation already in the pane that has the focus now."""
+        ...
+
+
+class Desk:
+    """One conversation at a time; the others run on. A new one exists once something was written."""
+
+    def __init__(
+        self,
+        services: Services,
+        launch: Launch,
+        parts: Parts,
+        overview: Overview,
+        tell: Teller,
+        later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
+    ) -> None:
+        self.services = services
+        self.launch = launch
+        self.overview = overview
+        self.model = launch.model
+        """Model of the next new conversation."""
+        self.mode: PermissionMode = launch.permission_mode
+        self.sandbox: SandboxMode | None = None
+        """Mode and chosen sandbox of the empty conversation in view; the one after it begins as `launch` says."""
+        self.parts = parts
+        self._tell = tell
+        self.visible: Visible | None = None
+        """What follows the open conversation."""
+        self.drafts = Drafting(parts.dock, tell, later, lambda: self.conversation, self.current)
+        self.on_the_way = OnTheWay()
+        self._images_kept: dict[str, tuple[Attachment, ...]] = {}
+        """Images of unsent messages, by conversation."""
+        self._shown: set[str] = set()
+        """Conversations that were on the desk: their mode is the user's choice."""
+        self.changing = OneAtATime()
+        """Held while another conversation is put on the desk: keys may ask for several at once."""
+        self.beside: Beside | None = None
+        """Set while there are panes."""
+
+    @property
+    def conversation(self) -> ConversationSurface | None:
+        """The open conversation; None while a new one has nothing in it."""
+        return self.visible.conversation if self.visible is not None else None
+
+    @property
+    def folder(self) -> Path:
+        """The working directory in view."""
+        return self.conversation.record.cwd if self.conversation is not None else self.launch.cwd
+
+    @property
+    def unsaved(self) -> str:
+        """What a stopped answer had written; it is stored nowhere."""
+        return self.visible.unsaved if self.visible is not None else ""
+
+    def prefer(self, *, model: str = "", mode: PermissionMode | None = None) -> None:
+        """Model of the next new conversation; mode of the empty one in view, where there is one."""
+        self.model = model or self.model
+        self.mode = mode if mode is not None and self.conversation is None else self.mode
+        if self.conversation is None:
+            status = self.parts.status
+            status.status = replace(
+                status.status,
+                model=self.model,
+                mode=self.mode,
+                sandbox=self.sandbox or self.launch.sandbox,
+                profile=self.launch.profile,
+            )
+            self.parts.greet(True)
+
+    async def open(self, conversation_id: str) -> None:
+        """Put this conversation on the desk.
+
+        Raises:
+            EngineError: there is no such conversation.
+        """
+        if self.beside is not None and await self.beside.bring(conversation_id):
+            return
+        conversation = await self.services.engine.open(conversation_id)
+        await self.show(conversation)
+
+    async def show(self, conversation: ConversationSurface) -> None:
+        """Put an opened conversation on the desk; its draft stands in the composer."""
+        async with self.changing:
+            if conversation.record.agent is not None:
+                await self.services.engine.open(conversation.record.agent.parent_id)  # it knows the others
+            await self.put_away()
+            unsent = parsed(conversation.record.draft)
+            images = await self.services.engine.attachments(unsent.image_ids)
+            visible = self._follow(conversation)
+            dock = self.parts.dock
+            dock.load(unsent.text, unsent.folds)
+            dock.chips.images = dock.chips.images or tuple(images)
+            await visible.start(self.parts)
+            self.overview.select(family_of(conversation))
+            if not conversation.read_only and conversation.record.agent is None:
+                mode = None if conversation.id in self._shown else _attended(conversation, self.launch.permission_mode)
+                self._shown.add(conversation.id)
+                if mode is not None:
+                    self._tell(f"This conversation ran unattended, in mode deny; here it goes on in mode {mode.value}.")
+                await conversation.change(ConversationChanges(unread=False, permission_mode=mode))
+
+    async def begin(self) -> None:
+        """An empty desk: nothing is created before something is written."""
+        async with self.changing:
+            await self.put_away()
+            self._reset()
+            dock = self.parts.dock
+            dock.load("")
+            dock.chips.images = ()
+            dock.completer.look_in(self.launch.cwd)
+            dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, self.launch.cwd)
+            if dock.route is not None:
+                dock.route.show(None)
+            dock.ask(None, self.launch.cwd, "", 0.0)
+            dock.notice.standing = None
+            dock.show_queue((), held=False)
+            if dock.agents is not None:
+                dock.agents.show(tuple)
+            self.parts.transcript.display = False
+            launch, before = self.launch, self.parts.status.status
+            self.parts.status.status = Status(
+                mode=self.mode,
+                model=self.model,
+                sandbox=launch.sandbox,
+                profile=launch.profile,
+                supervisor=launch.supervisor,
+                has_text=bool(dock.composer.text),
+                is_prose=is_prose(dock.composer.text),
+                way_out=before.way_out,
+                vim_way_out=before.vim_way_out,
+            )
+            heading = self.parts.title.heading.at(short_path(self.launch.cwd))
+            self.parts.title.heading = replace(heading, title="", parent="", place="", context=ContextUse())
+            self.parts.greet(True)
+            self.overview.select("")
+
+    def _reset(self) -> None:
+        """The next conversation begins as the settings and the profile say, whatever was chosen for another."""
+        self.mode, self.sandbox = self.launch.permission_mode, None
+
+    async def put_away(self) -> None:
+        """Keep the draft and follow the conversation no longer; an empty one vanishes."""
+        async with self.changing:
+            await self.drafts.keep(anyway=self.conversation is not None)  # what a command took out was not told yet
+            visible, self.visible = self.visible, None
+            if visible is None:
+                return
+            await keep_place(visible.conversation, self.parts.transcript)
+            record, images = visible.conversation.record, self.parts.dock.chips.images
+            self._images_kept[record.id] = images
+            written = images or self.parts.dock.composer.content
+            if not written and not self.on_the_way.waiting and _is_empty(visible):
+                visible.stop()
+                await self.services.engine.change(record.id, ConversationChanges(deleted=True))
+                await self.services.engine.forget(record.id)
+                await self.overview.reload()
+            elif self.beside is None or not self.beside.keeps(visible):
+                visible.stop()
+
+    def _follow(self, conversation: ConversationSurface) -> Visible:
+        kept = self.beside.waiting(conversation) if self.beside is not None else None
+        self.visible = visible = kept or Visible(conversation, self.parts, self._tell)
+        dock = self.parts.dock
+        dock.completer.look_in(conversation.record.cwd)
+        dock.composer.keys.prompts = PromptHistory(self.launch.state_folder, conversation.record.cwd)
+        dock.chips.images = self._images_kept.pop(conversation.id, ())
+        return visible
+
+    async def current(self) -> ConversationSurface:
+        """The open conversation, created now if there is none.
+
+        Raises:
+            EngineError: the folder cannot be worked in.
+        """
+        async with self.changing:
+            if self.conversation is not None:
+                return self.conversation
+            conversation = await self.services.engine.create(self.launch.options(self.model, self.mode, self.sandbox))
+            self._reset()
+            self._shown.add(conversation.id)
+            images = self.parts.dock.chips.images
+            visible = self._follow(conversation)
+            self.parts.dock.chips.images = images
+            await visible.start()
+            await self.overview.reload()
+            self.overview.select(conversation.id)
+            return conversation
+
+    async def attempt(self, request: Callable[[ConversationSurface], object]) -> None:
+        """Ask something of the open conversation and say why it was refused, if it was."""
+        await self.accepts(request)
+
+    async def accepts(self, request: Callable[[ConversationSurface], object]) -> bool:
+        """Ask something of the open conversation and say why it was refused, if it was; True where it was not."""
+        if self.conversation is None:
+            return False
+        try:
+            outcome = request(self.conversation)
+            if asyncio.iscoroutine(outcome):
+                outcome = await outcome
+        except ENGINE_ERRORS as error:
+            outcome = Refused(str(error))
+        if isinstance(outcome, Refused):
+            self._tell(outcome.reason, bad=True)
+        return not isinstance(outcome, Refused)
+
+
+def _attended(conversation: ConversationSurface, mode: PermissionMode) -> PermissionMode | None:
+    """A mode, none wider than ask, for a conversation made for unattended use; None where it keeps its own."""
+    deny = PermissionMode.DENY
+    if conversation.record.permission_mode is not deny or mode is deny:
+        return None
+    return narrower_mode(mode, PermissionMode.ASK)
+
+
+def _is_empty(visible: Visible) -> bool:
+    """Whether nothing would be missed if it were gone."""
+    conversation = visible.conversation
+    record = conversation.record
+    has_content = record.message_count or record.draft or conversation.read_only or record.agent is not None
+    return not has_content and isinstance(conversation.state, Idle)

@@ -1,0 +1,193 @@
+"""From a draft to a message or a command: what the composer asks for, done as soon as the services are there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from msgspec.structs import replace
+
+from engine.machine.states import is_busy
+from phoenix_tui.commands.catalogue import is_command, is_shell_line
+from phoenix_tui.features.prompt_history import ENTRY_LIMIT, remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.text.labels import invitation
+from phoenix_tui.widgets.composer import Composer
+from phoenix_tui.widgets.composer_keys import is_prose
+from phoenix_tui.widgets.dock import Dock
+
+if TYPE_CHECKING:
+    from phoenix_tui.commands.bench import Bench
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.surface import ConversationSurface
+    from phoenix_tui.widgets.status_line import Status
+    from phoenix_tui.workspace.active_conversation import Desk
+    from phoenix_tui.workspace.onboarding import Welcoming
+    from phoenix_tui.workspace.startup import Readiness
+    from phoenix_tui.workspace.toasts import PassingWords
+    from phoenix_tui.workspace.widgets import Parts
+
+READ_ONLY: Final = "Read-only: what you write stays here"
+ABOVE: Final = "The line above is being written"
+
+Asked: TypeAlias = (
+    Composer.Submitted
+    | Composer.QueueWanted
+    | Composer.HelpWanted
+    | Composer.LeaveWanted
+    | Composer.ModeChanged
+    | Composer.DraftHeld
+    | Composer.NothingToComplete
+    | Dock.Chosen
+    | Dock.Edited
+)
+
+
+class Writing:
+    """Decides whether a text is a message, a command or a shell line, and who gets it."""
+
+    def __init__(self, screen: PhoenixScreen[None], parts: Parts, ready: Readiness, words: PassingWords) -> None:
+        self._screen = screen
+        self._parts = parts
+        self._composer = parts.dock.composer
+        self._ready = ready
+        self._words = words
+
+    def take(self, asked: Asked) -> None:
+        """Do what the composer asks for."""
+        match asked:
+            case Composer.Submitted():
+                self._submit(asked.text)
+            case Composer.QueueWanted():
+                self._queue(asked.text)
+            case Composer.HelpWanted():
+                self._ready.command("help")
+            case Composer.LeaveWanted():
+                self._screen.run_worker(self._ready.leave(), group="leave", exclusive=True)
+            case Composer.ModeChanged():
+                self._name_mode()
+            case Composer.DraftHeld() | Composer.NothingToComplete():
+                self._words.tell(why_not(asked))
+            case Dock.Chosen():
+                self._ready.command(asked.text)
+            case Dock.Edited():
+                self._edited(asked.text)
+            case _:
+                assert_never(asked)
+
+    def _submit(self, text: str) -> None:
+        """A message, a command, a shell command, or a yes to what is offered."""
+        if self._ready.bench_in_use is not None:
+            self._ready.bench_in_use.desk.drafts.typed("")  # what says that the box is empty now comes the long way
+        elif self._ready.late is not None:
+            self._ready.late.send(text)
+        if not text.strip() and not self._parts.dock.chips.images:
+            self._say_yes()
+        elif is_command(text):
+            self._remember(text)
+            self._ready.command(text)
+        elif is_shell_line(text):
+            self._ready.then(lambda bench: self._handed_over(bench.sending.shell(text)))
+        else:
+            self._ready.then(lambda bench: self._handed_over(bench.sending.send(text)))
+
+    async def _handed_over(self, sending: Awaitable[None]) -> None:
+        """Until it is taken Tab queues behind it, as while the agent works."""
+        try:
+            await sending
+        finally:
+            self._composer.keys.sending = max(self._composer.keys.sending - 1, 0)
+
+    def _say_yes(self) -> None:
+        route, welcoming = self._parts.dock.route, self._ready.welcoming
+        if route is not None and route.accept():
+            return
+        if welcoming is not None and welcoming.can_install:
+            self._ready.then(lambda bench: self._install(bench, welcoming))
+        else:
+            interrupted = self._parts.status.status.moment.resumable
+            self._ready.then(lambda bench: bench.deeds.resume(bench, interrupted=interrupted))
+
+    async def _install(self, bench: Bench, welcoming: Welcoming) -> None:
+        """Install the model on offer after a yes of its own: one Enter may have been meant for something else."""
+        if await bench.sheets.confirm(welcoming.install_question, "download it", "not now"):
+            self._screen.run_worker(welcoming.install(), group="install", exclusive=True)
+
+    def _queue(self, text: str) -> None:
+        """Tab while the agent works: the draft waits; a command needs no waiting."""
+        if is_command(text):
+            self._screen.post_message(Composer.Submitted(text))
+        else:
+            self._ready.then(lambda bench: bench.sending.send(text, queue=True))
+
+    def send_now(self) -> None:
+        """Stop what runs and send what is written, else what is queued."""
+        self._composer.call_later(self._send_now)  # behind the letters typed before it
+
+    def _send_now(self) -> None:
+        text = self._composer.take()
+        if is_command(text):
+            self._screen.post_message(Composer.Submitted(text))
+        elif is_shell_line(text):
+            self._ready.then(lambda bench: bench.sending.shell(text, now=True))
+        elif text.strip():
+            self._ready.then(lambda bench: bench.sending.send(text, interrupt=True))
+        elif self._parts.dock.queue.waiting:
+            self._ready.then(lambda bench: bench.desk.attempt(partial(_send_queued, bench.desk)))
+
+    def clear(self) -> None:
+        """Empty the composer; the history keeps what stood there."""
+        text = self._composer.take()
+        if len(text) > ENTRY_LIMIT:
+            self._words.tell(f"Too long for the history; {hint(('undo', 'brings it back'))}.")
+        elif self._composer.keys.prompts is not None:
+            self._remember(text)
+
+    def _remember(self, text: str) -> None:
+        if trouble := remember(self._composer.keys.prompts, text):
+            self._words.tell(trouble, bad=True)
+
+    def _edited(self, text: str) -> None:
+        """Keep the draft; say what Esc does now."""
+        status = self._parts.status
+        has_text, words = bool(text), is_prose(text)
+        if (status.status.has_text, status.status.is_prose) != (has_text, words):
+            status.status = replace(status.status, has_text=has_text, is_prose=words)
+        if self._ready.bench_in_use is not None:
+            self._ready.bench_in_use.desk.drafts.typed(text)
+
+    def _name_mode(self) -> None:
+        """Say whether Esc is vim's."""
+        status, words = self._parts.status, self._composer.vim.way_out
+        if status.status.vim_way_out != words:
+            status.status = replace(status.status, vim_way_out=words)
+
+    def follow(self, status: Status) -> None:
+        """What the status line knows is said by the empty composer too."""
+        desk = self._ready.bench.desk if self._ready.bench is not None else None
+        begun = desk is not None and desk.conversation is not None and desk.conversation.record.message_count > 0
+        words = invitation(status.state, begun=begun, family=status.family)
+        if status.read_only and not status.family.is_agent:
+            words = READ_ONLY
+        if self._parts.dock.question.line.is_open:
+            words = ABOVE
+        self._composer.keys.suggested = suggestion = status.moment.suggestion
+        if suggestion:
+            words = f"{suggestion} · {hint(('complete', 'takes it'))}"
+        if self._composer.placeholder != words:
+            self._composer.placeholder = words
+        self._composer.keys.busy = is_busy(status.state) and not status.family.is_agent
+
+
+def why_not(asked: Composer.DraftHeld | Composer.NothingToComplete) -> str:
+    """Why a key did nothing with a text, and what would."""
+    if isinstance(asked, Composer.NothingToComplete):
+        return f"Nothing to complete: {hint(('send', 'sends'), ('list', 'goes to the list'))}."
+    again = hint(("send", "again says no with it as the reason"), ("complete", "queues it"))
+    return f"The question came while you were writing: {again}."
+
+
+def _send_queued(desk: Desk, conversation: ConversationSurface) -> Awaitable[object]:
+    return conversation.queue.send_now("", caps_for(desk, conversation))

@@ -1,0 +1,180 @@
+"""The list's facts: stored conversations plus what every open one does now."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Collection
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.executor.requests import Activity
+from engine.machine.states import AwaitingApproval, Errored, Idle, State, is_busy
+from engine.records import ConversationQuery, ConversationSummary
+from engine.summaries import summary_of
+from phoenix_tui.surface import EngineSurface, Unsubscribe
+from phoenix_tui.widgets.conversation_list import ConversationList
+from phoenix_tui.widgets.roster import Live
+from phoenix_tui.workspace.widgets import Parts
+
+CANCELLED: Final = "cancelled"
+"""A run's status where the user stopped it: there is nothing new to read."""
+PAGE: Final = 500
+"""Conversations that are read at once; the first page is shown before the next is read."""
+
+
+class Overview:
+    """Keeps the list and the counts in the title row true; holds rows only."""
+
+    def __init__(
+        self,
+        engine: EngineSurface,
+        view: ConversationList,
+        parts: Parts,
+        unread: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._engine = engine
+        self._view = view
+        self._parts = parts
+        self._mark_unread = unread
+        self._clock, self._wall = clock, wall
+        self._summaries: dict[str, ConversationSummary] = {}
+        self._live: dict[str, Live] = {}
+        self._current = ""
+        self._unwatch: Unsubscribe | None = None
+        self.beside: Callable[[], Collection[str]] = tuple
+        """Conversations that are in sight beside the current one; set by the panes."""
+        self.shown: Callable[[str], None] = _nobody
+        """Told which conversation is on the screen, the moment it changes."""
+        self.left: Callable[[], None] = _nobody_cares
+        """Called when the one on the screen makes way for another."""
+
+    async def start(self) -> None:
+        """Read the list, then watch."""
+        self._unwatch = self._engine.watch(self._noticed)
+        await self.reload()
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
+
+    async def reload(self) -> None:
+        """Read the list again, page by page."""
+        stored: dict[str, ConversationSummary] = {}
+        for offset in itertools.count(0, PAGE):
+            page = await self._engine.list(ConversationQuery(scripted=False, limit=PAGE, offset=offset))
+            stored |= {one.id: one for one in page}
+            if len(page) < PAGE:
+                break
+            if not self._summaries:
+                self._take(stored)
+        self._take(stored)
+
+    def _take(self, stored: dict[str, ConversationSummary]) -> None:
+        """Show these; what is open here knows better than what was read meanwhile."""
+        opened = [one for one in self._engine.live() if not one.read_only and one.record.agent is None]
+        self._live = {one.id: self._live.get(one.id) or self._begun(one.state, None) for one in opened}
+        for one in opened:
+            row = stored.pop(one.id, None)
+            known = self._summaries.get(one.id, row)
+            if known is not None and not (one.record.archived or one.record.deleted):
+                stored[one.id] = replace(summary_of(one.record), unread=known.unread)
+        self._summaries = dict(stored)
+        if current := self._summaries.get(self._current):
+            self._summaries[self._current] = replace(current, unread=False)
+        self._draw()
+
+    def _begun(self, state: State, before: Live | None, *, writing: bool = False) -> Live:
+        """What a conversation does from now on, and since when it has been at work."""
+        goes_on = before is not None and _kind(before.state) == _kind(state)
+        began = before.began if before is not None and goes_on else self._wall()
+        if before is not None and type(before.state) is type(state):
+            return Live(state, before.since, writing, began)
+        return Live(state, self._clock(), writing, began)
+
+    def select(self, conversation_id: str) -> None:
+        """This one is on the screen now, and so is read."""
+        if conversation_id != self._current:
+            self.left()
+        self._current = conversation_id
+        self.shown(conversation_id)
+        if summary := self._summaries.get(conversation_id):
+            self._summaries[conversation_id] = replace(summary, unread=False)
+        self._draw()
+
+    def summary(self, conversation_id: str) -> ConversationSummary | None:
+        """The row of a conversation of the list."""
+        return self._summaries.get(conversation_id)
+
+    def runs(self, conversation_id: str) -> bool:
+        """Whether a run of it is under way here."""
+        live = self._live.get(conversation_id)
+        return live is not None and is_busy(live.state)
+
+    @property
+    def busy(self) -> int:
+        """How many runs are under way."""
+        return sum(is_busy(live.state) or live.agents > 0 for live in self._live.values())
+
+    def _noticed(self, activity: Activity) -> None:
+        conversation_id, state = activity.summary.id, activity.state
+        before = self._live.get(conversation_id)
+        visible = conversation_id == self._current or conversation_id in self.beside()
+        ended = before is not None and is_busy(before.state) and isinstance(state, Idle)
+        finished = ended and not visible and activity.summary.last_status != CANCELLED
+        known = self._summaries.get(conversation_id)
+        unread = not visible and (finished or (known is not None and known.unread))
+        live = replace(
+            self._begun(state, before, writing=activity.writing),
+            agents=activity.agents,
+            asking=activity.agents_asking,
+        )
+        if before is not None and bool(before.asking) != bool(live.asking):
+            live = replace(live, began=self._wall())
+        self._live[conversation_id] = live
+        if activity.summary.put_away_at:
+            self._summaries.pop(conversation_id, None)
+        else:
+            self._summaries[conversation_id] = replace(activity.summary, unread=unread)
+        if finished:
+            self._mark_unread(conversation_id)
+        self._draw()
+
+    def _draw(self) -> None:
+        self._view.show(list(self._summaries.values()), self._live, self._current)
+        self.recount()
+
+    def recount(self) -> None:
+        """What conversations out of sight need, told by the title row."""
+        in_sight = {self._current, *self.beside()}
+        others = [one for one in self._summaries.values() if one.id not in in_sight]
+        title = self._parts.title
+        title.heading = replace(
+            title.heading,
+            others_asking=sum(self._asks(one.id) for one in others),
+            others_unread=sum(one.unread for one in others),
+        )
+
+    def _asks(self, conversation_id: str) -> bool:
+        live = self._live.get(conversation_id)
+        return live is not None and (isinstance(live.state, AwaitingApproval | Errored) or live.asking > 0)
+
+
+def _kind(state: State) -> int:
+    """Rest, work or a question: what decides where a conversation stands in the list."""
+    if isinstance(state, AwaitingApproval | Errored):
+        return 2
+    return int(is_busy(state))
+
+
+def _nobody(_: str) -> None:
+    """Nobody wants to know."""
+
+
+def _nobody_cares() -> None:
+    """Nothing follows from it."""

@@ -1,0 +1,353 @@
+"""The conversation on the screen: its updates become status line, title, question, notice and transcript."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.machine.messages import Role
+from engine.machine.states import AwaitingApproval, is_busy
+from engine.ports import StorageError
+from engine.records import ConversationRecord, QueuedMessage, StoredMessage, ToolCallRecord
+from engine.updates import (
+    AgentsChanged,
+    Asked,
+    ContextChanged,
+    ConversationChanged,
+    JobsChanged,
+    LiveTextDropped,
+    MessageSaved,
+    Noticed,
+    Paced,
+    QueueChanged,
+    Routed,
+    RunEnded,
+    Snapshot,
+    StateChanged,
+    TextArrived,
+    ToolDrafted,
+    Update,
+)
+from phoenix_tui.features.approvals import as_asked
+from phoenix_tui.surface import ConversationSurface, Unsubscribe
+from phoenix_tui.text.labels import WRITABLE, Moment, Tone
+from phoenix_tui.widgets.blocks.speech import is_stop_notice
+from phoenix_tui.widgets.context_meter import ContextUse, crossing
+from phoenix_tui.widgets.notices import Standing
+from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.widgets.status_line import Status, StatusLine
+from phoenix_tui.widgets.transcript.model import text_of
+from phoenix_tui.workspace.agents_in_view import AgentsInView
+from phoenix_tui.workspace.jobs_in_view import JobsInView
+from phoenix_tui.workspace.route_in_view import RouteInView
+from phoenix_tui.workspace.widgets import Parts, Teller
+from tools.clean import clean_line
+
+CHARACTERS_PER_TOKEN: Final = 4
+RATE_EVERY: Final = 0.5
+"""Seconds between two looks at the speed of an answer."""
+
+
+class Stream(Struct, eq=False):
+    """The answer that arrives now."""
+
+    began: float = 0.0
+    characters: int = 0
+    looked: float = 0.0
+
+
+class Visible:
+    """Follows one conversation until another takes its place; holds nothing that is not in the engine."""
+
+    def __init__(
+        self, conversation: ConversationSurface, parts: Parts, tell: Teller, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.conversation = conversation
+        self._parts = replace(parts)  # its own: the ones in focus change
+        self._front = True
+        self._tell = tell
+        self._clock = clock
+        self._route = RouteInView(conversation, tell, self.say_moment)
+        self._agents = AgentsInView(conversation, parts.engine, self._update)
+        self._jobs = JobsInView(lambda text: tell(self._named(text)))
+        self._unsubscribe: Unsubscribe | None = None
+        self._run_began = 0.0
+        self._stream = Stream()
+        self._live: list[str] = []
+        self.unsaved = ""
+        """What a stopped answer had written so far; /copy copies it."""
+        self._waiting: tuple[Sequence[QueuedMessage], bool] = (), False
+        """The queue, and whether it is held."""
+        self.noticed: Callable[[], None] = _nothing
+        """Called when something else than text came; set by the panes."""
+
+    def step_back(self, foot: StatusLine) -> None:
+        """Another pane has the dock now: what there is to say stands in `foot`, the transcript goes on."""
+        foot.status = replace(self._parts.status.status, has_text=False, way_out="", vim_way_out="")
+        self._parts.status = foot
+        self._front = False
+
+    def step_forward(self, parts: Parts) -> None:
+        """This pane has the dock again."""
+        before, line = self._parts.status.status, parts.status.status
+        self._parts = replace(parts)
+        self._front = True
+        parts.status.status = replace(
+            before, has_text=line.has_text, is_prose=line.is_prose, way_out=line.way_out, vim_way_out=line.vim_way_out
+        )
+        self._head(self.conversation.record)
+        parts.greet(not parts.transcript.display)
+        self._ask(self.conversation.question is not None)
+        self._queue(self._waiting[0], held=self._waiting[1])
+        self._agents.show(parts.dock)
+        self._route.show(parts.dock)
+        self._warn(self.conversation.read_only)
+
+    async def start(self, parts: Parts | None = None) -> None:
+        """Show how things stand, then follow; where it is followed already it only steps forward to these widgets."""
+        if self._unsubscribe is not None:
+            if parts is not None:
+                self.step_forward(parts)
+            return
+        self._parts.transcript.history.use(self._older)
+        self._parts.transcript.gallery.use(self._parts.pictures)
+        self._unsubscribe = await self.conversation.subscribe(self._follow)
+
+    def _named(self, text: str) -> str:
+        """What is said of a conversation that has not the dock names it."""
+        title = clean_line(self.conversation.record.title) or "New conversation"
+        return text if self._front else f"{title}: {text}"
+
+    async def _older(
+        self, before_seq: int, limit: int
+    ) -> tuple[Sequence[StoredMessage], Sequence[ToolCallRecord]] | None:
+        try:
+            found = await self.conversation.history(before_seq, limit)
+        except StorageError as error:
+            self._tell(self._named(str(error)), bad=True)
+            return None
+        return found.messages, found.tool_calls
+
+    def stop(self) -> None:
+        """Follow no longer; the conversation runs on."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _follow(self, update: Update) -> None:
+        if isinstance(update, Snapshot):
+            self._begin(update)
+            return
+        self._parts.transcript.apply(update)
+        match update:
+            case TextArrived(text=text):
+                self._live.append(text)
+                self._count(len(text))
+            case StateChanged():
+                self._moved(update)
+            case Asked(question=question):
+                self._ask(question is not None)
+            case MessageSaved() | LiveTextDropped() | ToolDrafted() | RunEnded() | Noticed() | Paced():
+                self._happened(update)
+            case QueueChanged(waiting=waiting, held=held):
+                self._queue(waiting, held=held)
+            case ContextChanged() | ConversationChanged() | JobsChanged() | AgentsChanged() | Routed():
+                self._changed(update)
+            case _:
+                return  # the transcript alone shows the rest
+        if not isinstance(update, TextArrived):
+            self.noticed()
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        record = snapshot.conversation
+        self._parts.transcript.show(snapshot)
+        self._live = [snapshot.live_text]
+        self._run_began = snapshot.run_started or snapshot.state_since
+        self._parts.status.status = Status(
+            state=snapshot.state,
+            since=snapshot.state_since,
+            mode=record.permission_mode,
+            sandbox=record.sandbox,
+            model=record.model,
+            profile=record.profile,
+            supervisor=record.supervisor,
+            context=ContextUse(record.context_tokens, record.context_window, record.context_estimated),
+            cost_usd=record.spent.cost_usd,
+            has_text=self._parts.status.status.has_text,
+            is_prose=self._parts.status.status.is_prose,
+            way_out=self._parts.status.status.way_out,
+            vim_way_out=self._parts.status.status.vim_way_out,
+            moment=Moment(resumable=snapshot.resumable and not _stopped(snapshot), writing=bool(snapshot.live_text)),
+            jobs=self._jobs.show(self.conversation.jobs.all()),
+            read_only=bool(snapshot.read_only),
+        )
+        self._agents.take(snapshot.agents, snapshot.results)
+        self._route.take(snapshot.route)
+        if self._front:
+            self._agents.show(self._parts.dock)
+            self._route.show(self._parts.dock)
+        self._head(record)
+        self._show_transcript(bool(snapshot.messages) or is_busy(snapshot.state))
+        self._ask(snapshot.question is not None)
+        self._queue(snapshot.queue, held=snapshot.queue_held)
+        self._warn(snapshot.read_only)
+        self.noticed()
+
+    def _queue(self, waiting: Sequence[QueuedMessage], *, held: bool) -> None:
+        self._waiting = waiting, held
+        if self._front:
+            self._parts.dock.show_queue(waiting, held=held)
+
+    def _owned_anew(self, read_only: str) -> None:
+        """Who has the conversation may change while it is shown."""
+        held = self._parts.status.status.read_only
+        if held or read_only:
+            self._update(read_only=bool(read_only))
+            self._warn(read_only)
+        if held and not read_only:
+            self._tell(self._named(WRITABLE))
+
+    def _warn(self, read_only: str) -> None:
+        if self._front:
+            warning = Standing(read_only, Tone.NEEDS_YOU) if read_only else None
+            self._parts.dock.notice.standing = warning
+
+    def _show_transcript(self, has_messages: bool) -> None:
+        shown = has_messages or self.conversation.record.agent is not None
+        self._parts.transcript.display = shown
+        if self._front:
+            self._parts.greet(not shown)
+
+    def _head(self, record: ConversationRecord) -> None:
+        title = self._parts.title
+        status = self._parts.status.status
+        title.heading = replace(
+            title.heading.at(short_path(record.cwd)),
+            title=record.title,
+            parent=self._agents.parent,
+            place=self._agents.place,
+            context=status.context,
+        )
+
+    def _update(self, **changes: Any) -> None:
+        self._parts.status.status = replace(self._parts.status.status, **changes)
+
+    def say_moment(self, **changes: Any) -> None:
+        """What the screen says beside the state (`labels.Moment`), until the next one."""
+        self._update(moment=replace(self._parts.status.status.moment, **changes))
+
+    def _count(self, characters: int) -> None:
+        now, stream = self._clock(), self._stream
+        if not stream.characters:
+            self._stream = stream = Stream(now, 0, now)
+            self.say_moment(writing=True, drafting="")
+        stream.characters += characters
+        if now - stream.looked >= RATE_EVERY:
+            stream.looked = now
+            self.say_moment(rate=stream.characters / CHARACTERS_PER_TOKEN / (now - stream.began))
+
+    def _moved(self, update: StateChanged) -> None:
+        was_busy, busy = is_busy(self._parts.status.status.state), is_busy(update.state)
+        if busy and not was_busy:
+            self._run_began = update.since
+        stopped = None if busy else self._parts.status.status.moment.stopped_after
+        self._stream = Stream()
+        self._update(
+            state=update.state,
+            since=update.since,
+            moment=Moment(stopped_after=stopped),
+        )
+        self._agents.moved(update.state)
+        if self._front:
+            self._agents.show(self._parts.dock)
+
+    def _ask(self, is_open: bool) -> None:
+        if not self._front:
+            return
+        conversation = self.conversation
+        if conversation.question is None and (asking := self._agents.asking):
+            self._parts.dock.ask(asking[0].question, asking[0].record.cwd, _place(1, len(asking)), self._clock())
+            return
+        state = conversation.state
+        place = ""
+        if isinstance(state, AwaitingApproval):
+            done = len(state.round.results)
+            place = _place(done + 1, done + 1 + len(state.round.queue))
+        question = conversation.question if is_open else None
+        record = conversation.record
+        if question is not None:
+            question = as_asked(question, record)
+        self._parts.dock.ask(question, Path(record.cwd), place, self._clock())
+
+    def _happened(self, update: MessageSaved | LiveTextDropped | ToolDrafted | RunEnded | Noticed | Paced) -> None:
+        match update:
+            case MessageSaved(message=message):
+                self._show_transcript(True)
+                if message.role is not Role.SYSTEM:  # a notice follows the text that was stopped
+                    self._stream, self.unsaved = Stream(), ""
+                    self._live.clear()
+            case LiveTextDropped(cancelled=cancelled):
+                self.unsaved = "".join(self._live) if cancelled else ""
+                self._live.clear()
+            case ToolDrafted(name=name):
+                if self._parts.status.status.moment.drafting != name:
+                    self.say_moment(drafting=name)
+            case RunEnded(status="cancelled"):
+                self.say_moment(stopped_after=self._clock() - self._run_began)
+            case RunEnded():
+                self.say_moment(stopped_after=None)
+            case Noticed(text=text):
+                self._tell(self._named(text))
+            case Paced(seconds=seconds):
+                self.say_moment(paced_until=self._clock() + seconds)
+
+    def _changed(self, update: ContextChanged | ConversationChanged | JobsChanged | AgentsChanged | Routed) -> None:
+        match update:
+            case Routed(card=card):
+                self._route.take(card)
+                if self._front:
+                    self._route.show(self._parts.dock)
+            case ContextChanged(tokens=tokens, window=window, estimated=estimated, cost_usd=cost):
+                before, after = self._parts.status.status.context, ContextUse(tokens, window, estimated)
+                self._update(context=after, cost_usd=cost)
+                self._head(self.conversation.record)
+                if is_busy(self._parts.status.status.state) and (warning := crossing(before, after)):
+                    self._tell(warning)
+            case ConversationChanged(conversation=record):
+                if self._front and record.model != self._parts.status.status.model:
+                    self._parts.dock.chips.trouble = ""
+                self._update(
+                    mode=record.permission_mode,
+                    sandbox=record.sandbox,
+                    model=record.model,
+                    supervisor=record.supervisor,
+                )
+                self._owned_anew(self.conversation.read_only)
+                self._head(record)
+            case AgentsChanged(agents=views, results=results):
+                self._agents.take(views, results)
+                self._ask(self.conversation.question is not None)
+                if self._front:
+                    self._agents.show(self._parts.dock)
+            case JobsChanged(jobs=jobs):
+                self._update(jobs=self._jobs.take(jobs))
+
+
+def _place(number: int, total: int) -> str:
+    """Which of how many; nothing where it is the only one."""
+    return f"{number} of {total}" if total > 1 else ""
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+def _stopped(snapshot: Snapshot) -> bool:
+    """Whether the user ended the last turn."""
+    newest = snapshot.messages[-1] if snapshot.messages else None
+    return newest is not None and newest.role is Role.SYSTEM and is_stop_notice(text_of(newest))

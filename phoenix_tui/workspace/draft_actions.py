@@ -1,0 +1,81 @@
+"""What is asked for around the composer, done with the services."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.executor.requests import Refused
+from engine.records import QueuedMessage
+from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.modals.text_editor import EditSheet
+from tools.files.own_files import write_file
+from tools.files.spills import spills_of
+
+if TYPE_CHECKING:
+    from phoenix_tui.commands.bench import Bench
+
+
+class WritingDeeds:
+    """Queue, pasted texts and images of the next message."""
+
+    async def queued(self, bench: Bench, action: str, message: QueuedMessage, by: int) -> None:
+        """Edit, move, remove or send a queued message."""
+        conversation = bench.desk.conversation
+        if conversation is None:
+            return
+        queue = conversation.queue
+        match action:
+            case "edit":
+                await self._edit_queued(bench, message)
+            case "move":
+                place = [one.id for one in queue.waiting].index(message.id)
+                await bench.desk.attempt(lambda one: one.queue.move(message.id, place + by))
+            case "remove":
+                receipt = await queue.remove(message.id)
+                if isinstance(receipt, Refused):
+                    bench.tell(receipt.reason, bad=True)
+                else:
+                    if trouble := remember(bench.dock.composer.keys.prompts, message.text):
+                        bench.tell(trouble, bad=True)
+                    bench.tell(f"Removed from the queue; {hint(('older', 'brings it back'))}.")
+            case _:
+                desk = bench.desk
+                await desk.attempt(lambda one: one.queue.send_now(message.id, caps_for(desk, one)))
+
+    async def paste(self, bench: Bench, mark: str) -> None:
+        """View and change a long paste; it may become a file that the message names."""
+        composer = bench.dock.composer
+        sheet = EditSheet(mark.strip("[]"), composer.shelf.text_of(mark), may_be_file=True)
+        text = await bench.sheets.show(sheet)
+        if text is None:
+            return
+        if sheet.wants_file:
+            try:
+                conversation = bench.desk.conversation
+                cwd = bench.desk.launch.cwd if conversation is None else conversation.record.cwd
+                folder = spills_of(bench.desk.launch.state_folder / "outputs", cwd)
+                path = await asyncio.to_thread(spill_paste, folder, text)
+            except OSError as error:
+                bench.tell(f"The paste cannot be written to a file: {error.strerror}.", bad=True)
+                return
+            bench.tell(f"The paste is in {path}; the agent may read it.")
+            text = f'@"{path}"' if " " in str(path) else f"@{path}"
+        composer.marks.change(mark, text)
+
+    async def _edit_queued(self, bench: Bench, message: QueuedMessage) -> None:
+        text = await bench.sheets.show(EditSheet("Queued message", message.text))
+        if text is not None and text != message.text:
+            await bench.desk.attempt(lambda one: one.queue.edit(message.id, text))
+
+
+def spill_paste(folder: Path, text: str) -> Path:
+    """A file that only the user can read, named by what is in it, among the outputs that tools may read."""
+    content = text.encode("utf-8", "replace")
+    path = folder / f"pasted-{hashlib.sha256(content).hexdigest()[:12]}.txt"
+    write_file(path, content)
+    return path

@@ -1,0 +1,94 @@
+"""The draft of what lies on the desk: stored when typing pauses, and before something else lies there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from textual.timer import Timer
+
+from engine.ports import ConversationChanges
+from phoenix_tui.features.draft_codec import joined
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.surface import ConversationSurface
+from phoenix_tui.widgets.dock import Dock
+from phoenix_tui.workspace.widgets import Teller
+
+PAUSE: Final = 0.3
+"""Seconds without typing after which a draft is stored."""
+LATEST: Final = 1.0
+"""Seconds after which it is stored though the typing goes on."""
+
+
+class Drafting:
+    """Looks after what stands unsent in the dock."""
+
+    def __init__(
+        self,
+        dock: Dock,
+        tell: Teller,
+        later: Callable[[float, Callable[[], Awaitable[None]]], Timer],
+        on_desk: Callable[[], ConversationSurface | None],
+        current: Callable[[], Awaitable[ConversationSurface]],
+    ) -> None:
+        self._dock = dock
+        self._tell = tell
+        self._later = later
+        self._on_desk = on_desk
+        self._current = current
+        """The same, created where there is none."""
+        self._timer: Timer | None = None
+        self._changed_at = 0.0
+        """Monotonic time of the first change that is not stored; 0 when everything is."""
+        self._warmed = ""
+        """The conversation whose connection was opened for the message being written."""
+
+    @property
+    def _written(self) -> str:
+        """What stands unsent in the dock, in the form that is stored."""
+        composer, chips = self._dock.composer, self._dock.chips
+        return joined(composer.content, [image.id for image in chips.images], composer.folds)
+
+    def typed(self, text: str) -> None:
+        """The composer changed: store the draft when typing pauses; the first letter opens the connection."""
+        if self._timer is not None:
+            self._timer.stop()
+        conversation = self._on_desk()
+        if text and conversation is not None and self._warmed != conversation.id:
+            self._warmed = conversation.id
+            conversation.warm()
+        now = time.monotonic()
+        self._changed_at = self._changed_at or now
+        pause = min(PAUSE, max(self._changed_at + LATEST - now, 0.0))
+        self._timer = self._later(pause, self.store)
+
+    def sent(self) -> None:
+        """The message is on its way: the next one opens its connection anew."""
+        self._warmed = ""
+
+    async def store(self) -> None:
+        """Store it now if it was changed."""
+        await self.keep()
+
+    async def keep(self, *, anyway: bool = False) -> bool:
+        """Store the draft now, where it was changed or `anyway`; False where that cannot be."""
+        if anyway:
+            self._changed_at = self._changed_at or time.monotonic()
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        if not self._changed_at or not self._dock.is_loaded:
+            return True
+        draft, conversation, self._changed_at = self._written, self._on_desk(), 0.0
+        if not draft and conversation is None:
+            return True
+        try:
+            conversation = conversation or await self._current()  # the one it was written in, whatever comes meanwhile
+            if not conversation.read_only and draft != conversation.record.draft:
+                await conversation.change(ConversationChanges(draft=draft))
+        except ENGINE_ERRORS as error:
+            self._changed_at = time.monotonic()
+            self._tell(str(error), bad=True)
+            return False
+        return True

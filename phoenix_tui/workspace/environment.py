@@ -1,0 +1,205 @@
+"""What lies around the workspace: the terminal's title and bell, the user's files of colours, keys and settings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec.structs import replace
+
+from engine.executor.requests import EngineError
+from engine.machine.states import is_busy
+from phoenix_tui.config.live_files import LOOK_EVERY, LiveFiles
+from phoenix_tui.keys.keymap import to_textual
+from phoenix_tui.keys.keymap_file import KeymapError, read_keymap
+from phoenix_tui.lifecycle.crash_marker import OpenMark
+from phoenix_tui.styles.user_themes import theme_files
+from phoenix_tui.terminal.attention.attention import Attention, Terminal, Wishes
+from phoenix_tui.terminal.attention.signals import skills_of
+from phoenix_tui.widgets.question_text import short_path
+from phoenix_tui.workspace.scroll_positions import keep_place
+from phoenix_tui.workspace.suggestions import Suggesting
+from phoenix_tui.workspace.theme_control import Asked, Colours
+
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.surface import Launch, Services
+    from phoenix_tui.workspace.active_conversation import Desk
+
+TROUBLE_SECONDS: Final = 20.0
+"""How long a broken file is named: longer than a toast in passing."""
+
+
+PROFILE: Final = ".md"
+"""What tells a profile from the other files that are looked at."""
+KEEP_PLACE_AFTER: Final = 5
+"""Looks after which the scroll position is stored, where it changed."""
+
+
+class Driver(Terminal, Asked, Protocol):
+    """What is needed of the driver."""
+
+    def watch_mouse(self, wanted: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        ...
+
+
+class Surroundings:
+    """Keeps title, colours, keys and settings true while Phoenix runs."""
+
+    def __init__(
+        self,
+        screen: PhoenixScreen[None],
+        launch: Launch,
+        desk: Desk,
+        services: Services,
+        driver: Driver | None,
+        keymap: dict[str, str],
+    ) -> None:
+        self._screen = screen
+        self._launch = launch
+        self._desk = desk
+        self._services = services
+        self._driver = driver
+        self._keymap = keymap
+        self.mouse = launch.mouse
+        self._wishes = Wishes(launch.notifications, launch.terminal_title, launch.plain)
+        self._skills = skills_of(os.environ)
+        self.colours = Colours(screen.app, launch, driver, self._trouble)
+        self._attention = Attention(self._skills, self._wishes, driver, lambda: screen.app.app_focus)
+        self._suggesting = Suggesting(screen, desk, wanted=launch.suggestions)
+        self._files = LiveFiles(self._watched)
+        self.mark = OpenMark(launch.state_folder / "open", launch.cwd)
+        self._looks = 0
+        self._branch_of: tuple[Path, bool] | None = None
+        """Folder and state for which the branch was looked up last."""
+
+    def start(self) -> None:
+        """Show the title, notify from now on, look at the files."""
+        screen, parts = self._screen, self._desk.parts
+        self._services.engine.watch(self._attention.noticed)
+        self._services.engine.watch(self._suggesting.noticed)
+        screen.watch(parts.status, "status", self._show_state)
+        screen.watch(parts.title, "heading", self._show_state)
+        self.colours.start(may_ask=self._skills.titles)
+        screen.set_interval(LOOK_EVERY, self.look)
+
+    def close(self) -> None:
+        """Phoenix is left properly."""
+        self.mark.clear()
+
+    def look(self) -> None:
+        """Take over what was saved since the last look; keep what a crash must not lose."""
+        self._show_state()
+        self._looks += 1
+        conversation = self._desk.conversation
+        if conversation is not None and self._looks % KEEP_PLACE_AFTER == 0:
+            self._screen.run_worker(keep_place(conversation, self._desk.parts.transcript), group="place")
+        for path in self._files.changed():
+            if path == self._launch.keymap_file:
+                self._read_keys()
+            elif path == self._launch.config_file:
+                self._read_settings()
+            elif path.suffix == PROFILE:
+                self._read_profiles()
+            else:
+                self.colours.saved(path)
+
+    async def act(self, action: str) -> None:
+        """Do what a key of the workspace does."""
+        await self._screen.run_action(action)
+
+    def apply(self, name: str, value: str) -> None:
+        """Let a setting count now, where it can."""
+        match name:
+            case "theme":
+                self.colours.choose(value)
+            case "mouse":
+                self.watch_mouse(value == "true")
+            case "vim":
+                self._desk.parts.dock.use_vim(value == "true")
+            case "suggestions":
+                self._suggesting.wanted = value == "true"
+            case "notifications":
+                self._wish(Wishes(value, self._wishes.titles, self._wishes.plain))
+            case "terminal_title":
+                self._wish(Wishes(self._wishes.notifications, value == "true", self._wishes.plain))
+            case _:
+                pass  # counts from the next start
+
+    def watch_mouse(self, wanted: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        if wanted is not self.mouse:
+            self.mouse = wanted
+            if self._driver is not None:
+                self._driver.watch_mouse(wanted)
+
+    def _wish(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+        self._attention.wish(wishes)
+        self._show_state()
+
+    def _show_state(self, _: object = None) -> None:
+        parts = self._desk.parts
+        self._attention.show(parts.title.heading, parts.status.status)
+        conversation = self._desk.conversation
+        folder = conversation.record.cwd if conversation is not None else self._launch.cwd
+        where = folder, is_busy(parts.status.status.state)
+        if where != self._branch_of:
+            self._branch_of = where
+            self._screen.run_worker(self._name_branch(folder), group="branch")
+
+    async def _name_branch(self, folder: Path) -> None:
+        """Where another conversation came into view, and where a run that began or ended may have changed it."""
+        branch = await asyncio.to_thread(_branch_of, folder)
+        title = self._desk.parts.title
+        if self._branch_of is not None and self._branch_of[0] == folder and title.heading.branch != branch:
+            title.heading = replace(title.heading, branch=branch)
+
+    def _watched(self) -> Iterator[Path]:
+        launch = self._launch
+        yield launch.keymap_file
+        yield launch.config_file
+        yield from theme_files(launch.themes_folder)
+        yield from self._services.profiles.files()
+
+    def _trouble(self, error: Exception | str, kept: str) -> None:
+        self._screen.app.notify(f"{error} {kept}", severity="error", timeout=TROUBLE_SECONDS, markup=False, title="")
+
+    def _read_keys(self) -> None:
+        try:
+            keymap = read_keymap(self._launch.keymap_file)
+        except KeymapError as error:
+            self._trouble(error, "The keys stay as they were.")
+            return
+        self._keymap.clear()
+        self._keymap.update(keymap)
+        self._screen.app.set_keymap(to_textual(keymap))
+
+    def _read_profiles(self) -> None:
+        for trouble in self._services.profiles.untold():
+            self._trouble(trouble.text, "Its last good version stays in force, if there was one.")
+
+    def _read_settings(self) -> None:
+        try:
+            settings = self._services.settings.all()
+        except EngineError as error:
+            file = self._launch.config_file
+            self._trouble(str(error).replace(str(file), short_path(file)), "The settings stay as they were.")
+            return
+        for setting in settings:
+            if setting.live:
+                self.apply(setting.name, setting.value)
+
+
+def _branch_of(folder: Path) -> str:
+    """The branch of a folder; empty where it cannot be read."""
+    from tools.git.places import branch_of  # noqa: PLC0415 - not before the first frame
+
+    try:
+        return branch_of(folder)
+    except (OSError, ValueError):
+        return ""

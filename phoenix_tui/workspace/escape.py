@@ -1,0 +1,115 @@
+"""Esc and Ctrl+C: what stands on the screen is looked at, and what they mean then is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from phoenix_tui.keys.active_keys import key
+from phoenix_tui.widgets.conversation_list import way_out
+from phoenix_tui.workspace.escape_rules import AGAIN, AT_REST, DOUBLE, Deed, Pair, Situation, escape, interrupt
+
+if TYPE_CHECKING:
+    from phoenix_tui.workspace.composer_events import Writing
+    from phoenix_tui.workspace.sidebar import ListDrawer
+    from phoenix_tui.workspace.stage import Stage
+
+
+class WaysOut:
+    """Does what `escape` and `interrupt` say."""
+
+    def __init__(self, stage: Stage, drawer: ListDrawer, writing: Writing) -> None:
+        self._screen, self._parts = stage.screen, stage.parts
+        self._ready, self._words = stage.ready, stage.words
+        self._drawer = drawer
+        self._writing = writing
+        self.escapes = Pair(DOUBLE)
+        """Any other key ends it."""
+        self.interrupts = Pair(AGAIN)
+        self.deeds: Mapping[Deed, Callable[[], object]] = {
+            Deed.COPY: self._copy,
+            Deed.LEAVE_FILTER: drawer.rows.leave,
+            Deed.CLOSE_IN_DOCK: self._close_in_dock,
+            Deed.CLOSE_LIST: drawer.leave,
+            Deed.LEAVE_BLOCKS: lambda: self._parts.transcript.blocks.leave(),
+            Deed.STOP_INSTALLING: self._stop_installing,
+            Deed.LEAVE_INSERT: self._parts.dock.composer.vim.escape,
+            Deed.STOP_RUN: self._ready.stop,
+            Deed.LEAVE_LIST: self._take_keys,
+            Deed.GO_TO_PARENT: lambda: self._ready.command("agents parent"),
+            Deed.DISMISS_NOTICE: self._dismiss_notice,
+            Deed.AWAIT_SECOND: self.escapes.begin,
+            Deed.CLEAR_DRAFT: self._clear_draft,
+            Deed.GO_BACK: self._go_back,
+            Deed.ASK_AGAIN: self._ask_again,
+            Deed.QUIT: self.interrupts.begin,
+        }
+
+    def escape(self) -> None:
+        """Esc, from any focus and in every state."""
+        deed = escape(self._situation(self.escapes))
+        if deed in AT_REST:
+            self._ready.stop()  # what the key before asked for may not have come here yet, nor a sub-agent's end
+            self._screen.clear_selection()
+        self.deeds[deed]()
+
+    def interrupt(self) -> bool:
+        """Ctrl+C; True when it asks to quit."""
+        deed = interrupt(self._situation(self.interrupts, selected=bool(self._selected)))
+        if deed in AT_REST:
+            self._ready.stop()
+        self.deeds[deed]()
+        return deed is Deed.QUIT
+
+    def _situation(self, pair: Pair, *, selected: bool = False) -> Situation:
+        dock, status, view = self._parts.dock, self._parts.status.status, self._parts.view
+        welcoming = self._ready.welcoming
+        return Situation(
+            selected=selected,
+            narrowed=bool(way_out(self._drawer.rows.model)),
+            open_in_dock=dock.is_open,
+            list_over=self._drawer.is_over,
+            in_blocks=view is not None and view.canvas.cursor.is_on,
+            installing=welcoming is not None and welcoming.is_installing,
+            inserting=dock.composer.vim.takes_escape,
+            running=self._ready.may_stop,
+            in_list=self._drawer.rows.has_focus,
+            in_agent=status.family.is_agent,
+            noticed=dock.notice.standing is not None and not status.read_only,
+            written=bool(dock.composer.text),
+            again=pair.is_begun,
+        )
+
+    @property
+    def _selected(self) -> str:
+        return self._parts.dock.composer.selected_text or self._screen.get_selected_text() or ""
+
+    def _copy(self) -> None:
+        selected = self._selected
+        self._ready.then(lambda bench: bench.deeds.copy(bench, selected))
+
+    def _take_keys(self) -> None:
+        self._screen.set_focus(self._parts.dock.composer)
+
+    def _close_in_dock(self) -> None:
+        self._parts.dock.close()
+        self._take_keys()
+
+    def _stop_installing(self) -> None:
+        if self._ready.welcoming is not None:
+            self._ready.welcoming.stop()
+
+    def _dismiss_notice(self) -> None:
+        self._parts.dock.notice.standing = None
+
+    def _clear_draft(self) -> None:
+        self.escapes.end()  # a third Esc begins another pair
+        self._writing.clear()
+
+    def _go_back(self) -> None:
+        self.escapes.end()
+        self._ready.command("rewind")
+
+    def _ask_again(self) -> None:
+        self.interrupts.begin()
+        self._words.tell(f"Press {key('interrupt')} again to quit.")

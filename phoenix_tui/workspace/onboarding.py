@@ -1,0 +1,132 @@
+"""Getting started: what an empty conversation offers, and installing a model on a yes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.executor.requests import EngineError
+from phoenix_tui.onboarding_surface import InstallProgress, Onboarding
+from phoenix_tui.text.labels import MODE_MEANINGS
+from phoenix_tui.widgets.welcome_panel import EXAMPLES, GUIDE, MEGABYTE, Welcome
+from phoenix_tui.workspace.widgets import Parts, Teller
+
+REPAINT_SECONDS: Final = 0.1
+"""Shortest time between two paints of the progress bar."""
+
+
+class Welcoming:
+    """Fills the welcome panel; one installation at a time."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        onboarding: Onboarding,
+        use_model: Callable[[str], None],
+        tell: Teller,
+        begin: Callable[[Coroutine[object, object, None]], object],
+    ) -> None:
+        self._parts = parts
+        self._panel = parts.welcome
+        self._onboarding = onboarding
+        self._use_model = use_model
+        self._tell = tell
+        self._begin = begin
+        """Does something behind what the screen does."""
+        self._facts = Welcome("")
+        self._task: asyncio.Task[str] | None = None
+        self._painted = 0.0
+        self._asked = False
+
+    async def look(self) -> None:
+        """Find out what this machine offers to someone without a model."""
+        if self._asked:
+            return
+        self._asked = True
+        offer, servers = await asyncio.gather(self._onboarding.local_offer(), self._onboarding.local_servers())
+        self._facts = replace(self._facts, offer=offer, servers=servers)
+        self._paint()
+
+    def show(self, wanted: bool) -> None:
+        """Show the panel for an empty conversation, or put it away; its examples can be written while it stands."""
+        self._parts.dock.composer.keys.examples = EXAMPLES if wanted else ()
+        if not wanted:
+            self._panel.show(None)
+            return
+        status = self._parts.status.status
+        meaning = f"{status.mode.value}: {MODE_MEANINGS[status.mode]}"
+        self._facts = replace(self._facts, mode=meaning, needs_model=status.model == GUIDE)
+        self._panel.show(self._facts)
+        if self._facts.needs_model:
+            self._begin(self.look())
+
+    def _paint(self) -> None:
+        if self._panel.display:
+            self._panel.show(self._facts)
+
+    @property
+    def can_install(self) -> bool:
+        """Whether Enter on an empty line asks about the download: the offer is in sight."""
+        facts = self._facts
+        offered = facts.offer is not None and not facts.offer.refusal
+        return self._panel.display and facts.needs_model and offered and self._task is None
+
+    @property
+    def install_question(self) -> str:
+        """What an installation would bring, as a question."""
+        offer = self._facts.offer
+        if offer is None:
+            return "Install a model?"
+        return f"Download {offer.name}, {offer.download_bytes / MEGABYTE:,.0f} MB, from {offer.source}?"
+
+    async def install(self) -> None:
+        """Install the offered model and use it; Esc stops it."""
+        self._facts = replace(self._facts, trouble="")
+        self._show(InstallProgress(0, 0, "Starting"))
+        self._task = asyncio.create_task(self._onboarding.install(self._progress))
+        trouble, reference = "", ""
+        try:
+            reference = await asyncio.shield(self._task)
+        except EngineError as error:
+            trouble = str(error)
+        except asyncio.CancelledError:
+            if not self._task.cancelled():
+                self._task.cancel()
+                raise
+            trouble = "The download was stopped. Another one goes on where it was."
+        finally:
+            self._task = None
+            self._facts = replace(self._facts, installing=None, trouble=trouble)
+            self._parts.status.errand = ""
+        if reference:
+            self._facts = replace(self._facts, offer=None)
+            self._use_model(reference)
+        elif not self._panel.display:
+            self._tell(trouble, bad=True)
+        self._paint()
+
+    @property
+    def is_installing(self) -> bool:
+        """Whether an installation is under way and in sight."""
+        return self._panel.display and self._task is not None and not self._task.done()
+
+    def stop(self) -> None:
+        """Stop an installation."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _progress(self, progress: InstallProgress) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._painted >= REPAINT_SECONDS or progress.done == progress.total:
+            self._painted = now
+            self._show(progress)
+
+    def _show(self, progress: InstallProgress) -> None:
+        """In the panel, and in the status line once a conversation has taken the panel's place."""
+        self._facts = replace(self._facts, installing=progress)
+        share = f" {100 * progress.done // progress.total}%" if progress.total else "…"
+        self._parts.status.errand = f"installing a model{share}"
+        self._paint()

@@ -1,0 +1,54 @@
+"""Keeps the screen still while what was asked for before Phoenix was ready goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+
+MOST: Final = 0.5
+"""Seconds without a new frame, at the most."""
+UNTIL_SENT: Final = 0.03
+"""Seconds in which a message that was taken becomes a request."""
+
+
+class Stillness:
+    """Once, behind the first frame: drawing the frames between would hold the request up by 60 ms."""
+
+    def __init__(self, screen: PhoenixScreen[None]) -> None:
+        self._screen = screen
+        self._batch: ExitStack | None = None
+
+    def begin(self) -> None:
+        """Draw nothing until `end`."""
+        if self._batch is None:
+            self._batch = ExitStack()
+            self._batch.enter_context(self._screen.app.batch_update())
+            self._screen.set_timer(MOST, self.end)
+
+    def in_one(self) -> Callable[[], None]:
+        """Draw what comes as one frame, once what is given back is called: a frame for each of many keys would hold up
+        what is loaded meanwhile by 100 ms."""
+        batch = ExitStack()
+        batch.enter_context(self._screen.app.batch_update())
+
+        def over() -> None:
+            batch.close()
+            self._screen.app.screen.check_idle()
+
+        self._screen.set_timer(MOST, over)
+        return over
+
+    def end_soon(self) -> None:
+        """Draw again as soon as the request is out."""
+        if self._batch is not None:
+            self._screen.set_timer(UNTIL_SENT, self.end)
+
+    def end(self) -> None:
+        """Draw again, now."""
+        if self._batch is not None:
+            self._batch.close()
+            self._screen.app.screen.check_idle()

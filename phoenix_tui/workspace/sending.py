@@ -1,0 +1,170 @@
+"""What is sent to the conversation on the desk, and what stops it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from engine.executor.requests import Accepted, Receipt, Refused, shell_line
+from engine.machine.states import Errored, Idle, is_busy
+from engine.ports import ConversationChanges
+from engine.updates import Noticed
+from phoenix_tui.features.draft_codec import Unsent, joined
+from phoenix_tui.features.engine_errors import ENGINE_ERRORS
+from phoenix_tui.features.image_files import read_image
+from phoenix_tui.features.prompt_history import remember
+from phoenix_tui.features.run_limits import caps_for
+from phoenix_tui.features.sub_agents import Hinting, runs_in_view, stop_in_view
+from phoenix_tui.surface import ConversationSurface
+from phoenix_tui.text.jobs import NOTHING_RUNS, RUNS_ON
+from phoenix_tui.text.refusals import in_keys
+from phoenix_tui.workspace.active_conversation import Desk
+from phoenix_tui.workspace.pending_text import waiting_words
+from phoenix_tui.workspace.widgets import Teller
+from tools.clean import clean_line
+from tools.contract import ImageRejected
+from tools.wording import one_line
+
+REQUEST_FIRST: Final = 0.05
+"""Seconds that the emptied draft of a sent message waits: writing it would delay request and first word."""
+
+
+SHOWN_OF_HINT: Final = 200
+"""Characters of a hint in the row that tells of it."""
+
+
+class Sending:
+    """Messages, commands of the user, images; where one is refused it stands in the composer again."""
+
+    def __init__(self, desk: Desk, tell: Teller) -> None:
+        self._desk = desk
+        self._tell = tell
+
+    async def send(self, text: str, *, interrupt: bool = False, queue: bool = False) -> None:
+        """Send or queue a message; where it is refused the text stands in the composer again."""
+        desk = self._desk
+        chips = desk.parts.dock.chips
+        images = tuple(image.id for image in chips.images)
+        conversation: ConversationSurface | None = None
+        try:
+            with desk.on_the_way.one() as stopped, waiting_words(desk.parts.dock, text):
+                conversation = await desk.current()
+                ask = conversation.interrupt_and_say if interrupt else conversation.say
+                ask = conversation.queue.add if queue else ask
+                if conversation.record.agent is not None:
+                    ask = Hinting(desk.services.engine, conversation.id).say
+                receipt: Receipt = await ask(text, images, caps_for(desk, conversation))
+                if stopped.is_set():
+                    stop_in_view(desk.services.engine, conversation)
+        except ENGINE_ERRORS as error:
+            receipt = Refused(str(error))
+        if conversation is not None and conversation is not desk.conversation:
+            await _keep_elsewhere(conversation, Unsent(text, images), receipt, self._tell)
+            return
+        if not isinstance(receipt, Refused):
+            chips.images = ()
+            if conversation is not None and conversation.record.agent is not None:
+                # Till it is read it stands in no message of the transcript.
+                words = one_line(clean_line(text), SHOWN_OF_HINT)
+                desk.parts.transcript.apply(Noticed(f"your hint is read with its next step: {words}"))
+        elif images and desk.conversation is not None and not is_busy(desk.conversation.state):
+            chips.trouble = receipt.reason
+        await self._sent(text, receipt)
+
+    async def shell(self, line: str, *, now: bool = False) -> None:
+        """Run the user's own command, behind what runs, or `now` in its place."""
+        desk = self._desk
+        try:
+            with desk.on_the_way.one() as stopped:
+                conversation = await desk.current()
+                receipt: Receipt = await _run_line(conversation, line, now=now)
+                if stopped.is_set():
+                    stop_in_view(desk.services.engine, conversation)
+        except ENGINE_ERRORS as error:
+            receipt = Refused(str(error))
+        await self._sent(line, receipt)
+
+    async def _sent(self, text: str, receipt: Receipt) -> None:
+        composer = self._desk.parts.dock.composer
+        if isinstance(receipt, Refused):
+            written = composer.content
+            composer.load(f"{text}\n{written}" if written else text)
+            self._tell(in_keys(receipt.reason), bad=True)
+            return
+        self._desk.drafts.sent()
+        if trouble := remember(composer.keys.prompts, text):  # at once: who quits with the next key finds it
+            self._tell(trouble, bad=True)
+        await asyncio.sleep(REQUEST_FIRST)
+        await self._desk.drafts.keep()
+
+    async def attach(self, images: Sequence[Path | bytes]) -> None:
+        """Add images to the next message."""
+        desk = self._desk
+        for image in images:
+            try:
+                content = image if isinstance(image, bytes) else await asyncio.to_thread(read_image, image)
+                attachment = await (await desk.current()).attach(content)
+            except OSError as error:
+                name = "The image" if isinstance(image, bytes) else clean_line(image.name)
+                self._tell(f"{name} cannot be read: {error.strerror}.", bad=True)
+            except (*ENGINE_ERRORS, ImageRejected) as error:
+                self._tell(str(error), bad=True)
+            else:
+                desk.parts.dock.chips.images = (*desk.parts.dock.chips.images, attachment)
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether something runs in view, or was sent and is not taken yet; an error counts until it is put away."""
+        desk = self._desk
+        engine = desk.services.engine
+        return desk.on_the_way.waiting or runs_in_view(engine, desk.conversation) or bool(engine.waits.seconds)
+
+    def stop(self) -> bool:
+        """Cancel the run in view with its sub-agents, or put its error away; False when there was neither.
+
+        What was sent and is not taken yet is stopped as soon as it is.
+        """
+        gave_up, on_its_way = self._desk.services.engine.waits.give_up(), self._desk.on_the_way.stop()
+        return stop_in_view(self._desk.services.engine, self._desk.conversation) or on_its_way or gave_up
+
+    def let_go(self) -> None:
+        """Send the command that runs in view to the background, at once: an Esc right behind finds it there."""
+        conversation = self._desk.conversation
+        receipt = conversation.jobs.background() if conversation is not None else Refused(NOTHING_RUNS)
+        self._tell(receipt.reason if isinstance(receipt, Refused) else RUNS_ON)
+
+    async def resume(self, *, interrupted: bool) -> None:
+        """Enter on an empty line: try again after an error, or go on where a restart cut the turn off."""
+        conversation = self._desk.conversation
+        if conversation is None:
+            return
+        if isinstance(conversation.state, Errored) or (isinstance(conversation.state, Idle) and interrupted):
+            await self._desk.attempt(lambda one: one.retry(caps_for(self._desk, one)))
+        if conversation.queue.waiting:
+            await self._desk.attempt(lambda one: one.queue.go_on(caps_for(self._desk, one)))
+
+
+async def _run_line(conversation: ConversationSurface, line: str, *, now: bool) -> Receipt:
+    """Run a line that begins with `!` where nothing runs; else queue it, and `now` stop what runs for it."""
+    if not is_busy(conversation.state):
+        return await conversation.shell(*shell_line(line))
+    queue = conversation.queue
+    receipt = await queue.add(line, is_shell=True)
+    if now and isinstance(receipt, Accepted) and queue.waiting:
+        await queue.send_now(queue.waiting[-1].id)
+    return receipt
+
+
+async def _keep_elsewhere(conversation: ConversationSurface, unsent: Unsent, receipt: Receipt, tell: Teller) -> None:
+    """What was refused after the user had gone to another conversation becomes the draft of its own."""
+    if not isinstance(receipt, Refused):
+        return
+    title = clean_line(conversation.record.title) or "the new conversation"
+    try:
+        await conversation.change(ConversationChanges(draft=joined(unsent.text, unsent.image_ids)))
+    except ENGINE_ERRORS as error:
+        tell(f"{title}: {receipt.reason} {error}", bad=True)
+        return
+    tell(f"{title}: {receipt.reason} The message is its draft again.", bad=True)

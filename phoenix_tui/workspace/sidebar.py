@@ -1,0 +1,93 @@
+"""The list of conversations: beside the one in view, or over it like a drawer on a narrow screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from phoenix_tui.keys.esc_hint import BACK, CLOSES
+from phoenix_tui.widgets.conversation_list import ZOOMED, ConversationList
+from phoenix_tui.widgets.title_row import LIST_FROM
+
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.workspace.startup import Readiness
+    from phoenix_tui.workspace.widgets import Parts
+
+WIDE_FROM: Final = 160
+LIST_WIDTH, WIDE_LIST = 29, 31
+"""As `styles/workspace.tcss` says."""
+NARROW: Final = "-narrow"
+BREAKPOINTS: Final = [(0, NARROW), (LIST_FROM, "-with-list"), (WIDE_FROM, "-wide")]
+"""Columns from which the screen has a class."""
+OVER: Final = "-list-over"
+
+Asked: TypeAlias = ConversationList.Opened | ConversationList.Wanted
+
+
+class ListDrawer:
+    """Gives the list room and the keys, and both back; does what is asked for in it."""
+
+    def __init__(self, screen: PhoenixScreen[None], rows: ConversationList, parts: Parts, ready: Readiness) -> None:
+        self._screen = screen
+        self.rows = rows
+        self._parts = parts
+        self._ready = ready
+
+    def take(self, asked: Asked) -> None:
+        """Do what is asked for in a row."""
+        match asked:
+            case ConversationList.Opened():
+                self.leave()
+                self._ready.then(lambda bench: bench.desk.open(asked.conversation_id))
+            case ConversationList.Wanted():
+                self._ready.then(lambda bench: bench.deeds.rows(bench, asked.action, asked.ids))
+            case _:
+                assert_never(asked)
+
+    def go(self, number: int) -> None:
+        """Open the conversation at this place."""
+        order = self.rows.model.order
+        if number <= len(order):
+            if self.rows.has_focus:
+                self.leave()
+            self._ready.then(lambda bench: bench.desk.open(order[number - 1]))
+
+    def toggle(self) -> None:
+        """To the list and back."""
+        if self.rows.has_focus:
+            self.leave()
+            return
+        narrow = self._screen.has_class(NARROW)
+        self._screen.set_class(narrow, OVER)
+        self._screen.say_way_out(CLOSES if narrow else BACK)
+        self._screen.set_focus(self.rows)
+        self._ready.then(lambda bench: bench.desk.overview.reload())  # another Phoenix may have been at work
+
+    def leave(self) -> None:
+        """Give the keys back to the composer; the list lies over nothing any more."""
+        self._screen.remove_class(OVER)
+        self._screen.say_way_out("")
+        self._screen.set_focus(self._parts.dock.composer)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it hides the conversation."""
+        return self._screen.has_class(OVER) and self._screen.has_class(NARROW)
+
+    @property
+    def way_out(self) -> str:
+        """What Esc does to it; empty where it hides nothing and has no keys."""
+        return CLOSES if self.is_over else BACK if self.rows.has_focus else ""
+
+    def resized(self) -> None:
+        """It may stand beside the conversation now, and Esc no longer closes it."""
+        # A screen under a sheet is current too, but there Esc closes the sheet.
+        is_open = self._screen.app.screen is self._screen and not self._parts.dock.composer.keys.completing
+        if is_open and self._parts.status.status.way_out == CLOSES:
+            self._screen.say_way_out(self.way_out)
+
+    def width(self, columns: int) -> int:
+        """Cells that it takes beside the conversation on a screen that wide."""
+        if columns < LIST_FROM or self.rows.has_class(ZOOMED):
+            return 0
+        return LIST_WIDTH if columns < WIDE_FROM else WIDE_LIST

@@ -1,0 +1,62 @@
+"""A start that takes long: what it waits for is said, and what was written meanwhile is not lost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from phoenix_tui.features.prompt_history import PromptHistory
+from phoenix_tui.keys.active_keys import hint
+from phoenix_tui.text.labels import Tone
+from phoenix_tui.widgets.notices import Standing
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.surface import Launch
+    from phoenix_tui.widgets.dock import Dock
+
+PATIENCE: Final = 3.0
+"""Seconds that opening the services may take before one wonders."""
+SHOWN: Final = 60
+"""Characters that are shown of what was sent."""
+WORDS: Final = "Still opening: a slow machine, or another program keeps the database busy."
+KEPT: Final = "What you send goes out when that is done."
+
+
+class LateStart:
+    """From the first frame until the services are there."""
+
+    def __init__(self, screen: PhoenixScreen[None], launch: Launch, dock: Dock) -> None:
+        self._launch = launch
+        self._composer, self._notice = dock.composer, dock.notice
+        self._said: Standing | None = None
+        self.sent: list[str] = []
+        """Messages and commands that wait, in order."""
+        self._timer = screen.set_timer(PATIENCE, self.show)
+
+    def show(self) -> None:
+        """Say that it takes long, and what goes out then."""
+        line = clean_line(" ".join(self.sent[-1].split())) if self.sent else ""
+        sent = f" “{line[:SHOWN]}{'…' * (len(line) > SHOWN)}”" if line else ""
+        self._said = Standing(WORDS, Tone.NEEDS_YOU, f"{KEPT}{sent} · {hint(('quit', 'quits'))}")
+        self._notice.standing = self._said
+
+    def send(self, text: str) -> None:
+        """Something was sent that has to wait."""
+        self.sent.append(text)
+        if self._said is not None:
+            self.show()
+
+    def keep(self) -> None:
+        """Phoenix is left before they are there: Up finds the words at the next start."""
+        history = PromptHistory(self._launch.state_folder, self._launch.cwd)
+        for text in (*self.sent, self._composer.content):
+            with suppress(OSError):  # there is nothing else that could be done for them
+                history.add(text)
+
+    def over(self) -> None:
+        """They are there, or will not be."""
+        self._timer.stop()
+        if self._notice.standing is self._said:
+            self._notice.standing = None

@@ -1,0 +1,55 @@
+"""The next message, proposed where the user wants that: shown in the empty composer, taken with Tab."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from engine.machine.states import Idle, is_busy
+from engine.ports import ProviderError, StorageError
+from tools.clean import clean_line
+
+if TYPE_CHECKING:
+    from engine.executor.requests import Activity
+    from phoenix_tui.modals.base import PhoenixScreen
+    from phoenix_tui.workspace.active_conversation import Desk
+    from phoenix_tui.workspace.conversation_view import Visible
+
+
+class Suggesting:
+    """Asks for a suggestion when a run in view has ended well and nothing is being written."""
+
+    def __init__(self, screen: PhoenixScreen[None], desk: Desk, *, wanted: bool) -> None:
+        self._screen = screen
+        self._desk = desk
+        self.wanted = wanted
+        self._busy: set[str] = set()
+        """Conversations at work."""
+
+    def noticed(self, activity: Activity) -> None:
+        """Something happened in one of the conversations."""
+        conversation_id = activity.summary.id
+        if is_busy(activity.state):
+            self._busy.add(conversation_id)
+        elif conversation_id in self._busy:
+            self._busy.discard(conversation_id)
+            if self.wanted and isinstance(activity.state, Idle) and activity.summary.last_status == "success":
+                self._begin(conversation_id)
+
+    def _begin(self, conversation_id: str) -> None:
+        visible = self._desk.visible
+        if visible is not None and visible.conversation.id == conversation_id and self._may_show(visible):
+            self._screen.run_worker(self._ask(visible), group="suggestion")
+
+    async def _ask(self, visible: Visible) -> None:
+        """Behind the keys; a model that cannot be asked proposes nothing."""
+        text = ""
+        with suppress(ProviderError, StorageError):
+            text = await visible.conversation.side.suggestion()
+        if text and visible is self._desk.visible and self._may_show(visible):
+            visible.say_moment(suggestion=clean_line(text))
+
+    def _may_show(self, visible: Visible) -> bool:
+        conversation, composer = visible.conversation, self._desk.parts.dock.composer
+        rests = isinstance(conversation.state, Idle) and not conversation.queue.waiting
+        return rests and conversation.record.agent is None and not conversation.read_only and not composer.text

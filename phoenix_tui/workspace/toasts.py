@@ -1,0 +1,56 @@
+"""What is said in passing, and how long it stands there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tools.clean import clean
+
+if TYPE_CHECKING:
+    from phoenix_tui.modals.base import PhoenixScreen
+
+TOAST_SECONDS: Final = 5.0
+READ_SECONDS: Final = 1.0
+"""In which something short is seen and read; a sheet that comes sooner belongs to what was said."""
+
+
+class PassingWords:
+    """Toasts: each is said once as long as it stands there, and none lies over what comes later."""
+
+    def __init__(self, screen: PhoenixScreen[None]) -> None:
+        self._screen = screen
+        self._told: dict[str, float] = {}
+        """What was said of late, and when."""
+        self.clock: Callable[[], float] = time.monotonic
+
+    def tell(self, text: str, *, bad: bool = False) -> None:
+        """Say something; the text may come from outside."""
+        now = self.clock()
+        if now - self._told.get(text, -TOAST_SECONDS) < TOAST_SECONDS:
+            return
+        self._told = {said: at for said, at in self._told.items() if now - at < TOAST_SECONDS} | {text: now}
+        self._screen.app.notify(
+            clean(text), severity="error" if bad else "information", timeout=TOAST_SECONDS, markup=False
+        )
+
+    def make_way(self) -> None:
+        """A sheet comes: what could be read does not lie over it; troubles do."""
+        if not self._screen.query("Toast.-error"):
+            self._let_go()
+
+    def leave(self) -> None:
+        """Another conversation comes: what was said of the one before goes, troubles too.
+
+        What no conversation said stays, and what came with the change.
+        """
+        told = {clean(text) for text in self._told}
+        toasts = self._screen.query("Toast")
+        if not self._screen.has_class("-panes") and all(str(toast.render()) in told for toast in toasts):
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self.clock() - max(self._told.values(), default=0.0) >= READ_SECONDS:
+            self._screen.app.clear_notifications()
+            self._told.clear()
